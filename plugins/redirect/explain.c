@@ -13,19 +13,16 @@ static struct mk_str get_header(void *ctx, struct mk_str name)
     return mk_explain_header(ctx, name);
 }
 
-/* Returns 1 (the rule matches), 0 or -errno (it is not known). */
-static int match_rule(struct mk_explain *e, const struct mk_pattern *pattern, const struct mk_when *when,
-                      struct mk_str *groups)
+/* As redirect_find_rule(). A rule of which it is not known whether it matches is the end of the explanation. */
+static const void *find_rule(const struct mk_host *host, struct mk_explain *e, unsigned section, struct mk_str *groups,
+                             int *ret_match)
 {
     struct mk_when_request request = {e->method, e->query, get_header, e};
-    int match = mk_pattern_capture(pattern, e->path, groups);
-    return match > 0 ? mk_when_holds(when, &request) : match;
-}
-
-static void add_unknown(const struct mk_host *host, struct mk_explain *e, const void *rule)
-{
-    mk_explain_add(e, host, rule, MK_EXPLAIN_ANSWERS,
-                   "500, because a pattern of the rule takes too much time for the path");
+    const void *rule = redirect_find_rule(host, section, e->path, &request, groups, ret_match);
+    if (*ret_match < 0)
+        mk_explain_add(e, host, rule, MK_EXPLAIN_ANSWERS,
+                       "500, because a pattern of the rule takes too much time for the path");
+    return rule;
 }
 
 /* ── rewrites ── */
@@ -38,7 +35,7 @@ static int apply_rewrite(const struct mk_host *host, struct mk_explain *e, const
     bool has_query;
     mk_buf_init_fixed(&path, path_storage, sizeof(path_storage));
     mk_buf_init_fixed(&query, query_storage, sizeof(query_storage));
-    if (target_count_captured_bytes(r->to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
+    if (target_count_captured_bytes(r->base.to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
         return -EINVAL;
     rewrite_build(r, e->path, e->query, groups, &path, &query, &has_query);
     if (path.err || query.err)
@@ -52,14 +49,9 @@ static int apply_rewrite(const struct mk_host *host, struct mk_explain *e, const
 /* Applies the first rule that matches. Returns whether rules are to be looked for again. */
 static bool rewrite_once(const struct mk_host *host, struct mk_explain *e)
 {
-    const struct mk_conf_section *section = &redirect_sections[RULES_REWRITE];
     struct mk_str groups[MK_PATTERN_GROUPS];
-    const struct rewrite_rule *r = mk_host_conf(host, section);
-    int match = 0;
-    while (r && (match = match_rule(e, &r->match, &r->when, groups)) == 0)
-        r = mk_host_conf_next(host, section, r);
-    if (match < 0)
-        add_unknown(host, e, r);
+    int match;
+    const struct rewrite_rule *r = find_rule(host, e, RULES_REWRITE, groups, &match);
     if (match <= 0)
         return false;
     int err = apply_rewrite(host, e, r, groups);
@@ -74,19 +66,15 @@ static bool rewrite_once(const struct mk_host *host, struct mk_explain *e)
 
 static void explain_redirects(const struct mk_host *host, struct mk_explain *e)
 {
-    const struct mk_conf_section *section = &redirect_sections[RULES_REDIRECT];
     const struct redirect_host *whole = mk_host_conf(host, &redirect_sections[RULES_HOST]);
     struct mk_str groups[MK_PATTERN_GROUPS];
-    const struct redirect_rule *r = mk_host_conf(host, section);
-    int match = 0;
-    while (r && (match = match_rule(e, &r->match, &r->when, groups)) == 0)
-        r = mk_host_conf_next(host, section, r);
-    if (match < 0)
-        add_unknown(host, e, r);
-    else if (match > 0)
+    int match;
+    const struct redirect_rule *r = find_rule(host, e, RULES_REDIRECT, groups, &match);
+    if (match > 0)
         mk_explain_add(e, host, r, MK_EXPLAIN_ANSWERS, "[REDIRECT] with %d to %.*s%s", redirect_status(r),
-                       MK_STR_ARG(r->to.text), r->keep_path ? ", with the rest of the path and the query" : "");
-    else if (whole->to.text.len)
+                       MK_STR_ARG(r->base.to.text),
+                       r->base.keep_path ? ", with the rest of the path and the query" : "");
+    else if (!match && whole->to.text.len)
         mk_explain_add(e, host, whole, MK_EXPLAIN_ANSWERS, "Redirect of the host: 301 to %.*s with path and query",
                        MK_STR_ARG(whole->to.text));
 }

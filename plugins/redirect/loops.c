@@ -68,16 +68,15 @@ static const struct mk_conf_section *const rewrites = &redirect_sections[RULES_R
 /* Tells whether it is known that the conditions of a rule hold. */
 static bool holds_surely(const struct walk *w, const struct rewrite_rule *rule)
 {
-    return rule->when.n == 0 || (rule == w->start && (!w->query_changed || !mk_when_needs_query(&rule->when)));
+    return rule->base.when.n == 0 ||
+           (rule == w->start && (!w->query_changed || !mk_when_needs_query(&rule->base.when)));
 }
 
 /* Finds the rule that rewrites the path; NULL: none. Returns false if that is not known. */
 static bool find_rewrite(const struct walk *w, struct mk_str *groups, const struct rewrite_rule **ret_rule)
 {
-    const struct rewrite_rule *r = mk_host_conf(w->host, rewrites);
-    int match = 0;
-    while (r && (match = mk_pattern_capture(&r->match, get_path(w), groups)) == 0)
-        r = mk_host_conf_next(w->host, rewrites, r);
+    int match;
+    const struct rewrite_rule *r = redirect_find_rule(w->host, RULES_REWRITE, get_path(w), NULL, groups, &match);
     *ret_rule = r;
     return !r || (match > 0 && holds_surely(w, r));
 }
@@ -88,7 +87,7 @@ static bool apply_rewrite(struct walk *w, const struct rewrite_rule *rule, const
     struct mk_buf path, query;
     char path_storage[PATH_BYTES], query_storage[PATH_BYTES];
     bool has_query;
-    if (!rule->to.text.len)
+    if (!rule->base.to.text.len)
         return false; /* it was reported as wrong */
     mk_buf_init_fixed(&path, path_storage, sizeof(path_storage));
     mk_buf_init_fixed(&query, query_storage, sizeof(query_storage));
@@ -127,7 +126,7 @@ static bool is_rewrite_loop(struct walk *w)
 static bool is_target_loop(struct walk *w, const struct rewrite_rule *r)
 {
     struct mk_str groups[MK_PATTERN_GROUPS] = {{0}};
-    if (target_has_captures(r->to.text) || r->last || !apply_rewrite(w, r, groups))
+    if (target_has_captures(r->base.to.text) || r->last || !apply_rewrite(w, r, groups))
         return false;
     return follow_rewrites(w) == WALK_LOOPS;
 }
@@ -135,14 +134,15 @@ static bool is_target_loop(struct walk *w, const struct rewrite_rule *r)
 static bool is_endless_rewrite(const struct mk_host *host, const struct rewrite_rule *r)
 {
     struct walk w = {.host = host, .start = r};
-    if (!r->match.text.p || !r->to.text.len)
+    if (!r->base.match.text.p || !r->base.to.text.len)
         return false; /* it was reported as wrong */
-    if (r->match.kind != MK_PATTERN_EXACT && r->match.kind != MK_PATTERN_PREFIX)
+    if (r->base.match.kind != MK_PATTERN_EXACT && r->base.match.kind != MK_PATTERN_PREFIX)
         return is_target_loop(&w, r);
-    if (set_path_below(&w, r->match.text, "") && is_rewrite_loop(&w))
+    if (set_path_below(&w, r->base.match.text, "") && is_rewrite_loop(&w))
         return true;
     w.query_changed = false;
-    return r->match.kind == MK_PATTERN_PREFIX && set_path_below(&w, r->match.text, "x") && is_rewrite_loop(&w);
+    return r->base.match.kind == MK_PATTERN_PREFIX && set_path_below(&w, r->base.match.text, "x") &&
+           is_rewrite_loop(&w);
 }
 
 int loops_check_rewrites(struct mk_host *host)
@@ -151,7 +151,7 @@ int loops_check_rewrites(struct mk_host *host)
     for (const struct rewrite_rule *r = mk_host_conf(host, rewrites); r; r = mk_host_conf_next(host, rewrites, r)) {
         if (!is_endless_rewrite(host, r))
             continue;
-        mk_host_error(host, r, offsetof(struct rewrite_rule, to), 0,
+        mk_host_error(host, r, offsetof(struct path_rule, to), 0,
                       "this rewrite never ends: rules match its target again and again (Last On stops after a rule)");
         err = -EINVAL;
     }
@@ -166,12 +166,11 @@ static const struct mk_conf_section *const redirects = &redirect_sections[RULES_
 /* Finds the rule that redirects the path; NULL: none. Returns false if that is not known. */
 static bool find_redirect(const struct walk *w, const struct redirect_rule **ret_rule)
 {
-    const struct redirect_rule *r = mk_host_conf(w->host, redirects);
-    int match = 0;
-    while (r && (match = mk_pattern_match(&r->match, get_path(w))) == 0)
-        r = mk_host_conf_next(w->host, redirects, r);
+    struct mk_str groups[MK_PATTERN_GROUPS];
+    int match;
+    const struct redirect_rule *r = redirect_find_rule(w->host, RULES_REDIRECT, get_path(w), NULL, groups, &match);
     *ret_rule = r;
-    return !r || (match > 0 && r->when.n == 0);
+    return !r || (match > 0 && r->base.when.n == 0);
 }
 
 static const struct {
@@ -233,13 +232,13 @@ static bool follow_redirect(struct walk *w)
     char before[PATH_BYTES];
     if (follow_rewrites(w) != WALK_ENDS || !find_redirect(w, &r))
         return false;
-    struct mk_str to = find_local_path(w->host, r ? r->to.text : whole->to.text);
+    struct mk_str to = find_local_path(w->host, r ? r->base.to.text : whole->to.text);
     if (!to.p || (r && target_has_captures(to)))
         return false;
     memcpy(before, w->path, w->len);
     struct target_rest rest = {mk_str(before + 1, w->len - 1), w->len > 1};
     if (r)
-        rest = r->keep_path ? target_find_rest(&r->match, mk_str(before, w->len)) : no_rest;
+        rest = r->base.keep_path ? target_find_rest(&r->base.match, mk_str(before, w->len)) : no_rest;
     return set_target_path(w, to, rest);
 }
 
@@ -257,13 +256,13 @@ static bool is_endless_redirect(const struct mk_host *host, const struct redirec
 {
     struct walk w = {.host = host};
     const struct redirect_rule *first;
-    struct mk_str to = find_local_path(host, r->to.text);
+    struct mk_str to = find_local_path(host, r->base.to.text);
     if (!to.p || target_has_captures(to))
         return false;
     if (set_target_path(&w, to, no_rest) && is_redirect_loop(&w))
         return true;
-    return r->match.kind == MK_PATTERN_PREFIX && set_path_below(&w, r->match.text, "x") && find_redirect(&w, &first) &&
-           first == r && is_redirect_loop(&w);
+    return r->base.match.kind == MK_PATTERN_PREFIX && set_path_below(&w, r->base.match.text, "x") &&
+           find_redirect(&w, &first) && first == r && is_redirect_loop(&w);
 }
 
 static int report_redirect(struct mk_host *host, const void *section_struct, size_t offset, struct mk_str to)
@@ -281,7 +280,7 @@ int loops_check_redirects(struct mk_host *host)
     int err = 0;
     for (const struct redirect_rule *r = mk_host_conf(host, redirects); r; r = mk_host_conf_next(host, redirects, r))
         if (is_endless_redirect(host, r))
-            err = report_redirect(host, r, offsetof(struct redirect_rule, to), r->to.text);
+            err = report_redirect(host, r, offsetof(struct path_rule, to), r->base.to.text);
     if (whole->to.text.len && is_redirect_loop(&w))
         err = report_redirect(host, whole, offsetof(struct redirect_host, to), whole->to.text);
     return err;

@@ -28,18 +28,11 @@ int redirect_status(const struct redirect_rule *rule)
     return status_codes[rule->status];
 }
 
-static void check_redirect(const struct mk_conf_check *check, void *section)
+static void check_rule(const struct mk_conf_check *check, void *section)
 {
-    const struct redirect_rule *r = section;
-    target_check_captures(check, &r->match, offsetof(struct redirect_rule, match), r->to.text,
-                          offsetof(struct redirect_rule, to));
-}
-
-static void check_rewrite(const struct mk_conf_check *check, void *section)
-{
-    const struct rewrite_rule *r = section;
-    target_check_captures(check, &r->match, offsetof(struct rewrite_rule, match), r->to.text,
-                          offsetof(struct rewrite_rule, to));
+    const struct path_rule *r = section;
+    target_check_captures(check, &r->match, offsetof(struct path_rule, match), r->to.text,
+                          offsetof(struct path_rule, to));
 }
 
 #define MATCH_DOC \
@@ -48,28 +41,28 @@ static void check_rewrite(const struct mk_conf_check *check, void *section)
     "as `~^/item/([0-9]+)$` (`~*` ignores the case)."
 
 static const struct mk_conf_key redirect_keys[] = {
-    MK_CONF_KEY_PATTERN(struct redirect_rule, match, "Match", NULL, MATCH_DOC, .flags = MK_CONF_REQUIRED),
-    MK_CONF_KEY_CUSTOM(struct redirect_rule, to, "To", NULL,
+    MK_CONF_KEY_PATTERN(struct redirect_rule, base.match, "Match", NULL, MATCH_DOC, .flags = MK_CONF_REQUIRED),
+    MK_CONF_KEY_CUSTOM(struct redirect_rule, base.to, "To", NULL,
                        "The target: a path of this host, or a URI. `$1` to `$9` are what the parentheses of an "
                        "expression in `Match` captured, `$0` all that it matched; write a dollar before a digit as "
                        "`%24`.",
                        .flags = MK_CONF_REQUIRED, .unit = "path or URI", .parse = target_parse_any),
-    MK_WHEN_KEY(struct redirect_rule, when),
+    MK_WHEN_KEY(struct redirect_rule, base.when),
     MK_CONF_KEY_ENUM(struct redirect_rule, status, "Status", "301",
                      "301 and 308 are permanent, 302 and 307 temporary; 307 and 308 keep the method, 303 makes it GET.",
                      .names = status_names),
-    MK_CONF_KEY_BOOL(struct redirect_rule, keep_path, "KeepPath", "On",
+    MK_CONF_KEY_BOOL(struct redirect_rule, base.keep_path, "KeepPath", "On",
                      "Whether what follows the prefix of `Match`, and the query, are appended to the target."),
     {0},
 };
 
 static const struct mk_conf_key rewrite_keys[] = {
-    MK_CONF_KEY_PATTERN(struct rewrite_rule, match, "Match", NULL, MATCH_DOC, .flags = MK_CONF_REQUIRED),
-    MK_CONF_KEY_CUSTOM(struct rewrite_rule, to, "To", NULL,
+    MK_CONF_KEY_PATTERN(struct rewrite_rule, base.match, "Match", NULL, MATCH_DOC, .flags = MK_CONF_REQUIRED),
+    MK_CONF_KEY_CUSTOM(struct rewrite_rule, base.to, "To", NULL,
                        "The new path, and perhaps a query: `/item?id=$1`. Captures as in [REDIRECT].",
                        .flags = MK_CONF_REQUIRED, .unit = "path", .parse = target_parse_path),
-    MK_WHEN_KEY(struct rewrite_rule, when),
-    MK_CONF_KEY_BOOL(struct rewrite_rule, keep_path, "KeepPath", "On",
+    MK_WHEN_KEY(struct rewrite_rule, base.when),
+    MK_CONF_KEY_BOOL(struct rewrite_rule, base.keep_path, "KeepPath", "On",
                      "Whether what follows the prefix of `Match` is appended to the path."),
     MK_CONF_KEY_BOOL(struct rewrite_rule, keep_query, "KeepQuery", "On",
                      "Whether the query of the request is kept, behind the one of `To`."),
@@ -93,7 +86,7 @@ const struct mk_conf_section redirect_sections[] = {
                         .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
                         .size = sizeof(struct redirect_rule),
                         .keys = redirect_keys,
-                        .check = check_redirect,
+                        .check = check_rule,
                         .doc = MK_CONF_DOC("A rule that redirects clients. The first rule of the file that matches is "
                                            "used, before plugins look for content.")},
     [RULES_REWRITE] = {.name = "REWRITE",
@@ -101,7 +94,7 @@ const struct mk_conf_section redirect_sections[] = {
                        .flags = MK_CONF_REPEAT,
                        .size = sizeof(struct rewrite_rule),
                        .keys = rewrite_keys,
-                       .check = check_rewrite,
+                       .check = check_rule,
                        .doc = MK_CONF_DOC("A rule that gives requests another path, which the client does not see: "
                                           "all other sections hold for the new path. The first rule that matches is "
                                           "used, then the rules are compared with the new path.")},
@@ -130,29 +123,18 @@ struct redirect_state {
     _Atomic uint64_t logged_ms; /* of a request that was rewritten too often */
 };
 
-static bool has_conditions(const void *rule, size_t offset)
+static bool is_conditional(const void *rule)
 {
-    const struct mk_when *when = (const void *)((const char *)rule + offset);
-    return when->n > 0;
-}
-
-static bool is_conditional_redirect(const void *rule)
-{
-    return has_conditions(rule, offsetof(struct redirect_rule, when));
-}
-
-static bool is_conditional_rewrite(const void *rule)
-{
-    return has_conditions(rule, offsetof(struct rewrite_rule, when));
+    const struct path_rule *r = rule;
+    return r->when.n > 0;
 }
 
 static int check_host(struct mk_host *host)
 {
     int errors[] = {
-        mk_host_check_rules(host, &redirect_sections[RULES_REDIRECT], offsetof(struct redirect_rule, match),
-                            is_conditional_redirect),
-        mk_host_check_rules(host, &redirect_sections[RULES_REWRITE], offsetof(struct rewrite_rule, match),
-                            is_conditional_rewrite),
+        mk_host_check_rules(host, &redirect_sections[RULES_REDIRECT], offsetof(struct path_rule, match),
+                            is_conditional),
+        mk_host_check_rules(host, &redirect_sections[RULES_REWRITE], offsetof(struct path_rule, match), is_conditional),
         loops_check_rewrites(host),
         loops_check_redirects(host),
     };
@@ -185,6 +167,22 @@ static void stop_host(struct mk_host *host, void *state)
 }
 
 /* ── requests ── */
+
+const void *redirect_find_rule(const struct mk_host *host, unsigned section, struct mk_str path,
+                               const struct mk_when_request *request, struct mk_str *groups, int *ret_match)
+{
+    const struct path_rule *r = mk_host_conf(host, &redirect_sections[section]);
+    int match = 0;
+    for (; r; r = mk_host_conf_next(host, &redirect_sections[section], r)) {
+        match = mk_pattern_capture(&r->match, path, groups);
+        if (match > 0 && request)
+            match = mk_when_holds(&r->when, request);
+        if (match != 0)
+            break;
+    }
+    *ret_match = match;
+    return r;
+}
 
 /* Adds the query of a request behind that of the target. */
 static void add_query(struct mk_buf *location, struct mk_str query)
@@ -240,26 +238,6 @@ static void send_redirect(struct mk_request *req, struct mk_str to, const struct
     mk_response_redirect(req, status_codes[status], mk_buf_str(&location));
 }
 
-/* Finds the first rule that matches; NULL if none does. Returns 0, or -errno (it is not known whether one does). */
-static int find_match(struct mk_request *req, const struct mk_host *host, struct mk_str *groups,
-                      const struct redirect_rule **ret_rule)
-{
-    const struct mk_conf_section *section = &redirect_sections[RULES_REDIRECT];
-    struct mk_str path = mk_request_path(req);
-    struct mk_when_request request = rewrite_describe(req);
-    int match = 0;
-    const struct redirect_rule *r = mk_host_conf(host, section);
-    for (; r; r = mk_host_conf_next(host, section, r)) {
-        match = mk_pattern_capture(&r->match, path, groups);
-        if (match > 0)
-            match = mk_when_holds(&r->when, &request);
-        if (match != 0)
-            break;
-    }
-    *ret_rule = match > 0 ? r : NULL;
-    return match < 0 ? match : 0;
-}
-
 static const struct mk_pattern all_paths = {.kind = MK_PATTERN_PREFIX, .text = MK_STR_INIT("/")};
 
 static int redirect_request(struct mk_request *req)
@@ -268,9 +246,11 @@ static int redirect_request(struct mk_request *req)
     struct mk_str path = mk_request_path(req), groups[MK_PATTERN_GROUPS];
     if (!s || !s->redirects || path.len == 0 || path.p[0] != '/')
         return MK_DECLINED;
-    const struct redirect_rule *r;
+    int match;
+    struct mk_when_request request = rewrite_describe(req);
+    const struct redirect_rule *r = redirect_find_rule(s->host, RULES_REDIRECT, path, &request, groups, &match);
     const struct redirect_host *whole = mk_host_conf(s->host, &redirect_sections[RULES_HOST]);
-    if (find_match(req, s->host, groups, &r) < 0) {
+    if (match < 0) {
         if (mk_request_is_claimed(req))
             return MK_DECLINED;
         redirect_counters_add(REDIRECT_COUNT_PATTERN, req);
@@ -280,7 +260,7 @@ static int redirect_request(struct mk_request *req)
     if ((r || whole->to.text.len) && mk_request_is_claimed(req))
         return MK_DECLINED;
     if (r)
-        send_redirect(req, r->to.text, r->keep_path ? &r->match : NULL, groups, r->status);
+        send_redirect(req, r->base.to.text, r->base.keep_path ? &r->base.match : NULL, groups, r->status);
     else if (whole->to.text.len)
         send_redirect(req, whole->to.text, &all_paths, NULL, 0);
     return r || whole->to.text.len ? 0 : MK_DECLINED;
@@ -292,32 +272,20 @@ static int rewrite_head(struct mk_request *req)
     return s && s->rewrites ? rewrite_request(req, s->host, &s->logged_ms) : MK_DECLINED;
 }
 
-/* Returns 1 (GET of the path, without a query, meets the conditions), 0 or -errno (it is not known). */
-static int match_path(struct mk_request *req, struct mk_str path, const struct mk_pattern *pattern,
-                      const struct mk_when *when)
-{
-    struct mk_when_request request = rewrite_describe(req);
-    request.method = MK_STR("GET");
-    request.query = MK_STR_NONE;
-    int match = mk_pattern_match(pattern, path);
-    return match > 0 ? mk_when_holds(when, &request) : match;
-}
-
-/* A path that is rewritten or redirected is not the file of that name. */
+/* A path that GET without a query has rewritten or redirected is not the file of that name. */
 static int allows_path(struct mk_request *req, struct mk_str path)
 {
     const struct redirect_state *s = mk_request_host_state(req, &mk_plugin_redirect);
-    const struct mk_conf_section *rewrites = &redirect_sections[RULES_REWRITE],
-                                 *redirects = &redirect_sections[RULES_REDIRECT];
-    int match = 0;
+    struct mk_when_request request = rewrite_describe(req);
+    struct mk_str groups[MK_PATTERN_GROUPS];
+    int match;
     if (!s)
         return 1;
-    for (const struct rewrite_rule *r = mk_host_conf(s->host, rewrites); r && match == 0;
-         r = mk_host_conf_next(s->host, rewrites, r))
-        match = match_path(req, path, &r->match, &r->when);
-    for (const struct redirect_rule *r = mk_host_conf(s->host, redirects); r && match == 0;
-         r = mk_host_conf_next(s->host, redirects, r))
-        match = match_path(req, path, &r->match, &r->when);
+    request.method = MK_STR("GET");
+    request.query = MK_STR_NONE;
+    redirect_find_rule(s->host, RULES_REWRITE, path, &request, groups, &match);
+    if (match == 0)
+        redirect_find_rule(s->host, RULES_REDIRECT, path, &request, groups, &match);
     return match < 0 ? match : match == 0;
 }
 

@@ -19,13 +19,13 @@ enum { LOG_PAUSE_MS = 10 * 1000, LOG_BYTES = 512 };
 void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, struct mk_str request_query,
                    const struct mk_str *groups, struct mk_buf *path, struct mk_buf *query, bool *ret_has_query)
 {
-    struct mk_str to = rule->to.text;
+    struct mk_str to = rule->base.to.text;
     const char *mark = memchr(to.p, '?', to.len);
     size_t path_len = mark ? (size_t)(mark - to.p) : to.len;
     bool keep = rule->keep_query && request_query.p;
     target_add(path, mk_str(to.p, path_len), groups);
-    if (rule->keep_path) {
-        struct target_rest rest = target_find_rest(&rule->match, request_path);
+    if (rule->base.keep_path) {
+        struct target_rest rest = target_find_rest(&rule->base.match, request_path);
         target_add_slash(path, &rest);
         mk_path_encode(path, rest.text);
     }
@@ -56,33 +56,13 @@ struct rewrites {
     unsigned n;
 };
 
-/* Returns 1 with the first rule that matches, 0, or -errno (it is not known whether one matches). */
-static int find_rule(struct mk_request *req, const struct mk_host *host, struct mk_str *groups,
-                     const struct rewrite_rule **ret_rule)
-{
-    const struct mk_conf_section *section = &redirect_sections[RULES_REWRITE];
-    struct mk_str path = mk_request_path(req);
-    struct mk_when_request request = rewrite_describe(req);
-    int match = 0;
-    const struct rewrite_rule *r = mk_host_conf(host, section);
-    for (; r; r = mk_host_conf_next(host, section, r)) {
-        match = mk_pattern_capture(&r->match, path, groups);
-        if (match > 0)
-            match = mk_when_holds(&r->when, &request);
-        if (match != 0)
-            break;
-    }
-    *ret_rule = r;
-    return r ? match : 0;
-}
-
 /* Rewrites the request once. Returns 0 or -errno, as mk_request_rewrite(). */
 static int apply_rule(struct mk_request *req, const struct rewrite_rule *rule, const struct mk_str *groups)
 {
     MK_UNINITIALIZED char path_storage[MK_REWRITE_BYTES_MAX], query_storage[MK_REWRITE_BYTES_MAX];
     struct mk_buf path, query;
     bool has_query;
-    if (target_count_captured_bytes(rule->to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
+    if (target_count_captured_bytes(rule->base.to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
         return -ENAMETOOLONG;
     mk_buf_init_fixed(&path, path_storage, sizeof(path_storage));
     mk_buf_init_fixed(&query, query_storage, sizeof(query_storage));
@@ -111,7 +91,7 @@ static void log_loop(struct mk_request *req, const struct rewrites *used, _Atomi
     mk_buf_init_fixed(&places, storage, sizeof(storage));
     for (unsigned i = 0; i < used->n; i++)
         if (!has_rule(used, i, used->rules[i]))
-            mk_buf_addf(&places, "%s%s", places.len ? ", " : "", used->rules[i]->to.place.p);
+            mk_buf_addf(&places, "%s%s", places.len ? ", " : "", used->rules[i]->base.to.place.p);
     struct mk_str path = mk_request_original_path(req);
     mk_request_log(req, MK_LOG_ERROR, "redirect: %.*s was rewritten more than %d times, by the rules of %s",
                    MK_STR_ARG(path), MK_REWRITES_MAX, places.err ? "the host" : mk_buf_cstr(&places));
@@ -141,9 +121,11 @@ static void send_failure(struct mk_request *req, int err)
 /* Rewrites once. Returns MK_AGAIN (look for the next rule), MK_DECLINED (there is none) or -errno. */
 static int rewrite_once(struct mk_request *req, const struct mk_host *host, struct rewrites *used)
 {
+    struct mk_when_request request = rewrite_describe(req);
     struct mk_str groups[MK_PATTERN_GROUPS];
-    const struct rewrite_rule *rule;
-    int r = find_rule(req, host, groups, &rule);
+    int r;
+    const struct rewrite_rule *rule =
+        redirect_find_rule(host, RULES_REWRITE, mk_request_path(req), &request, groups, &r);
     if (r <= 0)
         return r < 0 ? -EIO : MK_DECLINED; /* 500: the rule may be there to hide what the path has */
     assert(used->n <= MK_REWRITES_MAX);

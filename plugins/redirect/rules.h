@@ -10,19 +10,22 @@
 #include "target.h"
 #include <monkey/when.h>
 
-struct redirect_rule {
+/* What rules of both kinds begin with. */
+struct path_rule {
     struct mk_pattern match;
     struct target to;
     struct mk_when when;
-    int status; /* an index of status_codes[] */
     bool keep_path;
 };
 
+struct redirect_rule {
+    struct path_rule base;
+    int status; /* an index of status_codes[] */
+};
+
 struct rewrite_rule {
-    struct mk_pattern match;
-    struct target to;
-    struct mk_when when;
-    bool keep_path, keep_query, last;
+    struct path_rule base;
+    bool keep_query, last;
 };
 
 struct redirect_host {
@@ -36,5 +39,13 @@ extern const struct mk_conf_section redirect_sections[];
 
 /* Returns the status that the rule sends. */
 int redirect_status(const struct redirect_rule *rule);
+
+/*
+ * Returns the first rule of RULES_REDIRECT or RULES_REWRITE that matches a path, or of which that is not known; NULL if
+ * no rule matches. `request`: what conditions look at; NULL: they are not looked at. `*ret_match`: 1 (it matches, and
+ * `groups` has its captures), 0 or -errno.
+ */
+const void *redirect_find_rule(const struct mk_host *host, unsigned section, struct mk_str path,
+                               const struct mk_when_request *request, struct mk_str *groups, int *ret_match);
 
 #endif

@@ -91,7 +91,7 @@ static void check_rewrite(const struct rewrite_rule *rule, struct mk_str path, s
     mk_buf_init_fixed(&out_path, path_storage, sizeof(path_storage));
     mk_buf_init_fixed(&out_query, query_storage, sizeof(query_storage));
     rewrite_build(rule, path, query, groups, &out_path, &out_query, &has_query);
-    const char *mark = memchr(rule->to.text.p, '?', rule->to.text.len);
+    const char *mark = memchr(rule->base.to.text.p, '?', rule->base.to.text.len);
     if (!out_path.err && !out_query.err) {
         struct mk_str built = mk_buf_str(&out_query);
         int err = mk_request_rewrite(&req, mk_buf_str(&out_path), has_query ? built : MK_STR_NONE);
@@ -100,7 +100,7 @@ static void check_rewrite(const struct rewrite_rule *rule, struct mk_str path, s
         if (!mark && !rule->keep_query)
             CHECK(!has_query);
         if (mark && !rule->keep_query) {
-            struct mk_str wanted = mk_str(mark, rule->to.text.len - (size_t)(mark - rule->to.text.p));
+            struct mk_str wanted = mk_str(mark, rule->base.to.text.len - (size_t)(mark - rule->base.to.text.p));
             CHECK(count_bytes(built, '&') == count_bytes(wanted, '&'));
             CHECK(count_bytes(built, '=') == count_bytes(wanted, '='));
         }
@@ -131,17 +131,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mk_str match = cut_line(&rest), to = cut_line(&rest), condition = cut_line(&rest);
     struct mk_str raw = cut_line(&rest), query = cut_line(&rest), header = rest;
     struct mk_str groups[MK_PATTERN_GROUPS];
-    struct rewrite_rule rule = {.keep_path = true, .keep_query = size % 2};
+    struct rewrite_rule rule = {.base.keep_path = true, .keep_query = size % 2};
     static char path[BYTES_MAX + 2];
     if (size > BYTES_MAX)
         return 0;
     mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    bool is_rule = parse(mk_conf_pattern, match, &rule.match) && parse(target_parse_path, to, &rule.to);
-    if (parse(mk_when_parse, condition, &rule.when))
-        check_condition(&rule.when, query, header);
+    bool is_rule = parse(mk_conf_pattern, match, &rule.base.match) && parse(target_parse_path, to, &rule.base.to);
+    if (parse(mk_when_parse, condition, &rule.base.when))
+        check_condition(&rule.base.when, query, header);
     ssize_t n = mk__uri_decode_path(raw, path, sizeof(path));
-    if (is_rule && n > 0 && is_query(query) && mk_pattern_capture(&rule.match, mk_str(path, (size_t)n), groups) > 0 &&
-        target_count_captured_bytes(rule.to.text, groups) <= TARGET_CAPTURED_BYTES_MAX)
+    if (is_rule && n > 0 && is_query(query) &&
+        mk_pattern_capture(&rule.base.match, mk_str(path, (size_t)n), groups) > 0 &&
+        target_count_captured_bytes(rule.base.to.text, groups) <= TARGET_CAPTURED_BYTES_MAX)
         check_rewrite(&rule, mk_str(path, (size_t)n), query.len ? query : MK_STR_NONE, groups);
     mk_arena_release(&arena);
     return 0;

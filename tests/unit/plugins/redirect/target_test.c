@@ -65,14 +65,14 @@ struct built {
 /* Applies a rule of an expression, whose groups are taken from `path`. */
 static void build(struct built *b, const char *match, const char *to, const char *path, const char *query, bool keep)
 {
-    struct rewrite_rule rule = {.keep_path = keep, .keep_query = keep};
+    struct rewrite_rule rule = {.base.keep_path = keep, .keep_query = keep};
     struct mk_str groups[MK_PATTERN_GROUPS];
     struct mk_buf error, out_path, out_query;
     bool has_query;
     mk_buf_init_fixed(&error, reason, sizeof(reason));
-    assert_int_equal(mk_pattern_parse(&rule.match, mk_str_c(match), &arena, &error), 0);
-    assert_int_equal(parse(target_parse_path, &rule.to, to), 0);
-    assert_int_equal(mk_pattern_capture(&rule.match, mk_str_c(path), groups), 1);
+    assert_int_equal(mk_pattern_parse(&rule.base.match, mk_str_c(match), &arena, &error), 0);
+    assert_int_equal(parse(target_parse_path, &rule.base.to, to), 0);
+    assert_int_equal(mk_pattern_capture(&rule.base.match, mk_str_c(path), groups), 1);
     mk_buf_init_fixed(&out_path, b->path, sizeof(b->path));
     mk_buf_init_fixed(&out_query, b->query, sizeof(b->query));
     rewrite_build(&rule, mk_str_c(path), mk_str_c(query), groups, &out_path, &out_query, &has_query);
