@@ -118,10 +118,10 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     for (const struct auth_file *file = state->files; file; file = file->next) {
         mk_watched_ref_init(&w->refs[file->index], file->watched);
         if (file->kind == AUTH_FILE_KEYS && !w->tokens)
-            w->tokens = token_cache_new(mk_worker_account(worker));
+            w->tokens = text_cache_new(mk_worker_account(worker), TOKEN_CACHE_SETS, TOKEN_CACHE_BYTES_MAX);
     }
     if (state->keeps_answers)
-        w->answers = forward_cache_new(mk_worker_account(worker));
+        w->answers = text_cache_new(mk_worker_account(worker), FORWARD_CACHE_SETS, FORWARD_CACHE_BYTES_MAX);
     *ret_state = w;
     return 0;
 }
@@ -141,8 +141,8 @@ static void stop_worker(struct mk_worker *worker, void *state)
     struct auth_worker *w = state;
     for (unsigned i = 0; i < w->n; i++)
         mk_watched_ref_release(&w->refs[i]);
-    token_cache_free(w->tokens);
-    forward_cache_free(w->answers);
+    text_cache_free(w->tokens);
+    text_cache_free(w->answers);
     mk_account_free(mk_worker_account(worker), w, worker_bytes(w->n));
 }
 

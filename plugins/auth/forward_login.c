@@ -13,6 +13,8 @@
 
 enum { RETRY_MS = 1000, REASON_BYTES = 512 };
 
+static_assert(1 + FORWARD_HEADERS_MAX <= TEXT_CACHE_TEXTS_MAX, "an entry has room for an answer");
+
 /* A question about a request, in its arena. */
 struct question {
     struct mk_request *req;
@@ -25,9 +27,9 @@ struct question {
     struct mk_upstream_server *server; /* of the group, which counts this request; NULL: none */
     struct mk_timer timer;             /* while it waits for one */
     uint64_t end_ms, sent_ms;
-    bool is_open;                               /* counted in the worker */
-    bool is_keyed;                              /* the answer may be kept */
-    unsigned char digest[FORWARD_DIGEST_BYTES]; /* with is_keyed */
+    bool is_open;                                  /* counted in the worker */
+    bool is_keyed;                                 /* the answer may be kept */
+    unsigned char digest[TEXT_CACHE_DIGEST_BYTES]; /* with is_keyed */
 };
 
 static struct auth_worker *get_worker(const struct mk_request *req)
@@ -92,27 +94,31 @@ int forward_login_strip(struct mk_request *req, const struct auth_rule *rule)
 
 /* Makes the digest of the question about a request, or about another path. Returns false if nothing is kept. */
 static bool make_digest(struct mk_request *req, const struct auth_rule *rule, struct mk_str subject,
-                        unsigned char digest[FORWARD_DIGEST_BYTES])
+                        unsigned char digest[TEXT_CACHE_DIGEST_BYTES])
 {
-    const struct forward_cache *cache = get_worker(req)->answers;
+    const struct text_cache *cache = get_worker(req)->answers;
     struct mk_buf deciding;
     if (!cache || !get_conf(rule)->cache_ms)
         return false;
     mk_buf_init(&deciding, FORWARD_SUBJECT_BYTES_MAX);
     forward_write_deciding(&deciding, req, get_conf(rule));
-    bool done = !deciding.err && forward_cache_hash(cache, rule, subject, mk_buf_str(&deciding), digest);
+    const struct mk_str parts[] = {mk_str((const char *)&rule, sizeof(rule)), subject, mk_buf_str(&deciding)};
+    bool done = !deciding.err && text_cache_hash(cache, parts, MK_COUNT_OF(parts), digest);
     mk_buf_release(&deciding);
     return done;
 }
 
-static bool find_answer(struct mk_request *req, const unsigned char *digest, struct forward_answer *ret)
+static bool find_answer(struct mk_request *req, const struct auth_rule *rule, const unsigned char *digest,
+                        struct forward_answer *ret)
 {
-    return forward_cache_find(get_worker(req)->answers, digest, mk_loop_now_ms(mk_request_loop(req)), ret);
+    ret->n = get_conf(rule)->copy.n;
+    return text_cache_find(get_worker(req)->answers, digest, (int64_t)mk_loop_now_ms(mk_request_loop(req)), ret->texts,
+                           1 + ret->n, NULL);
 }
 
 bool forward_login_holds(struct mk_request *req, const struct auth_rule *rule, struct mk_str path)
 {
-    unsigned char digest[FORWARD_DIGEST_BYTES];
+    unsigned char digest[TEXT_CACHE_DIGEST_BYTES];
     struct forward_answer answer;
     struct mk_buf subject;
     if (!get_conf(rule)->cache_ms || !forward_is_connection_valid(req, get_conf(rule)))
@@ -120,7 +126,7 @@ bool forward_login_holds(struct mk_request *req, const struct auth_rule *rule, s
     mk_buf_init(&subject, FORWARD_SUBJECT_BYTES_MAX);
     forward_write_subject(&subject, req, path);
     bool holds = !subject.err && make_digest(req, rule, mk_buf_str(&subject), digest) &&
-                 find_answer(req, digest, &answer) && rules_admits(req, rule, answer.user);
+                 find_answer(req, rule, digest, &answer) && rules_admits(req, rule, answer.user);
     mk_buf_release(&subject);
     return holds;
 }
@@ -183,8 +189,8 @@ static int use_answer(struct question *q, const struct mk_http_response *respons
     if (err < 0)
         return err;
     if (q->is_keyed)
-        forward_cache_add(q->worker->answers, q->digest, mk_loop_now_ms(mk_request_loop(q->req)) + conf->cache_ms,
-                          &answer);
+        text_cache_add(q->worker->answers, q->digest, (int64_t)mk_loop_now_ms(mk_request_loop(q->req)) + conf->cache_ms,
+                       answer.texts, 1 + answer.n);
     int r = admit_answer(q->req, q->rule, &answer);
     return r == MK_DECLINED && conf->set_cookie && forward_pass_cookies(q->req, response) < 0 ? -ENOMEM : r;
 }
@@ -371,7 +377,7 @@ static int ask_question(struct mk_request *req, const struct auth_rule *rule, st
     }
     q->is_keyed = digest != NULL;
     if (digest)
-        memcpy(q->digest, digest, FORWARD_DIGEST_BYTES);
+        memcpy(q->digest, digest, TEXT_CACHE_DIGEST_BYTES);
     int err = choose_server(q);
     if (err < 0)
         fail_question(q, explain_choice(err));
@@ -380,10 +386,10 @@ static int ask_question(struct mk_request *req, const struct auth_rule *rule, st
 
 static int check_subject(struct mk_request *req, const struct auth_rule *rule, struct mk_str subject)
 {
-    unsigned char digest[FORWARD_DIGEST_BYTES];
+    unsigned char digest[TEXT_CACHE_DIGEST_BYTES];
     struct forward_answer answer;
     bool is_keyed = make_digest(req, rule, subject, digest);
-    if (is_keyed && find_answer(req, digest, &answer))
+    if (is_keyed && find_answer(req, rule, digest, &answer))
         return admit_answer(req, rule, &answer);
     return ask_question(req, rule, subject, is_keyed ? digest : NULL);
 }

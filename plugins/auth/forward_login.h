@@ -15,6 +15,8 @@
 
 #include "rules.h"
 
+enum { FORWARD_CACHE_SETS = 256, FORWARD_CACHE_BYTES_MAX = 4096 }; /* of the cache of answers; of one answer */
+
 /*
  * Asks about the request.
  * Returns as on_request: MK_DECLINED (it passes), 0 (a response was sent, or the request waits) or -errno.

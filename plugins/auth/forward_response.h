@@ -8,7 +8,7 @@
 #include <monkey/http_client.h>
 #include <monkey/request.h>
 
-#include "forward_cache.h"
+#include "forward_conf.h"
 
 enum { FORWARD_BODY_BYTES_MAX = 65536, FORWARD_VALUES_BYTES_MAX = 65536, FORWARD_COOKIES_MAX = 16 };
 
@@ -19,6 +19,17 @@ enum forward_decision {
 };
 
 enum forward_decision forward_decide(unsigned status);
+
+/* What a server has answered: the user, and the values of CopyHeaders, in their order. `.p` NULL: it sent none. */
+struct forward_answer {
+    union {
+        struct {
+            struct mk_str user, values[FORWARD_HEADERS_MAX];
+        };
+        struct mk_str texts[1 + FORWARD_HEADERS_MAX];
+    };
+    uint32_t n; /* of the values */
+};
 
 /*
  * Reads the headers that the section wants; several lines of one are joined by ", ". The strings are in `arena`, or in

@@ -16,7 +16,6 @@
 #include "cache.h"
 #include "failures.h"
 #include "forward.h"
-#include "forward_cache.h"
 #include "login_counters.h"
 #include "settings.h"
 #include "token_cache.h"
@@ -65,10 +64,10 @@ struct auth_host {
 };
 
 struct auth_worker {
-    struct mk_list jobs;           /* of login_job.c: those that requests wait for */
-    struct token_cache *tokens;    /* NULL: no rule has tokens, or there is no memory */
-    struct forward_cache *answers; /* NULL: no rule keeps answers, or there is no memory */
-    int64_t n_questions;           /* of forward_login.c: those under way */
+    struct mk_list jobs;        /* of login_job.c: those that requests wait for */
+    struct text_cache *tokens;  /* NULL: no rule has tokens, or there is no memory */
+    struct text_cache *answers; /* NULL: no rule keeps answers, or there is no memory */
+    int64_t n_questions;        /* of forward_login.c: those under way */
     unsigned n;
     struct mk_watched_ref refs[];
 };

@@ -59,7 +59,7 @@ static enum token_result decide(const struct key_set *keys, struct mk_str token,
 {
     struct bearer_decision d, cached;
     enum token_result first = TOKEN_OK;
-    struct token_cache *cache = token_cache_new(NULL);
+    struct text_cache *cache = text_cache_new(NULL, TOKEN_CACHE_SETS, TOKEN_CACHE_BYTES_MAX);
     for (size_t i = 0; i < sizeof(all_rules) / sizeof(all_rules[0]); i++) {
         bearer_decide(&d, token, keys, &all_rules[i], 1000, arena);
         CHECK(!d.claims.p == (d.result != TOKEN_OK));
@@ -70,7 +70,7 @@ static enum token_result decide(const struct key_set *keys, struct mk_str token,
         }
         first = i ? first : d.result;
     }
-    token_cache_free(cache);
+    text_cache_free(cache);
     return first;
 }
 

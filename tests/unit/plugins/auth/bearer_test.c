@@ -166,7 +166,7 @@ static void *decide_often(void *ctx)
 {
     struct thread *thread = ctx;
     struct claims_rules rules = {.expiry_optional = true};
-    struct token_cache *cache = token_cache_new(NULL); /* as a worker has one */
+    struct text_cache *cache = text_cache_new(NULL, TOKEN_CACHE_SETS, TOKEN_CACHE_BYTES_MAX); /* as a worker has one */
     for (unsigned i = 0; i < ROUNDS * JWS_ALGS; i++) {
         struct bearer_decision d, same;
         struct mk_arena arena;
@@ -176,7 +176,7 @@ static void *decide_often(void *ctx)
         thread->right += d.result == TOKEN_OK && same.result == TOKEN_OK;
         mk_arena_release(&arena);
     }
-    token_cache_free(cache);
+    text_cache_free(cache);
     return NULL;
 }
 

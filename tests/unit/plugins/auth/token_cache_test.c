@@ -6,7 +6,7 @@
 
 static const struct claims_rules rules;
 
-static struct bearer_decision decide(struct tokens *t, struct token_cache *cache, struct mk_str token,
+static struct bearer_decision decide(struct tokens *t, struct text_cache *cache, struct mk_str token,
                                      const struct claims_rules *which, int64_t now_ms)
 {
     struct bearer_decision d;
@@ -25,7 +25,7 @@ TEST(hits, tokens_setup, tokens_teardown)
 {
     struct tokens *t = *state;
     EVP_PKEY *key = tokens_make_key(JWS_HS256);
-    struct token_cache *cache = token_cache_new(NULL);
+    struct text_cache *cache = text_cache_new(NULL, TOKEN_CACHE_SETS, TOKEN_CACHE_BYTES_MAX);
     tokens_add_key(t, key, NULL);
     struct mk_str token = sign(t, key, 1);
     for (unsigned i = 0; i < 3; i++) {
@@ -37,9 +37,9 @@ TEST(hits, tokens_setup, tokens_teardown)
         assert_int_equal(d.scope.len, 0);
         assert_null(d.issuer.p);
         assert_true(d.end_ms == 100000);
-        assert_true(token_cache_hits(cache) == i);
+        assert_true(text_cache_hits(cache) == i);
     }
-    token_cache_free(cache);
+    text_cache_free(cache);
     assert_int_equal(decide(t, NULL, token, &rules, 50000).result, TOKEN_OK); /* without a cache */
     EVP_PKEY_free(key);
 }
@@ -48,14 +48,14 @@ TEST(expiry, tokens_setup, tokens_teardown)
 {
     struct tokens *t = *state;
     EVP_PKEY *key = tokens_make_key(JWS_HS256);
-    struct token_cache *cache = token_cache_new(NULL);
+    struct text_cache *cache = text_cache_new(NULL, TOKEN_CACHE_SETS, TOKEN_CACHE_BYTES_MAX);
     tokens_add_key(t, key, NULL);
     struct mk_str token = sign(t, key, 1);
     assert_int_equal(decide(t, cache, token, &rules, 0).result, TOKEN_OK);
     assert_int_equal(decide(t, cache, token, &rules, 99999).result, TOKEN_OK);
     assert_int_equal(decide(t, cache, token, &rules, 100000).result, TOKEN_EXPIRED);
-    assert_true(token_cache_hits(cache) == 1);
-    token_cache_free(cache);
+    assert_true(text_cache_hits(cache) == 1);
+    text_cache_free(cache);
     EVP_PKEY_free(key);
 }
 
@@ -66,7 +66,7 @@ TEST(misses, tokens_setup, tokens_teardown)
     static const struct claims_rules others = {.issuers = {issuer, 1}};
     struct tokens *t = *state;
     EVP_PKEY *key = tokens_make_key(JWS_HS256);
-    struct token_cache *cache = token_cache_new(NULL);
+    struct text_cache *cache = text_cache_new(NULL, TOKEN_CACHE_SETS, TOKEN_CACHE_BYTES_MAX);
     char copy[256];
     assert_int_equal(keys_read(t->keys, KEYS_SECRET, "x", MK_STR(SECRET), &t->message), 0);
     struct mk_str token = sign(t, key, 1);
@@ -82,34 +82,34 @@ TEST(misses, tokens_setup, tokens_teardown)
     t->keys = key_set_new();
     assert_int_equal(keys_read(t->keys, KEYS_SECRET, "x", MK_STR(SECRET "2"), &t->message), 0);
     assert_int_equal(decide(t, cache, token, &rules, 0).result, TOKEN_SIGNATURE);
-    assert_true(token_cache_hits(cache) == 0);
-    token_cache_free(cache);
+    assert_true(text_cache_hits(cache) == 0);
+    text_cache_free(cache);
     EVP_PKEY_free(key);
 }
 
 /* Many tokens replace one another; bad ones replace nothing. */
 TEST(replacement, tokens_setup, tokens_teardown)
 {
-    enum { TOKENS = 4 * TOKEN_CACHE_SETS * TOKEN_CACHE_WAYS };
+    enum { TOKENS = 4 * TOKEN_CACHE_SETS * TEXT_CACHE_WAYS };
     struct tokens *t = *state;
     EVP_PKEY *key = tokens_make_key(JWS_HS256);
     struct mk_account account = {0};
-    struct token_cache *cache = token_cache_new(&account);
+    struct text_cache *cache = text_cache_new(&account, TOKEN_CACHE_SETS, TOKEN_CACHE_BYTES_MAX);
     tokens_add_key(t, key, NULL);
     size_t empty = account.bytes;
     for (unsigned i = 0; i < TOKENS; i++)
         assert_int_equal(decide(t, cache, sign(t, key, i), &rules, 0).result, TOKEN_OK);
-    assert_true(token_cache_hits(cache) == 0);
+    assert_true(text_cache_hits(cache) == 0);
     size_t full = account.bytes;
-    assert_true(full > empty && full < empty + TOKEN_CACHE_SETS * TOKEN_CACHE_WAYS * 64);
+    assert_true(full > empty && full < empty + TOKEN_CACHE_SETS * TEXT_CACHE_WAYS * 64);
     assert_int_equal(decide(t, cache, sign(t, key, TOKENS - 1), &rules, 0).result, TOKEN_OK);
-    assert_true(token_cache_hits(cache) == 1);
+    assert_true(text_cache_hits(cache) == 1);
     for (unsigned i = 0; i < TOKENS; i++)
         decide(t, cache, MK_STR("eyJhbGciOiJIUzI1NiJ9.e30.AAAA"), &rules, 0);
     assert_int_equal(decide(t, cache, sign(t, key, TOKENS - 1), &rules, 0).result, TOKEN_OK);
-    assert_true(token_cache_hits(cache) == 2);
+    assert_true(text_cache_hits(cache) == 2);
     assert_true(account.bytes == full);
-    token_cache_free(cache);
+    text_cache_free(cache);
     assert_true(account.bytes == 0);
     EVP_PKEY_free(key);
 }
@@ -120,14 +120,14 @@ TEST(little_memory, tokens_setup, tokens_teardown)
     struct tokens *t = *state;
     EVP_PKEY *key = tokens_make_key(JWS_HS256);
     struct mk_account account = {0};
-    struct token_cache *cache = token_cache_new(&account);
+    struct text_cache *cache = text_cache_new(&account, TOKEN_CACHE_SETS, TOKEN_CACHE_BYTES_MAX);
     tokens_add_key(t, key, NULL);
     account.bytes_max = account.bytes;
     struct mk_str token = sign(t, key, 1);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(decide(t, cache, token, &rules, 0).result, TOKEN_OK);
-    assert_true(token_cache_hits(cache) == 0);
-    token_cache_free(cache);
-    assert_null(token_cache_new(&(struct mk_account){.bytes_max = 1}));
+    assert_true(text_cache_hits(cache) == 0);
+    text_cache_free(cache);
+    assert_null(text_cache_new(&(struct mk_account){.bytes_max = 1}, TOKEN_CACHE_SETS, TOKEN_CACHE_BYTES_MAX));
     EVP_PKEY_free(key);
 }
