@@ -17,6 +17,8 @@
 #include "listing_counters.h"
 #include "walk.h"
 
+#include <monkey/open_file.h>
+
 #include <assert.h>
 #include <errno.h>
 
@@ -113,23 +115,6 @@ static int go_on(struct archive *a)
 }
 
 /* ── responses ── */
-
-static const struct {
-    int err, status;
-} error_statuses[] = {
-    {ENOENT, 404}, {ENOTDIR, 404}, {ELOOP, 404},  {EXDEV, 404},  {ENAMETOOLONG, 404}, {EACCES, 403},
-    {EPERM, 403},  {EMFILE, 503},  {ENFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503},
-};
-
-/* The folder could not be opened. */
-static void send_error(struct archive *a)
-{
-    int status = 500;
-    for (size_t i = 0; i < MK_COUNT_OF(error_statuses); i++)
-        if (error_statuses[i].err == -a->result)
-            status = error_statuses[i].status;
-    mk_response_error(a->req, status);
-}
 
 static void abort_response(struct archive *a)
 {
@@ -234,7 +219,7 @@ static void finish_step(struct mk_job *job)
     if (!a->req)
         free_archive(a);
     else if (!a->responded && a->result < 0)
-        send_error(a);
+        mk_response_error(a->req, mk_open_file_get_status(a->result)); /* of the folder */
     else if (a->result < 0)
         abort_response(a);
     else if (!a->responded)

@@ -19,6 +19,7 @@
 
 #include <monkey/accept.h>
 #include <monkey/hash.h>
+#include <monkey/open_file.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -82,12 +83,6 @@ static void end_send(void *ctx)
 
 /* ── responses ── */
 
-static const struct {
-    int err, status;
-} error_statuses[] = {
-    {EACCES, 403}, {EPERM, 403}, {EMFILE, 503}, {ENFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503}, {ENAMETOOLONG, 404},
-};
-
 static bool is_missing(int err)
 {
     return err == -ENOENT || err == -ENOTDIR || err == -ELOOP || err == -EXDEV;
@@ -95,14 +90,10 @@ static bool is_missing(int err)
 
 static void send_error(struct mk_request *req, int err)
 {
-    int status = 500;
-    for (size_t i = 0; i < MK_COUNT_OF(error_statuses); i++)
-        if (error_statuses[i].err == -err)
-            status = error_statuses[i].status;
     if (is_missing(err))
         mk_request_decline(req);
     else
-        mk_response_error(req, status);
+        mk_response_error(req, mk_open_file_get_status(err));
 }
 
 /* A listing that has changed gets another tag. */
