@@ -5,11 +5,11 @@
 #include "lookup_state.h"
 
 #include <monkey/arena.h>
+#include <monkey/time.h>
 
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/time.h>
-#include <time.h>
 
 /* Returns how long c-ares can wait for a socket, at most `most`. */
 static uint32_t get_wait(struct lookup *l, uint64_t most)
@@ -100,13 +100,6 @@ void lookup_start(struct lookup *l, struct mk_loop *loop, lookup_fn fn, void *ct
 
 /* ── blocking ── */
 
-static uint64_t get_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Stores the sockets of a lookup, and how long it can wait. Returns how many there are. */
 static unsigned add_sockets(struct lookup *l, struct pollfd *ret, uint32_t *wait_ms)
 {
@@ -153,11 +146,11 @@ static bool wait_once(struct lookup *const *lookups, unsigned n, struct pollfd *
 
 void lookups_wait(struct lookup *const *lookups, unsigned n, uint32_t ms)
 {
-    uint64_t now = get_ms(), end = now + ms;
+    uint64_t now = mk_time_monotonic_ms(), end = now + ms;
     struct pollfd *fds = mk_account_alloc(NULL, n * LOOKUP_SOCKETS_MAX * sizeof(*fds));
     for (unsigned i = 0; i < n; i++)
         lookup_begin(lookups[i]);
-    for (; fds && now < end && wait_once(lookups, n, fds, (uint32_t)(end - now)); now = get_ms())
+    for (; fds && now < end && wait_once(lookups, n, fds, (uint32_t)(end - now)); now = mk_time_monotonic_ms())
         ;
     for (unsigned i = 0; i < n; i++)
         lookup_expire(lookups[i]);

@@ -10,10 +10,11 @@
 #include "log/message.h"
 #include "service/service.h"
 
+#include <monkey/time.h>
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <time.h>
 
 enum { PLACE_BYTES = 256 };
 
@@ -28,13 +29,10 @@ static bool is_due_outside(const char *call, const char *reason, unsigned *ret_m
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static struct misuse mistakes;
-    struct timespec now;
     if (phase_now() == PHASE_MAIN)
         return true;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     pthread_mutex_lock(&lock);
-    bool is_due = misuse_is_due(&mistakes, call, reason, now_ms, ret_missing);
+    bool is_due = misuse_is_due(&mistakes, call, reason, mk_time_monotonic_ms(), ret_missing);
     pthread_mutex_unlock(&lock);
     return is_due;
 }

@@ -29,13 +29,6 @@ static int64_t get_tomorrow(void)
     return get_next_hours(24);
 }
 
-static uint64_t get_ticks_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* Writes the time without its zone. Returns false if its year is not one of 1 to 9999. */
 static bool write_iso(int64_t seconds, char iso[MK_TIME_ISO_BYTES])
 {
@@ -67,7 +60,7 @@ const struct duda_api_xtime object_xtime = {
     .now = get_now,
     .tomorrow = get_tomorrow,
     .next_hours = get_next_hours,
-    .ticks_ms = get_ticks_ms,
+    .ticks_ms = mk_time_monotonic_ms,
     .http_date = write_http_date,
     .iso_date = write_iso_date,
 };

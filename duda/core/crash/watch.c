@@ -8,6 +8,7 @@
 
 #include <monkey/log.h>
 #include <monkey/thread_start.h>
+#include <monkey/time.h>
 
 #include <assert.h>
 #include <pthread.h>
@@ -31,13 +32,6 @@ static struct {
 _Atomic bool watch_sleeps;
 
 /* ── incidents ── */
-
-static uint64_t read_clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /*
  * At the start nothing waits for the signals that stop the server, which duda_main() has blocked: if it does not
@@ -122,7 +116,7 @@ bool watch_check(struct watch_slot *slot, uint64_t now_ms)
 
 static bool check_slots(void)
 {
-    uint64_t now_ms = read_clock_ms();
+    uint64_t now_ms = mk_time_monotonic_ms();
     bool busy = false;
     struct mk_list *n, *next;
     MK_LIST_EACH(&watch.slots, n, next)
@@ -217,7 +211,7 @@ void watch_remove(struct watch_slot *slot)
     bool was_watched = !mk_list_empty(&slot->node);
     mk_list_del(&slot->node);
     if (slot->is_logged)
-        log_end(slot, read_clock_ms());
+        log_end(slot, mk_time_monotonic_ms());
     bool is_last = was_watched && mk_list_empty(&watch.slots);
     pthread_mutex_unlock(&watch.lock);
     if (is_last)

@@ -8,6 +8,7 @@
 #include "table.h"
 
 #include <duda/packages/kv/kv.h>
+#include <monkey/time.h>
 
 struct kv_service;
 
@@ -16,8 +17,6 @@ struct duda_kv {
     struct duda_kv *next; /* of the service */
     struct kv_table table;
 };
-
-uint64_t kv_now_ms(void);
 
 /* The calls of the original. */
 extern const struct duda_api_kv kv_old_calls;

@@ -62,7 +62,7 @@ static int write_value(kv_conn_t *conn, enum kv_write how, const void *key, int 
         return DUDA_KV_IOERR;
     struct duda_kv *store = conn->db;
     struct mk_str value = len < 0 ? mk_str_c(data) : mk_str(data, (size_t)len);
-    return to_result(kv_table_write(&store->table, how, k, value, UINT64_MAX, kv_now_ms()));
+    return to_result(kv_table_write(&store->table, how, k, value, UINT64_MAX, mk_time_monotonic_ms()));
 }
 
 /* Formats a text for mem->free(); `.p` is NULL without memory, or if the format is wrong. */
@@ -124,7 +124,7 @@ static int delete_key(kv_conn_t *conn, const void *key, int key_len)
     if (!get_key(conn, key, key_len, &k))
         return DUDA_KV_IOERR;
     struct duda_kv *store = conn->db;
-    return to_result(kv_table_remove(&store->table, k, kv_now_ms()));
+    return to_result(kv_table_remove(&store->table, k, mk_time_monotonic_ms()));
 }
 
 /* ── reading ── */
@@ -150,7 +150,7 @@ static int find_value(kv_conn_t *conn, const void *key, int key_len, struct mk_s
     if (!get_key(conn, key, key_len, &k))
         return DUDA_KV_IOERR;
     struct duda_kv *store = conn->db;
-    return to_result(kv_table_find(&store->table, KV_AT, k, kv_now_ms(), NULL, ret));
+    return to_result(kv_table_find(&store->table, KV_AT, k, mk_time_monotonic_ms(), NULL, ret));
 }
 
 static int fetch(kv_conn_t *conn, const void *key, int key_len, void *buffer, kv_int_t *len)
@@ -209,7 +209,8 @@ static int move_cursor(kv_cursor_t *cursor, enum kv_place place)
     if (!cursor)
         return DUDA_KV_IOERR;
     bool is_placed = cursor->key.p || place == KV_FIRST || place == KV_LAST;
-    int err = is_placed ? kv_table_find(&cursor->store->table, place, cursor->key, kv_now_ms(), &key, NULL) : -ENOENT;
+    int err = is_placed ? kv_table_find(&cursor->store->table, place, cursor->key, mk_time_monotonic_ms(), &key, NULL)
+                        : -ENOENT;
     set_key(cursor, key);
     return to_result(err);
 }
@@ -259,7 +260,7 @@ static int get_cursor_data(kv_cursor_t *cursor, void *buffer, kv_int_t *len)
         return DUDA_KV_IOERR;
     if (!cursor->key.p)
         return DUDA_KV_NOTFOUND;
-    int err = kv_table_find(&cursor->store->table, KV_AT, cursor->key, kv_now_ms(), NULL, &value);
+    int err = kv_table_find(&cursor->store->table, KV_AT, cursor->key, mk_time_monotonic_ms(), NULL, &value);
     if (err == 0)
         copy_out(value, buffer, len);
     return to_result(err);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 enum { BYTES_MAX = 64 << 20, ITEMS_MAX = 1000000 };
 
@@ -18,13 +17,6 @@ struct kv_service {
 };
 
 extern struct duda_package kv_package;
-
-uint64_t kv_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ── the stores of a service ── */
 
@@ -108,7 +100,7 @@ static uint64_t get_end(uint64_t now_ms, uint32_t ttl_s)
 static int write_item(struct duda_kv *store, enum kv_write how, const char *key, const void *value, size_t len,
                       uint32_t ttl_s)
 {
-    uint64_t now_ms = kv_now_ms();
+    uint64_t now_ms = mk_time_monotonic_ms();
     if (!is_key(store, key) || (!value && len))
         return -EINVAL;
     return kv_table_write(&store->table, how, mk_str_c(key), mk_str(value, len), get_end(now_ms, ttl_s), now_ms);
@@ -128,7 +120,7 @@ static char *get(struct duda_kv *store, const char *key, size_t *ret_len)
 {
     struct mk_str value = MK_STR_NONE;
     if (is_key(store, key))
-        kv_table_find(&store->table, KV_AT, mk_str_c(key), kv_now_ms(), NULL, &value);
+        kv_table_find(&store->table, KV_AT, mk_str_c(key), mk_time_monotonic_ms(), NULL, &value);
     if (ret_len)
         *ret_len = value.len;
     return (char *)(uintptr_t)value.p;
@@ -136,7 +128,7 @@ static char *get(struct duda_kv *store, const char *key, size_t *ret_len)
 
 static int add(struct duda_kv *store, const char *key, int64_t n, uint32_t ttl_s, int64_t *ret)
 {
-    uint64_t now_ms = kv_now_ms();
+    uint64_t now_ms = mk_time_monotonic_ms();
     int64_t sum;
     if (!is_key(store, key))
         return -EINVAL;
@@ -148,7 +140,7 @@ static int add(struct duda_kv *store, const char *key, int64_t n, uint32_t ttl_s
 
 static int remove_key(struct duda_kv *store, const char *key)
 {
-    return is_key(store, key) ? kv_table_remove(&store->table, mk_str_c(key), kv_now_ms()) : -EINVAL;
+    return is_key(store, key) ? kv_table_remove(&store->table, mk_str_c(key), mk_time_monotonic_ms()) : -EINVAL;
 }
 
 static size_t count(struct duda_kv *store)
@@ -169,15 +161,15 @@ static int each(struct duda_kv *store, const char *prefix,
     struct mk_str start = mk_str_c(prefix ? prefix : ""), key, value, last = MK_STR_NONE;
     if (!store || !fn)
         return -EINVAL;
-    int err = kv_table_find(&store->table, KV_AT, start, kv_now_ms(), &key, &value), result = 0;
+    int err = kv_table_find(&store->table, KV_AT, start, mk_time_monotonic_ms(), &key, &value), result = 0;
     if (err == -ENOENT)
-        err = kv_table_find(&store->table, KV_BEHIND, start, kv_now_ms(), &key, &value);
+        err = kv_table_find(&store->table, KV_BEHIND, start, mk_time_monotonic_ms(), &key, &value);
     while (err == 0 && result == 0 && mk_str_starts(key, start)) {
         result = fn(key.p, value.p, value.len, data);
         free_pair(last, value);
         last = key;
         key = value = MK_STR_NONE;
-        err = kv_table_find(&store->table, KV_BEHIND, last, kv_now_ms(), &key, &value);
+        err = kv_table_find(&store->table, KV_BEHIND, last, mk_time_monotonic_ms(), &key, &value);
     }
     if (err == 0)
         free_pair(key, value);

@@ -61,7 +61,8 @@ int sq_report(const struct sq_job *job, const char *call, const struct sq_error 
 {
     unsigned missing = 0;
     keep_error(e);
-    if (!is_of_client(e->err) && (!job || sq_log_is_due(&job->db->log, job->sql, e->err, sq_now_ms(), &missing)))
+    if (!is_of_client(e->err) &&
+        (!job || sq_log_is_due(&job->db->log, job->sql, e->err, mk_time_monotonic_ms(), &missing)))
         log_error(job, call, e, missing);
     return e->err;
 }
@@ -115,7 +116,7 @@ static struct sq_link *choose_link(const struct sq_job *job)
 
 static void set_deadline(struct sq_job *job)
 {
-    uint64_t now_ms = sq_now_ms();
+    uint64_t now_ms = mk_time_monotonic_ms();
     job->deadline.busy_ms = now_ms + job->db->conf.busy_ms;
     job->deadline.end_ms = now_ms + job->db->conf.query_ms;
 }

@@ -12,19 +12,12 @@
 
 enum { PROGRESS_STEPS = 1000, BUSY_WAIT_MS = 20 };
 
-uint64_t sq_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* ── limits of time ── */
 
 static bool should_stop(struct sq_conn *c)
 {
     c->was_stopped = c->was_stopped || (c->stopping && c->stopping());
-    return c->was_stopped || sq_now_ms() >= c->deadline.end_ms;
+    return c->was_stopped || mk_time_monotonic_ms() >= c->deadline.end_ms;
 }
 
 /* Called by SQLite each PROGRESS_STEPS steps of a statement. Another result than 0 ends it with SQLITE_INTERRUPT. */
@@ -38,7 +31,7 @@ static int on_busy(void *ctx, int count)
 {
     struct sq_conn *c = ctx;
     int ms = count < BUSY_WAIT_MS ? count + 1 : BUSY_WAIT_MS;
-    if (should_stop(c) || sq_now_ms() >= c->deadline.busy_ms)
+    if (should_stop(c) || mk_time_monotonic_ms() >= c->deadline.busy_ms)
         return 0;
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
     return 1;
@@ -55,7 +48,7 @@ void sq_conn_watch(struct sq_conn *c)
 /* Returns whether a wait for a lock was ended by query_ms, and not by busy_ms. */
 static bool was_late(const struct sq_conn *c)
 {
-    return c->deadline.end_ms < c->deadline.busy_ms && sq_now_ms() >= c->deadline.end_ms;
+    return c->deadline.end_ms < c->deadline.busy_ms && mk_time_monotonic_ms() >= c->deadline.end_ms;
 }
 
 int sq_conn_fail(struct sq_conn *c, int code, struct sq_error *e)

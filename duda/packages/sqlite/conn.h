@@ -8,6 +8,8 @@
 #include "error.h"
 #include "rows.h"
 
+#include <monkey/time.h>
+
 enum { SQ_STATEMENTS_MAX = 32 };
 
 /* The settings of a database, with all defaults. */
@@ -20,7 +22,7 @@ struct sq_conf {
     uint64_t bytes_max, file_bytes_max;
 };
 
-/* When a call ends, in milliseconds of sq_now_ms(). */
+/* When a call ends, in milliseconds of mk_time_monotonic_ms(). */
 struct sq_deadline {
     uint64_t busy_ms; /* waits for locks */
     uint64_t end_ms;
@@ -43,8 +45,6 @@ struct sq_conn {
     uint64_t uses;
     struct sq_statement statements[SQ_STATEMENTS_MAX];
 };
-
-uint64_t sq_now_ms(void);
 
 /*
  * Opens a connection that only reads, or the one that writes, which must come first. `c` is zeroed but for `conf` and

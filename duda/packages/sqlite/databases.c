@@ -73,7 +73,7 @@ static int read_conf(struct sq_conf *to, const struct duda_sqlite_conf *from, st
 static int open_link(duda_sqlite_t *db, struct sq_link *link, bool reads_only, struct sq_error *e)
 {
     link->conn.conf = &db->conf;
-    link->conn.deadline.busy_ms = sq_now_ms() + db->conf.busy_ms;
+    link->conn.deadline.busy_ms = mk_time_monotonic_ms() + db->conf.busy_ms;
     link->conn.deadline.end_ms = UINT64_MAX; /* migrations take what they take */
     int err = sq_conn_open(&link->conn, reads_only, e);
     if (err)
