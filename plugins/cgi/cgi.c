@@ -205,19 +205,6 @@ static void stop_worker(struct mk_worker *worker, void *state)
 
 /* ── requests ── */
 
-/* Finds the section for a path; NULL: none. Returns 0 or -errno: it is not known. */
-static int find_section(const struct mk_host *host, struct mk_str path, const struct section **ret)
-{
-    const struct host *own = mk_host_state(host, &mk_plugin_cgi);
-    const void *conf = NULL;
-    int err = own ? mk_host_conf_match(host, cgi_sections, offsetof(struct cgi_conf, match), path, &conf) : 0;
-    const struct section *s = own ? own->first : NULL;
-    while (s && s->conf != conf)
-        s = s->next;
-    *ret = conf ? s : NULL;
-    return err;
-}
-
 static int run_script(struct mk_request *req)
 {
     const struct mk_thread_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_cgi);
@@ -225,7 +212,7 @@ static int run_script(struct mk_request *req)
     struct mk_str path = mk_request_path(req);
     if (!path.len || path.p[0] != '/')
         return MK_DECLINED;
-    int err = find_section(mk_request_host_conf(req), path, &section);
+    int err = run_find_section(mk_request_host_conf(req), path, &section);
     if (err < 0 || !section)
         return err < 0 ? err : MK_DECLINED;
     if (mk_cgi_refuse_method(req))
@@ -238,7 +225,7 @@ static int run_script(struct mk_request *req)
 static int allows_path(struct mk_request *req, struct mk_str path)
 {
     const struct section *section;
-    int err = find_section(mk_request_host_conf(req), path, &section);
+    int err = run_find_section(mk_request_host_conf(req), path, &section);
     return err < 0 ? err : !section;
 }
 
@@ -280,7 +267,7 @@ static void explain(const struct mk_host *host, struct mk_explain *e)
     const struct section *section;
     if (e->phase != MK_EXPLAIN_CONTENT)
         return;
-    if (find_section(host, e->path, &section) < 0)
+    if (run_find_section(host, e->path, &section) < 0)
         mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
                        "500, because a pattern of [CGI] takes too much time for the path");
     else if (section && section->conf->root.len)

@@ -3,6 +3,7 @@
  * Local redirects (RFC 3875 section 6.2.2): a script answers with a path of this server, which then sends the response
  * for that path: of another script, or a file. Rules and logins decide about that path as for a request of the client.
  */
+#include "run.h"
 #include "run_state.h"
 
 #include <monkey/escape.h>
@@ -147,14 +148,12 @@ void run_redirect_continue(struct run *r)
     run_find(r);
 }
 
-/* Finds the section of the path; NULL: none, so it is a file. Returns 0 or -errno: it is not known. */
-static int find_section(const struct run *r, const struct section **ret)
+int run_find_section(const struct mk_host *host, struct mk_str path, const struct section **ret)
 {
-    const struct mk_host *host = mk_request_host_conf(r->req);
     const struct host *own = mk_host_state(host, &mk_plugin_cgi);
     const void *conf = NULL;
-    int err = mk_host_conf_match(host, cgi_sections, offsetof(struct cgi_conf, match), r->path, &conf);
-    const struct section *s = own->first;
+    int err = own ? mk_host_conf_match(host, cgi_sections, offsetof(struct cgi_conf, match), path, &conf) : 0;
+    const struct section *s = own ? own->first : NULL;
     while (s && s->conf != conf)
         s = s->next;
     *ret = s;
@@ -176,7 +175,7 @@ static void refuse_path(struct run *r, const struct section *section)
 static void follow(struct run *r)
 {
     const struct section *section;
-    int err = find_section(r, &section);
+    int err = run_find_section(mk_request_host_conf(r->req), r->path, &section);
     int allowed = err < 0   ? err
                   : section ? mk_request_allows_source(r->req, &mk_plugin_cgi, r->path)
                             : mk_request_allows_path(r->req, r->path);

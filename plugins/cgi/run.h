@@ -7,6 +7,8 @@
 
 #include "process.h"
 
+/* Finds the section for a path; NULL: none. Returns 0 or -errno: it is not known. */
+int run_find_section(const struct mk_host *host, struct mk_str path, const struct section **ret);
 /* Answers a request with a script of the section, now or later; also with an error. */
 void run_begin(struct mk_request *req, struct thread *thread, const struct section *section);
 /* Drops the scripts of a worker whose thread has ended: the starter ends them. */
