@@ -96,6 +96,13 @@ struct mk_conf_value {
     size_t *fault;       /* a parser that fails may store the offset of the mistake in `text`; may be NULL */
 };
 
+/* For parsers: adds a sentence to `error`. Returns -EINVAL. */
+static inline int mk_conf_fail(struct mk_buf *error, const char *sentence)
+{
+    mk_buf_addf(error, "%s", sentence);
+    return -EINVAL;
+}
+
 /*
  * For parsers: tells where the mistake is, `at` bytes behind the beginning of a word, and adds `reason` to `error`
  * unless it is NULL. Returns -EINVAL.
@@ -107,9 +114,7 @@ static inline int mk_conf_fault(const struct mk_conf_value *value, uint32_t word
         at += value->words[i].len + 1;
     if (value->fault)
         *value->fault = at;
-    if (reason)
-        mk_buf_addf(error, "%s", reason);
-    return -EINVAL;
+    return reason ? mk_conf_fail(error, reason) : -EINVAL;
 }
 
 /*

@@ -8,12 +8,6 @@
 
 #include <errno.h>
 
-static int fail(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
-
 /* ── To ── */
 
 /* Sets the path, which a request line must be able to have; an empty one is that of the root. */
@@ -22,7 +16,7 @@ static int set_path(struct mk_target *t, struct mk_str path, struct mk_buf *erro
     t->path = path.len ? path : MK_STR("/");
     for (size_t i = 0; i < path.len; i++)
         if (path.p[0] != '/' || path.p[i] <= ' ' || path.p[i] >= 0x7f || strchr("#\"<>\\^`{|}", path.p[i]))
-            return fail(error, "behind the host may stand a path, percent-encoded, perhaps with a query");
+            return mk_conf_fail(error, "behind the host may stand a path, percent-encoded, perhaps with a query");
     return 0;
 }
 
@@ -39,7 +33,7 @@ int forward_parse_to(const struct mk_conf_value *value, void *field, struct mk_a
     if (err == 0 && rest.len && (value->n > 2 || t->dial->port))
         err = MK_DECLINED;
     if (err > 0)
-        return fail(error, "the server is http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:/SOCKET /PATH");
+        return mk_conf_fail(error, "the server is http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:/SOCKET /PATH");
     return err < 0 ? err : set_path(t, t->dial->port ? t->path : rest, error);
 }
 
@@ -68,7 +62,7 @@ bool forward_names_have(const struct forward_names *names, struct mk_str name)
 static int read_name(struct mk_str *ret, struct mk_str word, struct mk_arena *arena, struct mk_buf *error)
 {
     if (!is_name(word))
-        return fail(error, "the name of a header has letters, digits and dashes only");
+        return mk_conf_fail(error, "the name of a header has letters, digits and dashes only");
     if (mk_request_header_reserved(word)) {
         mk_buf_addf(error, "the header \"%.*s\" is about the connection, or decides where a request ends or goes to",
                     MK_STR_ARG(word));
@@ -81,7 +75,7 @@ static int read_name(struct mk_str *ret, struct mk_str word, struct mk_arena *ar
 int forward_parse_name(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     return value->n == 1 ? read_name(field, value->words[0], arena, error)
-                         : fail(error, "it takes the name of one header");
+                         : mk_conf_fail(error, "it takes the name of one header");
 }
 
 int forward_parse_names(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
@@ -89,13 +83,13 @@ int forward_parse_names(const struct mk_conf_value *value, void *field, struct m
     struct forward_names *names = field;
     for (uint32_t i = 0; i < value->n; i++) {
         if (names->n == FORWARD_HEADERS_MAX)
-            return fail(error, "there are more than 16 headers");
+            return mk_conf_fail(error, "there are more than 16 headers");
         if (forward_names_have(names, value->words[i]))
-            return fail(error, "two of the headers have the same name");
+            return mk_conf_fail(error, "two of the headers have the same name");
         int err = read_name(&names->items[names->n], value->words[i], arena, error);
         if (err < 0)
             return err;
         names->n++;
     }
-    return value->n ? 0 : fail(error, "the names of headers are missing");
+    return value->n ? 0 : mk_conf_fail(error, "the names of headers are missing");
 }

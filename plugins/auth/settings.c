@@ -46,10 +46,8 @@ static int parse_require(const struct mk_conf_value *value, void *field, struct 
 {
     struct auth_require **last = field;
     unsigned i = find_kind(value);
-    if (i == KINDS) {
-        mk_buf_addf(error, "\"valid\", \"user\" with names, or \"group\" with names is needed");
-        return -EINVAL;
-    }
+    if (i == KINDS)
+        return mk_conf_fail(error, "\"valid\", \"user\" with names, or \"group\" with names is needed");
     while (*last)
         last = &(*last)->next;
     struct auth_require *r = mk_arena_zalloc(arena, sizeof(*r));
@@ -65,10 +63,8 @@ static int parse_require(const struct mk_conf_value *value, void *field, struct 
 static int add_key_file(const struct mk_conf_value *value, struct auth_key_files *files, enum keys_kind kind,
                         struct mk_arena *arena, struct mk_buf *error)
 {
-    if (!value->text.len) {
-        mk_buf_addf(error, "the path of a file is missing");
-        return -EINVAL;
-    }
+    if (!value->text.len)
+        return mk_conf_fail(error, "the path of a file is missing");
     struct keys_file *items = mk_arena_grow(arena, files->items, files->n, sizeof(*items));
     struct mk_str path;
     int err = items ? mk_conf_read_path(value, value->text, &path, arena, error) : -ENOMEM;
@@ -92,10 +88,8 @@ static int parse_secret(const struct mk_conf_value *value, void *field, struct m
 static int parse_claim(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct auth_claims *claims = field;
-    if (value->n < 1 || value->n > 2) {
-        mk_buf_addf(error, "the name of a claim is needed, and perhaps a value");
-        return -EINVAL;
-    }
+    if (value->n < 1 || value->n > 2)
+        return mk_conf_fail(error, "the name of a claim is needed, and perhaps a value");
     struct claims_need *items = mk_arena_grow(arena, claims->items, claims->n, sizeof(*items));
     if (!items)
         return -ENOMEM;

@@ -55,12 +55,6 @@ static uint32_t parse_interval_ms(struct mk_str word)
     return (uint32_t)(n * units[i].ms);
 }
 
-static int reject(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
-
 int directives_parse_files(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct files_policy *policy = field;
@@ -69,8 +63,8 @@ int directives_parse_files(const struct mk_conf_value *value, void *field, struc
     while (i < MK_COUNT_OF(modes) && !(value->n && mk_str_ieq(value->words[0], modes[i].name)))
         i++;
     if (i == MK_COUNT_OF(modes))
-        return reject(error,
-                      "the values are Off, EachCycle, Notify and Revalidate with a time such as 1s, and Immutable");
+        return mk_conf_fail(
+            error, "the values are Off, EachCycle, Notify and Revalidate with a time such as 1s, and Immutable");
     *policy = (struct files_policy){.mode = modes[i].mode, .interval_ms = directives_default_policy.interval_ms};
     if (value->n == 1)
         return 0;
@@ -104,7 +98,8 @@ int directives_parse_warm(const struct mk_conf_value *value, void *field, struct
     struct warm_list *list = field;
     struct warm_item item = {.text = value->text};
     if (value->n != 1 || !value->text.len)
-        return reject(error, "one folder of the host such as /assets/ is needed, or one file with a list of paths");
+        return mk_conf_fail(error,
+                            "one folder of the host such as /assets/ is needed, or one file with a list of paths");
     item.is_folder = item.text.p[0] == '/' && item.text.p[item.text.len - 1] == '/';
     if (item.is_folder)
         item.text = mk_arena_dup(arena, item.text);

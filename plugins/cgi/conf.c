@@ -8,12 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int fail(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
-
 /* ── Interpreter ── */
 
 static bool is_extension(struct mk_str s)
@@ -53,11 +47,12 @@ static int parse_interpreter(const struct mk_conf_value *value, void *field, str
 {
     struct cgi_interpreters *all = field;
     if (value->n < 2 || value->n > 2 + CGI_INTERPRETER_ARGS_MAX || !is_extension(value->words[0]))
-        return fail(error, "it takes an extension, a program and perhaps arguments, such as .py /usr/bin/python3");
+        return mk_conf_fail(error,
+                            "it takes an extension, a program and perhaps arguments, such as .py /usr/bin/python3");
     if (value->words[1].p[0] != '/')
-        return fail(error, "the program is an absolute path, such as /usr/bin/python3");
+        return mk_conf_fail(error, "the program is an absolute path, such as /usr/bin/python3");
     if (has_extension(all, value->words[0]))
-        return fail(error, "a line before this one has the same extension");
+        return mk_conf_fail(error, "a line before this one has the same extension");
     struct cgi_interpreter *i = mk_arena_zalloc(arena, sizeof(*i));
     if (!i)
         return -ENOMEM;

@@ -33,10 +33,8 @@ struct mk_str rules_archive_name(enum archive_kind kind)
 static int parse_theme(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str *theme = field, text = value->text;
-    if (!text.len) {
-        mk_buf_addf(error, "a theme has a name");
-        return -EINVAL;
-    }
+    if (!text.len)
+        return mk_conf_fail(error, "a theme has a name");
     if (memchr(text.p, '/', text.len))
         return mk_conf_read_path(value, text, theme, arena, error);
     *theme = mk_arena_dup(arena, text);

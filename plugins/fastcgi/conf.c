@@ -6,12 +6,6 @@
 
 #include <errno.h>
 
-static int fail(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
-
 static bool is_off(const struct mk_conf_value *value)
 {
     return value->n == 1 && mk_str_ieq(value->text, MK_STR("Off"));
@@ -25,9 +19,10 @@ static int parse_to(const struct mk_conf_value *value, void *field, struct mk_ar
     if (!text.p)
         return -ENOMEM;
     if (value->n != 1)
-        return fail(error, "it takes one server: unix:/PATH, HOST:PORT or the name of a group");
+        return mk_conf_fail(error, "it takes one server: unix:/PATH, HOST:PORT or the name of a group");
     if (memmem(text.p, text.len, "://", 3))
-        return fail(error, "it takes unix:/PATH, HOST:PORT or the name of a group, and no URL; HTTP is for [PROXY]");
+        return mk_conf_fail(error,
+                            "it takes unix:/PATH, HOST:PORT or the name of a group, and no URL; HTTP is for [PROXY]");
     return mk_target_parse_address(field, text, "server", arena, error);
 }
 
@@ -54,7 +49,7 @@ static int parse_split(const struct mk_conf_value *value, void *field, struct mk
         return -ENOMEM;
     for (; list->n < value->n; list->n++) {
         if (!is_extension(value->words[list->n]))
-            return fail(error, "it takes extensions with their dots, such as .php, or Off");
+            return mk_conf_fail(error, "it takes extensions with their dots, such as .php, or Off");
         list->items[list->n] = mk_arena_dup(arena, value->words[list->n]);
         if (!list->items[list->n].p)
             return -ENOMEM;
@@ -70,7 +65,7 @@ static int parse_index(const struct mk_conf_value *value, void *field, struct mk
     if (is_off(value))
         return 0;
     if (value->n != 1 || memchr(value->text.p, '/', value->text.len) || value->text.p[0] == '.')
-        return fail(error, "it takes the name of a script, without a folder, or Off");
+        return mk_conf_fail(error, "it takes the name of a script, without a folder, or Off");
     *name = mk_arena_dup(arena, value->text);
     return name->p ? 0 : -ENOMEM;
 }
@@ -81,7 +76,7 @@ static int parse_status(struct fastcgi_try *try, struct mk_str word, struct mk_b
 {
     uint64_t status;
     if (!mk_str_u64(mk_str(word.p + 1, word.len - 1), 599, &status) || status < 400)
-        return fail(error, "a status is one from 400 to 599, such as =404");
+        return mk_conf_fail(error, "a status is one from 400 to 599, such as =404");
     *try = (struct fastcgi_try){.kind = FASTCGI_TRY_STATUS, .status = (int)status};
     return 0;
 }
@@ -107,9 +102,10 @@ static int parse_name(struct fastcgi_try *try, struct mk_str word, struct mk_are
     bool has_path = mk_str_starts(word, path);
     struct mk_str rest = has_path ? mk_str(word.p + path.len, word.len - path.len) : word;
     if (memchr(rest.p, '$', rest.len) || (!has_path && rest.p[0] != '/'))
-        return fail(error, "each entry is $path, $path/, a script such as /index.php or $path/index.php, or =STATUS");
+        return mk_conf_fail(error,
+                            "each entry is $path, $path/, a script such as /index.php or $path/index.php, or =STATUS");
     if (has_dot_segment(rest))
-        return fail(error, "no entry has a segment . or ..");
+        return mk_conf_fail(error, "no entry has a segment . or ..");
     *try = (struct fastcgi_try){.kind = FASTCGI_TRY_SCRIPT, .has_path = has_path, .text = mk_arena_dup(arena, rest)};
     if (has_path && !rest.len)
         try->kind = FASTCGI_TRY_FILE;
@@ -122,14 +118,14 @@ static int parse_tries(const struct mk_conf_value *value, void *field, struct mk
 {
     struct fastcgi_tries *tries = field;
     if (value->n > FASTCGI_TRIES_MAX)
-        return fail(error, "there are more than 16 entries");
+        return mk_conf_fail(error, "there are more than 16 entries");
     for (; tries->n < value->n; tries->n++) {
         struct mk_str word = value->words[tries->n];
         struct fastcgi_try *try = &tries->items[tries->n];
         bool is_status = word.len && word.p[0] == '=';
         if (is_status && tries->n + 1 < value->n)
-            return fail(error, "a status is the last entry");
-        int err = !word.len   ? fail(error, "an entry is empty")
+            return mk_conf_fail(error, "a status is the last entry");
+        int err = !word.len   ? mk_conf_fail(error, "an entry is empty")
                   : is_status ? parse_status(try, word, error)
                               : parse_name(try, word, arena, error);
         if (err < 0)

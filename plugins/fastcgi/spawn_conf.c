@@ -18,12 +18,6 @@
 
 enum { PATH_BYTES = 4096 };
 
-static int fail(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
-
 static bool is_program(const char *path)
 {
     struct stat st;
@@ -93,7 +87,7 @@ int spawn_parse(const struct mk_conf_value *value, void *field, struct mk_arena 
 {
     struct spawn_conf *conf = field;
     if (value->n < 1)
-        return fail(error, "it takes a program and its arguments, such as php-cgi");
+        return mk_conf_fail(error, "it takes a program and its arguments, such as php-cgi");
     struct mk_str name = value->words[0];
     conf->program = find_program(name, arena);
     if (!conf->program) {

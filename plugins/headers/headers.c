@@ -38,12 +38,6 @@ struct headers_rule {
     bool on_errors;
 };
 
-static int set_error(struct mk_buf *error, const char *reason)
-{
-    mk_buf_addf(error, "%s", reason);
-    return -EINVAL;
-}
-
 /* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
 static bool is_name(struct mk_str s)
 {
@@ -88,12 +82,12 @@ static int parse_change(const struct mk_conf_value *value, void *field, struct m
     if (has_colon(text, name))
         return report_colon(error, text, kind);
     if (!is_name(name))
-        return set_error(error, "the name of a header has letters, digits and dashes only");
+        return mk_conf_fail(error, "the name of a header has letters, digits and dashes only");
     if (mk_response_header_reserved(name))
-        return set_error(error, "only the server sets this header");
+        return mk_conf_fail(error, "only the server sets this header");
     if (kind == CHANGE_REMOVE ? value->n != 1 : value->n < 2)
-        return set_error(error,
-                         kind == CHANGE_REMOVE ? "Remove takes a name only" : "a header needs a name and a value");
+        return mk_conf_fail(error,
+                            kind == CHANGE_REMOVE ? "Remove takes a name only" : "a header needs a name and a value");
     struct header_change *change = mk_arena_zalloc(arena, sizeof(*change));
     if (!change)
         return -ENOMEM;

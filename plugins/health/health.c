@@ -24,10 +24,8 @@ static int parse_path(const struct mk_conf_value *value, void *field, struct mk_
     struct mk_str *path = field, text = value->text;
     struct mk_pattern only;
     *path = MK_STR(""); /* not NULL: the key is set, even if its value is wrong */
-    if (value->n != 1 || !mk_str_starts(text, MK_STR("/")) || memchr(text.p, '?', text.len)) {
-        mk_buf_addf(error, "one path is needed, which starts with a slash and has no query");
-        return -EINVAL;
-    }
+    if (value->n != 1 || !mk_str_starts(text, MK_STR("/")) || memchr(text.p, '?', text.len))
+        return mk_conf_fail(error, "one path is needed, which starts with a slash and has no query");
     char *exact = mk_arena_alloc(arena, text.len + 1);
     if (!exact)
         return -ENOMEM;

@@ -27,10 +27,8 @@ int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *a
 {
     struct mk_log_dest *t = dest;
     struct mk_str text = value->text;
-    if (value->n != 1 || !text.len) {
-        mk_buf_addf(error, "one path is needed (in quotes if it has blanks), or stdout, stderr, syslog or Off");
-        return -EINVAL;
-    }
+    if (value->n != 1 || !text.len)
+        return mk_conf_fail(error, "one path is needed (in quotes if it has blanks), or stdout, stderr, syslog or Off");
     *t = (struct mk_log_dest){.kind = MK_LOG_DEST_FILE, .path = MK_STR("")};
     for (size_t i = 0; i < MK_COUNT_OF(words); i++)
         if (mk_str_ieq(text, words[i].name)) {

@@ -16,10 +16,8 @@ static int parse_status(struct mk_str word, struct rule_action *action, struct m
 {
     static const uint16_t with_fields[] = {401, 405, 407, 426}; /* RFC 9110 demands a header with each of them */
     uint64_t n;
-    if (!mk_str_u64(word, 599, &n) || n < 400) {
-        mk_buf_addf(error, "the status of deny is from 400 to 599");
-        return -EINVAL;
-    }
+    if (!mk_str_u64(word, 599, &n) || n < 400)
+        return mk_conf_fail(error, "the status of deny is from 400 to 599");
     for (unsigned i = 0; i < MK_COUNT_OF(with_fields); i++)
         if (n == with_fields[i]) {
             mk_buf_addf(error, "%u needs a header that only a login or a handler knows; write 403 or 404", (unsigned)n);
@@ -44,8 +42,7 @@ static int parse_delay(struct mk_str word, struct rule_action *action, struct mk
         action->delay_ms = (uint32_t)(n * unit);
         return 0;
     }
-    mk_buf_addf(error, "a delay is from 1ms to 30s, such as delay 500ms");
-    return -EINVAL;
+    return mk_conf_fail(error, "a delay is from 1ms to 30s, such as delay 500ms");
 }
 
 static const struct {
@@ -63,10 +60,8 @@ static int set_action(struct rule_action *action, const struct mk_conf_value *va
     unsigned i = 0;
     while (i < MK_COUNT_OF(actions) && !(value->n && mk_str_ieq(value->words[0], actions[i].name)))
         i++;
-    if (i == MK_COUNT_OF(actions) || value->n < actions[i].words_min || value->n > actions[i].words_max) {
-        mk_buf_addf(error, "an action is allow, deny, deny STATUS, drop or delay TIME");
-        return -EINVAL;
-    }
+    if (i == MK_COUNT_OF(actions) || value->n < actions[i].words_min || value->n > actions[i].words_max)
+        return mk_conf_fail(error, "an action is allow, deny, deny STATUS, drop or delay TIME");
     action->kind = actions[i].kind;
     action->status = 403;
     if (action->kind == ACTION_DELAY)

@@ -10,12 +10,6 @@
 
 /* ── To ── */
 
-static int fail(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
-
 /* Tells whether `path` is one that a request can have: visible ASCII, without a query or fragment. */
 static bool is_path(struct mk_str path)
 {
@@ -33,16 +27,16 @@ static int parse_to(const struct mk_conf_value *value, void *field, struct mk_ar
         return -ENOMEM;
     t->text = text;
     if (value->n != 1)
-        return fail(error, "it takes one URL");
+        return mk_conf_fail(error, "it takes one URL");
     int err = mk_target_parse_url(t, text, "backend", arena, error);
     if (err > 0)
-        return fail(error,
-                    "a backend is http://HOST:PORT, https://HOST:PORT or unix:/PATH, perhaps with a path behind the "
-                    "host");
+        return mk_conf_fail(
+            error, "a backend is http://HOST:PORT, https://HOST:PORT or unix:/PATH, perhaps with a path behind the "
+                   "host");
     if (err < 0)
         return err;
     if (t->path.len && (t->path.p[0] != '/' || !is_path(t->path)))
-        return fail(error, "behind the host may stand a path, percent-encoded, without a query");
+        return mk_conf_fail(error, "behind the host may stand a path, percent-encoded, without a query");
     t->path.len -= t->path.len && t->path.p[t->path.len - 1] == '/';
     return 0;
 }
@@ -57,7 +51,7 @@ static int parse_host_header(const struct mk_conf_value *value, void *field, str
     for (size_t i = 0; i < value->text.len; i++) {
         char c = value->text.p[i];
         if (c <= ' ' || c >= 0x7f || strchr("/?#@\"\\,", c))
-            return fail(error, "it takes Client, Backend, or a host name, perhaps with a port");
+            return mk_conf_fail(error, "it takes Client, Backend, or a host name, perhaps with a port");
     }
     *name = mk_arena_dup(arena, value->text);
     return name->p ? 0 : -ENOMEM;
@@ -74,7 +68,8 @@ static int parse_source(const struct mk_conf_value *value, void *field, struct m
     const char *why;
     if (value->n != 1 || mk_address_parse(value->text, &address) < 0 || address.port ||
         (address.family != AF_INET && address.family != AF_INET6))
-        return fail(error, "it takes an address of this machine without a port, such as 192.0.2.1 or 2001:db8::1");
+        return mk_conf_fail(error,
+                            "it takes an address of this machine without a port, such as 192.0.2.1 or 2001:db8::1");
     mk_buf_init_fixed(&text, storage, sizeof(storage));
     mk_buf_adds(&text, address.family == AF_INET6 ? MK_STR("[") : MK_STR(""));
     mk_address_print(&address, &text);
@@ -118,9 +113,9 @@ static int parse_upgrade(const struct mk_conf_value *value, void *field, struct 
     for (; list->n < value->n; list->n++) {
         struct mk_str protocol = value->words[list->n];
         if (mk_str_ieq(protocol, MK_STR("h2c")))
-            return fail(error, "h2c cannot be passed on: its requests would bypass the rules of this server");
+            return mk_conf_fail(error, "h2c cannot be passed on: its requests would bypass the rules of this server");
         if (!is_protocol(protocol))
-            return fail(error, "it takes names of protocols, such as websocket, or Off");
+            return mk_conf_fail(error, "it takes names of protocols, such as websocket, or Off");
         list->items[list->n] = mk_arena_dup(arena, protocol);
         if (!list->items[list->n].p)
             return -ENOMEM;

@@ -12,12 +12,6 @@
 #include <errno.h>
 #include <strings.h>
 
-static int fail(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
-
 /* ── names ── */
 
 static bool has_name(const struct field_list *list, struct mk_str name)
@@ -79,9 +73,9 @@ static int add_field(struct field_list *list, struct mk_str name, struct mk_aren
 {
     const char *refusal = refuse_name(name);
     if (refusal)
-        return fail(error, refusal);
+        return mk_conf_fail(error, refusal);
     if (has_name(list, name))
-        return fail(error, "a line before this one has the same name");
+        return mk_conf_fail(error, "a line before this one has the same name");
     struct field *f = mk_arena_zalloc(arena, sizeof(*f));
     if (!f)
         return -ENOMEM;
@@ -100,7 +94,7 @@ int fields_parse_set(const struct mk_conf_value *value, void *list, struct mk_ar
 {
     struct field *f;
     if (value->n < 2)
-        return fail(error, "a header needs a name and a value; RequestRemove removes one");
+        return mk_conf_fail(error, "a header needs a name and a value; RequestRemove removes one");
     struct mk_str name = value->words[0];
     int err = add_field(list, name, arena, &f, error);
     struct mk_str text = mk_str_trim(mk_str(value->text.p + name.len, value->text.len - name.len));
@@ -111,7 +105,7 @@ int fields_parse_remove(const struct mk_conf_value *value, void *list, struct mk
 {
     struct field *f;
     if (value->n != 1)
-        return fail(error, "it takes the name of one header");
+        return mk_conf_fail(error, "it takes the name of one header");
     return add_field(list, value->words[0], arena, &f, error);
 }
 

@@ -11,10 +11,8 @@
 static int parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct tls_paths *paths = field;
-    if (!value->text.len) {
-        mk_buf_addf(error, "the path of a file is missing");
-        return -EINVAL;
-    }
+    if (!value->text.len)
+        return mk_conf_fail(error, "the path of a file is missing");
     struct mk_str *items = mk_arena_grow(arena, paths->items, paths->n, sizeof(*items));
     struct mk_str path;
     int err = items ? mk_conf_read_path(value, value->text, &path, arena, error) : -ENOMEM;

@@ -24,10 +24,8 @@ static int parse_name(const struct mk_conf_value *value, void *field, struct mk_
     bool is_name = value->text.len > 0 && value->text.len <= 63;
     for (size_t i = 0; i < value->text.len; i++)
         is_name &= is_name_byte(value->text.p[i]);
-    if (!is_name) {
-        mk_buf_addf(error, "a group has a name of letters, digits, - and _, which `To http://NAME` uses");
-        return -EINVAL;
-    }
+    if (!is_name)
+        return mk_conf_fail(error, "a group has a name of letters, digits, - and _, which `To http://NAME` uses");
     *name = mk_arena_dup(arena, value->text);
     return name->p ? 0 : -ENOMEM;
 }
@@ -37,10 +35,8 @@ static int parse_name(const struct mk_conf_value *value, void *field, struct mk_
 static int parse_weight(struct mk_str text, struct server_line *line, struct mk_buf *error)
 {
     uint64_t weight;
-    if (line->has_weight) {
-        mk_buf_addf(error, "a server has one weight");
-        return -EINVAL;
-    }
+    if (line->has_weight)
+        return mk_conf_fail(error, "a server has one weight");
     if (!mk_str_u64(text, UPSTREAM_WEIGHT_MAX, &weight)) {
         mk_buf_addf(error, "a weight is a number from 0 to %d, and \"%.*s\" is not", UPSTREAM_WEIGHT_MAX,
                     MK_STR_ARG(text));

@@ -27,8 +27,7 @@ int hash_by_parse(const struct mk_conf_value *value, void *field, struct mk_aren
         by->name = kinds[i].takes_name ? mk_arena_dup(arena, value->words[1]) : MK_STR("");
         return by->name.p ? 0 : -ENOMEM;
     }
-    mk_buf_addf(error, "it takes Client, Path, Url, Header NAME, Cookie NAME or Query NAME");
-    return -EINVAL;
+    return mk_conf_fail(error, "it takes Client, Path, Url, Header NAME, Cookie NAME or Query NAME");
 }
 
 struct mk_str hash_by_find_parameter(struct mk_str query, struct mk_str name)

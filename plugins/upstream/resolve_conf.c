@@ -13,11 +13,9 @@ int resolve_parse_name_server(const struct mk_conf_value *value, void *field, st
 {
     struct lookup_servers *servers = field;
     struct mk_address address;
-    if (mk_address_parse(value->text, &address) < 0) {
-        mk_buf_addf(error, "a name server is an address with or without a port: 192.0.2.53, 127.0.0.1:5353 or "
-                           "[2001:db8::53]:53");
-        return -EINVAL;
-    }
+    if (mk_address_parse(value->text, &address) < 0)
+        return mk_conf_fail(error, "a name server is an address with or without a port: 192.0.2.53, 127.0.0.1:5353 or "
+                                   "[2001:db8::53]:53");
     if (servers->n == LOOKUP_SERVERS_MAX) {
         mk_buf_addf(error, "a group has at most %d name servers", LOOKUP_SERVERS_MAX);
         return -EINVAL;
@@ -37,9 +35,7 @@ int resolve_parse_srv(struct mk_str text, const struct mk_dial_target **ret, str
     const char *why;
     int err =
         text.len && memchr(text.p, ':', text.len) ? -EINVAL : mk_dial_target_parse(arena, text, ANY_PORT, ret, &why);
-    if (err == -EINVAL || (err == 0 && (*ret)->addr)) {
-        mk_buf_addf(error, "behind srv: stands a name without a port, such as srv:_http._tcp.app.internal");
-        return -EINVAL;
-    }
+    if (err == -EINVAL || (err == 0 && (*ret)->addr))
+        return mk_conf_fail(error, "behind srv: stands a name without a port, such as srv:_http._tcp.app.internal");
     return err;
 }

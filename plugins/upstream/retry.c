@@ -4,8 +4,6 @@
  */
 #include "retry.h"
 
-#include <errno.h>
-
 static const char *const kinds[] = {
     [RETRY_CONNECT] = "Connect", [RETRY_IDEMPOTENT] = "Idempotent", [RETRY_OFF] = "Off"};
 
@@ -30,8 +28,7 @@ int retry_parse(const struct mk_conf_value *value, void *field, struct mk_arena 
         is_right = mk_status_set_add(&retry->statuses, value->words[i]) == 0;
     if (is_right)
         return 0;
-    mk_buf_addf(error, "it takes Off, or Connect or Idempotent, and statuses such as 502 503 429");
-    return -EINVAL;
+    return mk_conf_fail(error, "it takes Off, or Connect or Idempotent, and statuses such as 502 503 429");
 }
 
 bool retry_allows(const struct retry *retry, const struct mk_upstream_tries *tries)

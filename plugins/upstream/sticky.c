@@ -78,9 +78,9 @@ int sticky_parse_cookie(const struct mk_conf_value *value, void *field, struct m
     mk_buf_init_fixed(&header, storage, sizeof(storage));
     if (mk_cookie_write(&header, cookie) == 0)
         return 0;
-    mk_buf_addf(error, "a cookie like that cannot be set: its name is a token, its path begins with a slash, and "
-                       "SameSite=None, __Secure- and __Host- need Secure");
-    return -EINVAL;
+    return mk_conf_fail(error,
+                        "a cookie like that cannot be set: its name is a token, its path begins with a slash, and "
+                        "SameSite=None, __Secure- and __Host- need Secure");
 }
 
 /* ── keys ── */

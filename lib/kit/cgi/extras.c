@@ -16,12 +16,6 @@ static bool is_name(struct mk_str s)
     return s.len > 0;
 }
 
-static int fail(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
-
 static bool has_name(const struct mk_cgi_extras *all, struct mk_str name)
 {
     const struct mk_cgi_extra *e = all->first;
@@ -34,10 +28,10 @@ int mk_cgi_parse_extra(const struct mk_conf_value *value, void *extras, struct m
 {
     struct mk_cgi_extras *all = extras;
     if (value->n < 1 || !is_name(value->words[0]))
-        return fail(error, "it takes a name, which has letters, digits and underscores, and a value");
+        return mk_conf_fail(error, "it takes a name, which has letters, digits and underscores, and a value");
     struct mk_str name = value->words[0];
     if (has_name(all, name))
-        return fail(error, "a line before this one has the same name");
+        return mk_conf_fail(error, "a line before this one has the same name");
     struct mk_cgi_extra *extra = mk_arena_zalloc(arena, sizeof(*extra));
     if (!extra)
         return -ENOMEM;

@@ -79,10 +79,8 @@ int mk_child_parse_limits(const struct mk_conf_value *value, void *limits, struc
 {
     int err = 0;
     (void)arena;
-    if (!value->n) {
-        mk_buf_addf(error, "it takes limits such as memory=256M cpu=30s files=64 processes=32");
-        return -EINVAL;
-    }
+    if (!value->n)
+        return mk_conf_fail(error, "it takes limits such as memory=256M cpu=30s files=64 processes=32");
     for (uint32_t i = 0; i < value->n && err == 0; i++)
         err = read_word(value->words[i], limits, error);
     return err;

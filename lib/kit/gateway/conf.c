@@ -5,15 +5,7 @@
 #include <monkey/gateway.h>
 #include <monkey/spool.h>
 
-#include <errno.h>
-
 const char *const mk_gateway_leave_names[] = {"Cancel", "Finish", NULL};
-
-static int fail(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
 
 /* Parses 100, 100B, 256K, 64M or 1G. Returns false if it is no size. */
 static bool parse_size(struct mk_str word, uint64_t *ret)
@@ -50,9 +42,9 @@ int mk_gateway_parse_buffer(const struct mk_conf_value *value, void *field, stru
         return 0;
     if (value->n < 1 || value->n > 2 || !parse_size(value->words[0], &sizes.memory_bytes) ||
         (value->n == 2 && !parse_size(value->words[1], &sizes.file_bytes)))
-        return fail(error, "it takes a size in memory and one in a file, such as `256K 64M`, or Off");
+        return mk_conf_fail(error, "it takes a size in memory and one in a file, such as `256K 64M`, or Off");
     if (sizes.memory_bytes < MK_SPOOL_MEMORY_MIN || sizes.memory_bytes > MEMORY_MAX)
-        return fail(error, "the size in memory is from 128K to 64M");
+        return mk_conf_fail(error, "the size in memory is from 128K to 64M");
     *buffer = sizes;
     return 0;
 }
@@ -68,7 +60,7 @@ int mk_gateway_parse_spool(const struct mk_conf_value *value, void *field, struc
         return 0;
     }
     if (value->n != 1 || !parse_size(value->text, bytes) || !*bytes)
-        return fail(error, "it takes On, Off, or the length of the longest body, such as 64M");
+        return mk_conf_fail(error, "it takes On, Off, or the length of the longest body, such as 64M");
     return 0;
 }
 
@@ -82,10 +74,10 @@ int mk_gateway_parse_intercept(const struct mk_conf_value *value, void *field, s
         return mk_status_set_add(field, MK_STR("400-599"));
     for (uint32_t i = 0; i < value->n && !is_off(value); i++)
         if (mk_status_set_add(&set, value->words[i]) < 0)
-            return fail(error, "it takes On, Off, or statuses from 400 to 599");
+            return mk_conf_fail(error, "it takes On, Off, or statuses from 400 to 599");
     for (unsigned status = MK_STATUS_SET_FIRST; status < ERRORS_FIRST; status++)
         if (mk_status_set_has(&set, status))
-            return fail(error, "it takes On, Off, or statuses from 400 to 599");
+            return mk_conf_fail(error, "it takes On, Off, or statuses from 400 to 599");
     *(struct mk_status_set *)field = set;
     return 0;
 }

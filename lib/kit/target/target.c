@@ -9,12 +9,6 @@
 
 enum { HTTP_PORT = 80, HTTPS_PORT = 443 };
 
-static int fail(struct mk_buf *error, const char *sentence)
-{
-    mk_buf_addf(error, "%s", sentence);
-    return -EINVAL;
-}
-
 static bool starts_with(struct mk_str s, struct mk_str prefix)
 {
     return s.len >= prefix.len && strncasecmp(s.p, prefix.p, prefix.len) == 0;
@@ -40,9 +34,9 @@ static int parse_authority(struct mk_target *t, struct mk_str rest, int port, co
         n++;
     t->authority = mk_str(rest.p, n);
     if (!n)
-        return fail(error, "the URL has no host");
+        return mk_conf_fail(error, "the URL has no host");
     if (memchr(rest.p, '@', n))
-        return fail(error, "a URL with a user cannot be used");
+        return mk_conf_fail(error, "a URL with a user cannot be used");
     if (n < rest.len)
         t->path = mk_str(rest.p + n, rest.len - n);
     return parse_dial(t, t->authority, port, kind, arena, error);
