@@ -13,7 +13,6 @@ struct thread {
     struct mk_list at_end;  /* struct thread_at_end */
     struct mk_list clients; /* of client.c */
     unsigned n_clients;
-    unsigned endpoints_watched;
 };
 
 /* A function that is called when the thread ends, before calls are refused. */

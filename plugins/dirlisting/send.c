@@ -27,7 +27,7 @@
 
 enum { JOB_NAMES_MAX = 1024 };
 
-enum text_part { TEXT_BEGIN, TEXT_ENTRIES, TEXT_END, TEXT_COMPLETE };
+enum text_part { TEXT_BEGIN, TEXT_ENTRIES, TEXT_COMPLETE };
 
 struct send {
     struct mk_job job;

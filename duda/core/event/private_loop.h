@@ -10,8 +10,6 @@
 
 #include <pthread.h>
 
-struct service;
-
 /* The loops of a service that were not freed. */
 struct private_loops {
     pthread_mutex_t lock;

@@ -12,7 +12,6 @@
 
 #include <stdint.h>
 
-struct dispatch;
 struct duda_request;
 struct duda_route;
 struct mk_request;

@@ -149,7 +149,7 @@ int session_file_load(struct session_store *store, const struct session_key *key
     *ret = err == 0 ? content.values : MK_STR_NONE;
     if (err < 0)
         heap_free((char *)(uintptr_t)content.values.p, content.values.len);
-    return err < 0 && err != -ENOENT ? session_folder_fail(store, "", err) : err;
+    return err < 0 && err != -ENOENT ? session_folder_fail(store, err) : err;
 }
 
 /* ── writing; the lock of the session is held ── */
@@ -242,7 +242,7 @@ int session_file_commit(struct session_store *store, const struct session_commit
         session_folder_forget(store);
     if (folder >= 0)
         close(folder);
-    return err < 0 && err != -ESTALE && err != -ENOSPC ? session_folder_fail(store, "", err) : err;
+    return err < 0 && err != -ESTALE && err != -ENOSPC ? session_folder_fail(store, err) : err;
 }
 
 /* ── cleaning ── */
@@ -259,7 +259,7 @@ int session_file_clean(struct session_store *store, int64_t now)
 {
     int folder = session_folder_open(store);
     if (folder < 0)
-        return session_folder_fail(store, "", folder);
+        return session_folder_fail(store, folder);
     int err = session_folder_clean(store, folder, now);
     close(folder);
     return err;

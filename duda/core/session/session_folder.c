@@ -23,7 +23,7 @@ enum { LOCK_TRIES = 400, LOCK_WAIT_NS = 5000000, LOG_SECONDS = 10, CLEAN_SECONDS
 
 /* ── errors and names ── */
 
-int session_folder_fail(struct session_store *store, const char *name, int err)
+int session_folder_fail(struct session_store *store, int err)
 {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
@@ -32,8 +32,7 @@ int session_folder_fail(struct session_store *store, const char *name, int err)
         return err;
     if ((!before || now.tv_sec - before >= LOG_SECONDS) &&
         atomic_compare_exchange_strong(&store->logged_at, &before, now.tv_sec + !now.tv_sec))
-        mk_log(MK_LOG_ERROR, "service %s: the sessions in %s%s%s cannot be used: %s", store->service, store->folder,
-               *name ? "/" : "", name,
+        mk_log(MK_LOG_ERROR, "service %s: the sessions in %s cannot be used: %s", store->service, store->folder,
                err == -EPERM ? "the folder must belong to the server's user and have the mode 0700" : strerror(-err));
     return -EIO;
 }
@@ -227,7 +226,7 @@ static int clean_folder(struct session_store *store, int folder, int64_t now, si
         atomic_store(&store->clean_at, now + CLEAN_SECONDS);
     }
     heap_free(all.items, all.room * sizeof(*all.items));
-    return err < 0 ? session_folder_fail(store, "", err) : 0;
+    return err < 0 ? session_folder_fail(store, err) : 0;
 }
 
 int session_folder_clean(struct session_store *store, int folder, int64_t now)

@@ -17,7 +17,7 @@ struct session_lock {
 };
 
 /* Logs that something has failed, at most one line in ten seconds, and returns -EIO; -ENOMEM stays what it is. */
-int session_folder_fail(struct session_store *store, const char *name, int err);
+int session_folder_fail(struct session_store *store, int err);
 
 /* Writes the name of a session's file. */
 void session_folder_name(const struct session_key *key, char to[SESSION_NAME_BYTES]);

@@ -16,7 +16,6 @@
 #include "task/task_queue.h"
 
 struct service;
-struct service_worker;
 struct task;
 struct task_thread;
 
@@ -33,7 +32,6 @@ struct task_pool {
     struct task_queue queue;
     unsigned threads, idle;
     bool stopping;
-    bool is_detached; /* nothing joins the threads */
     void (*on_last)(struct service *s);
     struct task_thread *items; /* conf.threads of them */
 };

@@ -10,8 +10,6 @@
 #include <duda/packages/kv/kv.h>
 #include <monkey/time.h>
 
-struct kv_service;
-
 struct duda_kv {
     kv_conn_t self;       /* of this store: services of 2013 have a pointer to it as their connection */
     struct duda_kv *next; /* of the service */

@@ -96,7 +96,7 @@ static void count_reply(struct mc_conn *conn, const struct mc_command *c, int re
     struct mc_worker *w = conn->server->pool->worker;
     if (c->op > DUDA_MEMCACHED_TOUCH || (result != 0 && result != -ENOENT))
         return;
-    mc_count(w, result == 0 ? w->service->counters.hits : w->service->counters.misses, 1);
+    mc_count(w, result == 0 ? w->service->counters.hits : w->service->counters.misses);
 }
 
 /* The most of an error's text that messages have. */
@@ -253,7 +253,7 @@ static int greet(struct mk_upstream_conn *base)
     const struct duda_memcached_conf *conf = &conn->server->pool->cache->conf;
     struct mc_command *c = mc_command_new_noop(conn->server);
     mk_buf_init(&conn->in, (size_t)conf->value_bytes_max + MC_LINE_BYTES_MAX + MK_UPSTREAM_READ_BYTES);
-    mc_count(w, w->service->counters.connections, 1);
+    mc_count(w, w->service->counters.connections);
     if (!c)
         return -ENOMEM;
     mk_upstream_greet(base, &c->base);

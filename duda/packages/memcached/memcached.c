@@ -33,9 +33,9 @@ int mc_refuse(struct mc_worker *w, const char *call, int err, const char *reason
     return err;
 }
 
-void mc_count(struct mc_worker *w, const struct mk_counter *counter, int64_t n)
+void mc_count(struct mc_worker *w, const struct mk_counter *counter)
 {
-    duda_package_loader->count(w->base, counter, n);
+    duda_package_loader->count(w->base, counter, 1);
 }
 
 /* ── open() ── */

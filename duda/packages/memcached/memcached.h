@@ -126,8 +126,8 @@ extern struct duda_package mc_package;
 int mc_refuse(struct mc_worker *w, const char *call, int err, const char *reason);
 /* Makes servers known to the service (<duda/packages/memcached/memcached.h>). */
 duda_memcached_t *mc_open(const struct duda_memcached_conf *conf);
-/* Adds to a counter of the service. */
-void mc_count(struct mc_worker *w, const struct mk_counter *counter, int64_t n);
+/* Adds 1 to a counter of the service. */
+void mc_count(struct mc_worker *w, const struct mk_counter *counter);
 
 /* ── pool.c ── */
 

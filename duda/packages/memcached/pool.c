@@ -140,7 +140,7 @@ void mc_command_finish(struct mc_command *c, int result, const char *clause)
         return;
     c->reply.result = result;
     if (is_error(result))
-        mc_count(w, w->service->counters.errors, 1);
+        mc_count(w, w->service->counters.errors);
     if (clause && !c->text)
         c->text = make_sentence(c->server, clause);
     report_result(c);
@@ -222,7 +222,7 @@ static struct mc_server *choose_server(struct mc_pool *pool, struct mk_str key, 
 
 static int refuse(struct mc_pool *pool, int err, const char *sentence)
 {
-    mc_count(pool->worker, pool->worker->service->counters.errors, 1);
+    mc_count(pool->worker, pool->worker->service->counters.errors);
     set_error(pool, sentence);
     return err;
 }
@@ -261,7 +261,7 @@ int mc_pool_submit(struct mc_pool *pool, const struct duda_memcached_command *co
     const char *clause;
     int err = mc_command_check(command, conf->value_bytes_max, &clause);
     pool->error[0] = '\0';
-    mc_count(pool->worker, pool->worker->service->counters.commands, 1);
+    mc_count(pool->worker, pool->worker->service->counters.commands);
     if (err < 0)
         return refuse(pool, err, clause);
     if (pool->pending >= conf->pending_max)

@@ -47,8 +47,7 @@ struct mk__kind {
 struct mk_store {
     uint64_t secret[2];
     void *ctx;
-    size_t map_bytes;   /* of this struct, its sets and fingerprints */
-    uint64_t own_bytes; /* of these in the budget */
+    size_t map_bytes; /* of this struct, its sets and fingerprints */
     unsigned n_kinds, n_sets;
     struct mk__set sets[MK_STORE_KINDS_MAX + 1];
     pthread_mutex_t limit_lock;    /* while the budget is changed */
