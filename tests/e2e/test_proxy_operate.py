@@ -121,7 +121,7 @@ def test_connections_and_timeouts(proxy):
         peer.reset()
 
     with Backend([once, stay_silent]) as backend:
-        server = proxy(backend, {"ResponseTimeout": "5s"})
+        server = proxy(backend, {"ResponseTimeout": "5s"}, {"KeepAliveTimeout": "60s"})
         with server.connect() as client, server.connect() as other:
             assert client.ask("/b").status == 200
             found = numbers(client, backend.url)

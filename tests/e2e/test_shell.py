@@ -1394,10 +1394,11 @@ def test_an_upgrade_where_the_path_is_gone(shown, path, place):
     now = upgrade(server)
     try:
         assert await_true(lambda: process_after(path, None), 30) == now
-        server.wait()
+        await_true(lambda: not server.alive, 60, "the end of the former process")
         assert process_of(path) == now
     finally:
         end(now)
+    server.wait()  # its log ends with the last process that has it
     assert not path.exists()
 
 
