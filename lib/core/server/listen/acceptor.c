@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 /*
- * A batch is one event among those of open connections, each of which waits for it: an accept takes 25 us. Where many
- * connections are ready a turn is long, and there is a batch in few of them: it has a quarter of their number then.
+ * A batch is one event among those of open connections, each of which waits for it: an accept takes 25 us. A turn with
+ * many events is long, and new connections would wait for many such turns: its batch has a quarter of their number.
  */
 enum { BATCH_MIN = 16, BATCH_SHARE = 4, RETRY_MS = 100, FREE_FDS_MS = 1, FD_RESERVE_MAX = 64 };
 

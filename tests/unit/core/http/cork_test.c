@@ -3,7 +3,7 @@
 #include "folder.h"
 #include "harness.h"
 
-#include "loop/job.h"
+#include "http/disk_fixture.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -52,10 +52,7 @@ static void open_fixture(const char *congestion, uint64_t bytes)
     memset(&cork, 0, sizeof(cork));
     control = congestion;
     length = bytes;
-    mk__job_open_pool(&jobs, 1);
-    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
-    w.handler = send_the_file;
-    assert_int_equal(mk_test_http_open(&w), 0);
+    open_disk_fixture(&w, &jobs, send_the_file);
 }
 
 static void close_fixture(void)
@@ -64,13 +61,6 @@ static void close_fixture(void)
     mk_thread_pool_close(&jobs);
     mk_test_fixture_close(&w);
     control = NULL;
-}
-
-static void settle_with_disk(struct mk_test_client *c)
-{
-    mk_test_settle(&w);
-    for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "disk") == 0; i++)
-        assert_true(mk_test_wait_wakeup(&w));
 }
 
 #define GET "GET / HTTP/1.1\r\nHost: h\r\n\r\n"

@@ -4,7 +4,7 @@
 #include "harness.h"
 
 #include "http/message/multipart.h"
-#include "loop/job.h"
+#include "http/disk_fixture.h"
 
 #include <monkey/buf.h>
 
@@ -31,10 +31,7 @@ static void send_large(struct mk_request *req, struct mk_test_fixture *fixture)
 
 static void open_large(void)
 {
-    mk__job_open_pool(&jobs, 1);
-    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
-    w.handler = send_large;
-    assert_int_equal(mk_test_http_open(&w), 0);
+    open_disk_fixture(&w, &jobs, send_large);
 }
 
 static void close_large(void)
@@ -94,13 +91,6 @@ static void check_ranges(struct mk_test_client *c, unsigned n)
     snprintf(end, sizeof(end), "\r\n--%s--\r\n", boundary);
     assert_string_equal(at, end);
     assert_int_equal(announced, answer.p + answer.len - body);
-}
-
-static void settle_with_disk(struct mk_test_client *c)
-{
-    mk_test_settle(&w);
-    for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "disk") == 0; i++)
-        assert_true(mk_test_wait_wakeup(&w));
 }
 
 TEST(many_ranges)

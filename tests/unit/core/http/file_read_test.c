@@ -6,7 +6,7 @@
 #include "folder.h"
 #include "harness.h"
 
-#include "loop/job.h"
+#include "http/disk_fixture.h"
 
 #include <errno.h>
 
@@ -48,10 +48,7 @@ static void open_fixture(const char *name, uint64_t at, uint64_t length)
     file_at = at;
     file_length = length;
     chunked = false;
-    mk__job_open_pool(&jobs, 1);
-    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
-    w.handler = send_the_file;
-    assert_int_equal(mk_test_http_open(&w), 0);
+    open_disk_fixture(&w, &jobs, send_the_file);
 }
 
 static void close_fixture(void)
@@ -91,14 +88,6 @@ static void check_body(struct mk_test_client *c)
     for (uint64_t i = 0; i < file_length; i++)
         if (body[i] != byte_at(file_at + i))
             fail_msg("byte %llu is wrong", (unsigned long long)i);
-}
-
-/* Runs turns until the connection has a response to send; the disk thread may have to read first. */
-static void settle_with_disk(struct mk_test_client *c)
-{
-    mk_test_settle(&w);
-    for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "disk") == 0; i++)
-        assert_true(mk_test_wait_wakeup(&w));
 }
 
 TEST(small_files_are_copied)

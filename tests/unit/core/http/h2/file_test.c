@@ -2,7 +2,7 @@
 /* Files on streams of HTTP/2: from the page cache and from the disk, whole and cut off. */
 #include "folder.h"
 #include "http/h2_fixture.h"
-#include "loop/job.h"
+#include "http/disk_fixture.h"
 
 static struct mk_thread_pool jobs;
 
@@ -21,10 +21,7 @@ static void send_file(struct mk_request *req, struct mk_test_fixture *fixture)
 
 static struct mk_test_h2 open_with_disk(handler_fn *handler)
 {
-    mk__job_open_pool(&jobs, 1);
-    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
-    w.handler = handler;
-    assert_int_equal(mk_test_http_open(&w), 0);
+    open_disk_fixture(&w, &jobs, handler);
     struct mk_test_h2 t = h2_connect();
     h2_open_wide(&t);
     return t;
