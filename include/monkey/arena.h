@@ -25,7 +25,7 @@ struct mk_arena_chunk;
 struct mk_account {
     size_t bytes;                 /* bytes allocated now */
     size_t bytes_max;             /* the budget; 0: no limit */
-    struct mk_arena_chunk *spare; /* a few free chunks for the next arenas */
+    struct mk_arena_chunk *spare; /* free chunks for the next arenas */
     unsigned spares;
 };
 

@@ -50,14 +50,14 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
 
 # What runs at the start, at reloads, and seldom for requests: compiled for size.
 set(MK_CORE_COLD
-    base/counter_labels.c base/counters.c base/counters_memory.c base/library.c base/thread_start.c
+    base/counter_labels.c base/counters.c base/counters_memory.c base/library.c base/log.c base/thread_start.c
     conf/bind.c conf/diagnostics.c
     conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c
     conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c
     http/interim.c http/message/multipart.c http/message/proxy_protocol.c http/recent_windows.c http/trailers.c
-    net/addr.c net/listen.c net/resolver.c
-    server/autoload.c
-    server/bound_hosts.c server/build_info.c server/caller_thread.c server/content_order.c
+    net/addr.c net/dial.c net/listen.c net/resolver.c
+    server/autoload.c server/balancer.c
+    server/bound_hosts.c server/build_info.c server/caller_thread.c server/conn_log.c server/content_order.c
     server/control_thread.c server/cpus.c server/generation_load.c server/h2_loader.c server/handover.c
     server/listen/inherited.c server/listen/listeners.c server/listen/mistakes.c server/listen/names.c
     server/module.c server/orders.c server/plugin_place.c server/plugin_sockets.c server/plugins.c
