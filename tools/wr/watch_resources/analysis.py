@@ -163,11 +163,12 @@ def compare_unpaired(one, other, workload, labels, metric="cost"):
     return Comparison(workload, *labels, metric, stats.unpaired_ratio(*values))
 
 
-def compare_relative(one, other, workload, label, reference, metric="cost"):
+def compare_relative(one, other, workload, label, reference, metric="cost", clients=None):
     """A Comparison of a server's ratio to a reference that both files have: slow changes of the machine cancel out."""
     ratios = []
     for results in (one, other):
-        pairs = [[value_of(row, metric) for row in pair] for pair in results.pairs_of(workload, label, reference)]
+        found = results.pairs_of(workload, label, reference, clients)
+        pairs = [[value_of(row, metric) for row in pair] for pair in found]
         ratios.append([pair[0] / pair[1] for pair in pairs if None not in pair])
     if not all(ratios):
         return None
