@@ -217,19 +217,24 @@ static void write_forwarded(struct mk_buf *out, struct mk_request *req, int how)
         write_rfc7239(out, req, &o);
 }
 
-static bool is_hex(struct mk_str s)
+enum { TRACE_DIGITS = 32 };
+
+/* Tells whether an ID can be that of a trace. All digits are looked at, so that the compiler can do it at once. */
+static bool is_trace_id(struct mk_str id)
 {
-    for (size_t i = 0; i < s.len; i++)
-        if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))
-            return false;
-    return true;
+    bool is_hex = true;
+    if (id.len != TRACE_DIGITS)
+        return false;
+    for (unsigned i = 0; i < TRACE_DIGITS; i++)
+        is_hex &= (uint8_t)(id.p[i] - '0') < 10 || (uint8_t)(id.p[i] - 'a') < 6;
+    return is_hex;
 }
 
-/* Writes a trace of one span: the parts of the ID, which has 32 digits. */
+/* Writes a trace of one span: the parts of the ID. */
 static void write_trace(struct mk_buf *out, struct mk_str id)
 {
     char text[] = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-00";
-    memcpy(text + 3, id.p, 32);
+    memcpy(text + 3, id.p, TRACE_DIGITS);
     memcpy(text + 36, id.p + 16, 16);
     write_field(out, MK_STR("traceparent"), mk_str(text, sizeof(text) - 1));
 }
@@ -243,7 +248,7 @@ static void write_ids(struct mk_buf *out, struct mk_request *req, const struct f
     struct mk_str id = mk_request_id(req);
     if (id.len)
         write_field(out, MK_STR("X-Request-Id"), id);
-    if (id.len == 32 && is_hex(id) && !mk_request_header_by_name(req, MK_STR("traceparent")).p &&
+    if (is_trace_id(id) && !mk_request_header_by_name(req, MK_STR("traceparent")).p &&
         !fields_replace(changes, MK_STR("traceparent")))
         write_trace(out, id);
 }

@@ -360,13 +360,24 @@ static int write_part(struct mk_request *req, struct mk_str data, size_t size)
     return queue_part(req, part, data.len);
 }
 
+/* Copies a few bytes to what is left of the arena's chunk. Returns NULL if they do not fit. */
+static char *copy_to_arena(struct mk_request *req, struct mk_str data)
+{
+    bool fits = data.len <= GATHERED_BYTES_MAX && data.len <= (size_t)(req->arena.end - req->arena.at);
+    return fits ? memcpy(mk_arena_alloc(&req->arena, data.len), data.p, data.len) : NULL;
+}
+
 int mk_response_write(struct mk_request *req, struct mk_str data)
 {
     if (data.len == 0)
         return 0;
     char *room = get_room(req, data.len);
+    bool gathered = !room && is_gathered(req, data.len);
+    char *copy = MK_SMALL || room || gathered ? NULL : copy_to_arena(req, data);
+    if (copy)
+        return mk_response_write_ref(req, mk_str(copy, data.len));
     if (!room)
-        return write_part(req, data, is_gathered(req, data.len) ? GATHER_BYTES : data.len);
+        return write_part(req, data, gathered ? GATHER_BYTES : data.len);
     memcpy(room, data.p, data.len);
     req->last->left += data.len;
     return queue_part(req, req->last, data.len);

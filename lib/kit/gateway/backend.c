@@ -17,6 +17,7 @@
 enum {
     EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
     EXCESS_MS = 1000, /* how long more than KeepAlive are kept: those of requests at the same time come back together */
+    SPARES_MAX = 64,
 };
 
 /* ── backends ── */
@@ -326,8 +327,46 @@ void mk__gw_backend_close(struct mk__gw_backend_conn *c)
 
 /* ── threads ── */
 
+struct mk__gw_spare {
+    struct mk__gw_spare *next;
+    size_t bytes;
+};
+
+void *mk__gw_thread_alloc(struct mk__gw_thread *t, size_t bytes)
+{
+    struct mk__gw_spare *spare = t->spares;
+    if (!spare || spare->bytes != bytes)
+        return mk_account_alloc(t->account, bytes);
+    t->spares = spare->next;
+    t->n_spares--;
+    return spare;
+}
+
+void mk__gw_thread_free(struct mk__gw_thread *t, void *exchange, size_t bytes)
+{
+    struct mk__gw_spare *spare = exchange;
+    assert(bytes >= sizeof(*spare));
+    if (MK_HAS_ASAN || MK_HAS_MSAN || t->n_spares == SPARES_MAX) { /* these find uses of freed memory */
+        mk_account_free(t->account, exchange, bytes);
+        return;
+    }
+    *spare = (struct mk__gw_spare){t->spares, bytes};
+    t->spares = spare;
+    t->n_spares++;
+}
+
+static void free_spares(struct mk__gw_thread *t)
+{
+    for (struct mk__gw_spare *next; t->spares; t->spares = next) {
+        next = t->spares->next;
+        mk_account_free(t->account, t->spares, t->spares->bytes);
+    }
+    t->n_spares = 0;
+}
+
 void mk__gw_thread_shed(struct mk__gw_thread *t)
 {
+    free_spares(t);
     for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
         struct mk_list *n, *save;
         MK_LIST_EACH(&t->backends[i], n, save) {

@@ -18,6 +18,8 @@
 enum { MK__GW_BUFFER_BYTES = 65536, MK__GW_BUCKETS = 64 };
 
 /* What is kept for a thread. */
+struct mk__gw_spare;
+
 struct mk__gw_thread {
     struct mk_thread base;
     struct mk_gateway *gateway;
@@ -28,6 +30,8 @@ struct mk__gw_thread {
     _Alignas(max_align_t) char protocol[MK_GATEWAY_THREAD_BYTES]; /* mk_gateway_call.thread */
     struct mk_list orphans;                                       /* struct mk__gw_orphan */
     unsigned n_orphans, n_backends;
+    struct mk__gw_spare *spares; /* exchanges that have ended, for the next ones */
+    unsigned n_spares;
     struct mk_list bound;                /* idle connections that belong to a client (bound.h) */
     struct mk__gw_pipes pipes;           /* as long as there are backends */
     struct mk_thread_call shed;          /* closes idle connections */
@@ -46,7 +50,10 @@ static inline struct mk__gw_thread *mk__gw_thread_of(struct mk_thread *base)
 const struct mk_worker *mk__gw_thread_get_worker(const struct mk__gw_thread *t);
 /* Returns the buffer of MK__GW_BUFFER_BYTES, or NULL without memory. */
 char *mk__gw_thread_get_buffer(struct mk__gw_thread *t);
-/* Closes the idle connections of the thread. In it. */
+/* Allocates an exchange of `bytes` bytes, not zeroed; NULL without memory. A few are kept for the next ones. */
+void *mk__gw_thread_alloc(struct mk__gw_thread *t, size_t bytes);
+void mk__gw_thread_free(struct mk__gw_thread *t, void *exchange, size_t bytes);
+/* Closes the idle connections of the thread, and frees the exchanges that it keeps. In it. */
 void mk__gw_thread_shed(struct mk__gw_thread *t);
 /* Closes the idle connections of all threads. Any thread. */
 void mk__gw_threads_shed(struct mk_threads *all);

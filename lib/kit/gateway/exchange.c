@@ -93,7 +93,7 @@ void mk__gw_exchange_free(struct mk__gw_exchange *x)
     mk__gw_exchange_end_use(x);
     if (x->backend)
         mk__gw_backend_put(x->backend);
-    mk_account_free(x->thread->account, x, sizeof(*x) + x->call.protocol->state_bytes);
+    mk__gw_thread_free(x->thread, x, sizeof(*x) + x->call.protocol->state_bytes);
 }
 
 /* With `OnClientLeave Finish` a request that the backend has, or will have as a whole, is brought to its end. */
@@ -448,7 +448,7 @@ static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struc
     struct mk__gw_owner *owner = mk_arena_zalloc(mk_request_arena(req), sizeof(*owner));
     if (!owner || mk_arena_defer(mk_request_arena(req), release, owner) < 0)
         return NULL;
-    struct mk__gw_exchange *x = mk_account_alloc(t->account, sizeof(*x) + state_bytes);
+    struct mk__gw_exchange *x = mk__gw_thread_alloc(t, sizeof(*x) + state_bytes);
     owner->exchange = x;
     if (!x)
         return NULL;
