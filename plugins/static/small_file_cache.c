@@ -52,17 +52,13 @@ struct find_result mk__static_small_file_cache_find(struct small_file_cache *cac
                                                     const struct static_location *at, const struct mk_accept *accept)
 {
     assert(turn > 0);
-    bool again = is_same_path(cache, turn, at);
-    if (again && cache->found.kind == FOUND_FILE) {
-        struct find_result f = cache->found;
-        if (!f.name.p)
-            f.name = at->path;
-        return f;
-    }
-    struct find_result f = find_path(at->site, at->path, accept, true);
-    if (again)
-        store_file(cache, at, &f);
-    else
+    bool again = is_same_path(cache, turn, at), is_kept = again && cache->found.kind == FOUND_FILE;
+    struct find_result f = is_kept ? cache->found : find_path(at->site, at->path, accept, true);
+    if (!again)
         start_entry(cache, turn, at);
+    else if (!is_kept)
+        store_file(cache, at, &f);
+    else if (!f.name.p)
+        f.name = at->path;
     return f;
 }

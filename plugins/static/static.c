@@ -266,10 +266,12 @@ static void stop_worker(struct mk_worker *worker, void *ctx)
 
 /* ── requests ── */
 
-/* Finds a file without waiting: `err` is EAGAIN if that is not possible. */
+/* Finds a file without waiting: `err` is EAGAIN if that is not possible, or not permitted. */
 static struct find_result find_cached(struct mk_request *req, const struct static_location *at,
-                                      const struct mk_accept *accept)
+                                      const struct mk_accept *accept, bool permitted)
 {
+    if (!permitted)
+        return (struct find_result){.kind = FOUND_NOTHING, .err = EAGAIN};
     if (MK_SMALL)
         return find_path(at->site, at->path, accept, true);
     struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
@@ -317,9 +319,7 @@ static int serve_location(struct mk_request *req, const struct static_location *
     bool swapped = !userdir_is_matched(at) && mk__static_root_begin_check(site, now);
     if (!MK_SMALL && site->host->n_codings)
         mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), &accept);
-    struct find_result found = {.kind = FOUND_NOTHING, .err = EAGAIN};
-    if (!swapped && !userdir_is_matched(at))
-        found = find_cached(req, at, &accept);
+    struct find_result found = find_cached(req, at, &accept, !swapped && !userdir_is_matched(at));
     if (is_not_found(&found))
         return MK_DECLINED;
     if (!MK_SMALL && is_retry_due(req, &found, attempt) && mk__static_retry_arm(req, at, serve_retry) == 0)

@@ -88,12 +88,11 @@ struct tls_host *tls_host_by_name(const struct tls_generation *t, const void *li
 
 bool tls_host_is_address(struct mk_str name)
 {
-    static const char signs[] = "0123456789.";
     bool is = name.len;
     for (size_t i = 0; i < name.len; i++) {
         if (name.p[i] == ':')
             return true;
-        is = is && memchr(signs, name.p[i], sizeof(signs) - 1);
+        is &= (name.p[i] >= '0' && name.p[i] <= '9') || name.p[i] == '.';
     }
     return is;
 }
