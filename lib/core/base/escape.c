@@ -53,7 +53,8 @@ void mk_path_encode(struct mk_buf *out, struct mk_str path)
         mk_buf_add(out, escape, sizeof(escape));
         done = i + 1;
     }
-    mk_buf_adds(out, mk_str(path.p + done, path.len - done));
+    if (done < path.len)
+        mk_buf_adds(out, mk_str(path.p + done, path.len - done));
 }
 
 bool mk_path_decode(struct mk_buf *out, struct mk_str path)

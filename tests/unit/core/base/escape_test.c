@@ -40,6 +40,7 @@ TEST(escapes_html)
 TEST(encodes_paths)
 {
     const struct row rows[] = {
+        {MK_STR_NONE, ""},
         {MK_STR("/a-b._~!$&'()*+,;=:@/Z9"), "/a-b._~!$&'()*+,;=:@/Z9"},
         {MK_STR("/a b%20?#"), "/a%20b%2520%3F%23"},
         {MK_STR("/\xc3\xbc\xff"), "/%C3%BC%FF"},
