@@ -51,6 +51,9 @@ enum { ENTRY_HITS_EXACT = 64 };
 /* The bytes of an entry besides its body, with the key and the head of the item; names of usual length. */
 enum { ENTRY_HEAD_BYTES_MAX = 1024 };
 
+/* Files with longer names are not kept: a key lies on the stack of each lookup. */
+enum { ENTRY_NAME_BYTES_MAX = 1024 };
+
 /*
  * A key: what was opened, and what decides the lines of the head. All of it is compared. Clients choose the name only,
  * so the keyed hash is that of inode and name; the rest is mixed in.
@@ -64,7 +67,7 @@ struct entry_key {
         bool no_ranges, no_version;
         uint32_t name_len;
         uint64_t inode;
-        char name[4096]; /* `name_len` of them */
+        char name[ENTRY_NAME_BYTES_MAX]; /* `name_len` of them */
     } bytes;
 };
 

@@ -106,6 +106,20 @@ def test_hits_are_counted(cached, files):
         assert server.count("misses") == misses, path
 
 
+def test_longest_names(cached):
+    """Below the root: longer ones are opened for each request."""
+    folders = "/".join("abcd"[n] * 250 for n in range(4))
+    longest, longer = (f"{folders}/{'e' * n}" for n in (1024 - len(folders) - 1, 1024 - len(folders)))
+    server = cached("Revalidate 1s", files={longest: b"longest", longer: b"longer"})
+    await_settled(server.root)
+    with server.connect() as client:
+        await_kept(server, client, f"/{longest}")
+        misses = server.count("misses")
+        for _ in range(10):
+            assert client.ask(f"/{longer}").body == b"longer"
+        assert server.count("misses") == misses + 10
+
+
 def test_off(cached):
     server = cached("Off")
     client = server.connect()

@@ -86,13 +86,16 @@ TEST(several_paths)
 TEST(long_names)
 {
     open_places();
-    memset(key.name, 'a', sizeof(key.name));
-    key = (struct entry_key_bytes){.device = root_device, .inode = 2, .name_len = PATH_BYTES - 2};
-    memset(key.name, 'a', sizeof(key.name));
+    static char folder[PATH_BYTES];
+    memset(folder, 'a', sizeof(folder));
+    struct mk_str *url = &places.items[0].url, whole = *url;
+    make_key(2, "b");
+    *url = mk_str(folder, PATH_BYTES - 3);
     assert_int_equal(find_path(), PATH_BYTES - 1);
     assert_int_equal(path[PATH_BYTES - 1], '\0');
-    key.name_len++;
+    url->len++;
     assert_int_equal(find_path(), 0);
+    *url = whole;
     places_release(&places);
     close_cache();
 }
