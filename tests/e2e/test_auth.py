@@ -410,6 +410,7 @@ def test_failures_are_delayed(protect, users):
         server.wait_log('user "ada": wrong password', 2)  # and the client leaves while it is held back
 
 
+@pytest.mark.single_protocol  # it ends while the server is stopped
 def test_full_queue(protect, users):
     server = protect(
         {"Match": "/a", "Users": slow_users(users)},

@@ -414,7 +414,8 @@ def test_todo_pages(server_of_examples, tmp_path):
     items = "[...document.querySelectorAll('#todos li')].map(item => item.innerHTML.includes('<b>') + item.innerText)"
     first_item = "document.querySelector('#todos span')"
     with open_browser(tmp_path, ", NO TO-DOS IN A BROWSER") as browser:
-        first, second = browser.page(), browser.page()
+        first = browser.page()
+        second = browser.page(user=first)
         first.navigate(server_of_examples.url("http1", "/todo/"))
         first.evaluate("""{
             const form = document.querySelector("#login");

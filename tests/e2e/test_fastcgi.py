@@ -220,7 +220,7 @@ def test_overloaded_server_of_a_group(serve):
         peer.end(OVERLOADED)
 
     with Application(refuse) as first, Application(answer(b"second")) as second:
-        config = {GROUPS: group([first.address, second.address])}
+        config = {GROUPS: group([first.address, second.address], Balance="First")}
         server = serve({"Workers": 1}, text=fastcgi_section("app"), files=FILES, config=config)
         with server.connect() as client:
             for _ in range(4):  # POST as well: nothing was done of it

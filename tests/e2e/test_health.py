@@ -264,9 +264,14 @@ def test_listener_with_the_fair_scheduler(healthy, workers):
         assert client.ask("/healthz").status == 200
         client.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n")
     await_heads(server, 2)
+    idle = [server.connect(0) for _ in range(workers)]  # one in each worker
+    for client in idle:
+        assert client.ask("/healthz").status == 200
     server.send_signal(TERM)
     for address in server.addresses:
         await_true(lambda address=address: is_refused(address), 30, f"the end of accepting at {address}")
+    for client in idle:  # each worker knows of the end
+        client.assert_closed()
     begun.send("\r\n")
     answer = begun.response()
     assert (answer.status, answer.body, answer.closes) == (503, b"draining\n", True)

@@ -132,8 +132,9 @@ class Browser:
 
     # ── life ──
 
-    def page(self, width=1024, height=768):
-        return Page(self, width, height)
+    def page(self, width=1024, height=768, user=None):
+        """A page of a user of its own, or of that of another page: it has the cookies and the connections."""
+        return Page(self, width, height, user.context if user else None)
 
     def close(self):
         try:
@@ -156,10 +157,11 @@ class Browser:
 class Page:
     """A page of fixed size with a light color scheme. `events` holds the events that no call has waited for yet."""
 
-    def __init__(self, browser, width, height):
+    def __init__(self, browser, width, height, context):
         self.browser, self.events = browser, []
-        self.target = browser.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
+        self.context = context or browser.call("Target.createBrowserContext")["browserContextId"]
+        target = browser.call("Target.createTarget", url="about:blank", browserContextId=self.context)["targetId"]
+        self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         browser.pages[self.session] = self
         for domain in ("Page", "Runtime", "Network"):
             self.call(f"{domain}.enable")
@@ -207,7 +209,8 @@ class Page:
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def close(self):
-        self.browser.call("Target.closeTarget", targetId=self.target)
+        """And those of the same user, with all connections: one that has asked nothing would stay open."""
+        self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)
         del self.browser.pages[self.session]
 
 

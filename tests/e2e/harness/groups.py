@@ -41,7 +41,7 @@ def serve_group(serve):
     def start(servers, keys=None, proxy=None, settings=None, **rest):
         text = rest.pop("text", "") + section("PROXY", {"To": "http://app", **PATIENT, **(proxy or {})})
         config = {GROUPS: group(servers, **(keys or {})), **rest.pop("config", {})}
-        server = serve({"Workers": 1, **(settings or {})}, text=text, config=config, **rest)
+        server = serve({"Workers": 1, "MaxKeepAliveRequest": 0, **(settings or {})}, text=text, config=config, **rest)
         server.groups = server.conf / GROUPS
         return server
 
