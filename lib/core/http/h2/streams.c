@@ -15,8 +15,8 @@ static struct mk__h2_streams_node *const *get_bucket(const struct mk__h2_streams
 
 void mk__h2_streams_open(struct mk__h2_streams *t, int32_t id)
 {
-    assert(id > t->last_id);
-    t->skipped_from = t->last_id ? t->last_id + 2 : 1;
+    assert(id > t->last_id && t->is_even == (id % 2 == 0));
+    t->skipped_from = t->last_id ? t->last_id + 2 : 1 + t->is_even;
     t->last_id = id;
 }
 
@@ -64,7 +64,7 @@ static bool was_reset(const struct mk__h2_streams *t, int32_t id)
 
 enum mk__h2_streams_state mk__h2_streams_classify(const struct mk__h2_streams *t, int32_t id)
 {
-    if (id > t->last_id || id % 2 == 0) /* the even ones are the server's, which pushes nothing */
+    if (id > t->last_id || t->is_even != (id % 2 == 0)) /* no stream of this side */
         return MK__H2_STREAMS_IDLE;
     if (mk__h2_streams_find(t, id))
         return MK__H2_STREAMS_OPEN;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The streams that the peer of an HTTP/2 connection has opened, by their numbers, and what is known of the others (RFC
- * 9113 section 5.1). Needs no memory but that of the streams.
+ * The streams that one side of an HTTP/2 connection has opened, by their numbers, and what is known of the others (RFC
+ * 9113 section 5.1). Needs no memory but that of the streams. A table of zeros is one for the streams of a client.
  */
 #ifndef MK_HTTP_H2_STREAMS_H
 #define MK_HTTP_H2_STREAMS_H
@@ -16,7 +16,7 @@ enum mk__h2_streams_state {
     MK__H2_STREAMS_SKIPPED, /* it was not opened when one with a higher number was: section 5.1.1 */
     MK__H2_STREAMS_OPEN,    /* mk__h2_streams_find() finds it */
     MK__H2_STREAMS_RESET,   /* it was reset here, perhaps: frames may have been on their way */
-    MK__H2_STREAMS_CLOSED,  /* the peer has closed it, and must not send any more frames */
+    MK__H2_STREAMS_CLOSED,  /* it has ended, and the peer must not send any more frames */
 };
 
 /* The entry of a stream. */
@@ -30,11 +30,12 @@ struct mk__h2_streams {
     int32_t resets[MK__H2_STREAMS_RESETS]; /* the last ones that were reset here */
     uint32_t n_resets;                     /* how many there were so far */
     uint32_t n;                            /* entries */
-    int32_t last_id;                       /* the highest number of the peer */
-    int32_t skipped_from;                  /* the first number of those that it skipped last */
+    int32_t last_id;                       /* the highest number so far */
+    int32_t skipped_from;                  /* the first number of those that were skipped last */
+    bool is_even;                          /* a server has opened them: section 5.1.1 */
 };
 
-/* Notes that the peer uses a number above `last_id`. */
+/* Notes the use of a number above `last_id`. */
 void mk__h2_streams_open(struct mk__h2_streams *t, int32_t id);
 /* Add or remove an entry. Its number has been opened. */
 void mk__h2_streams_add(struct mk__h2_streams *t, struct mk__h2_streams_node *node, int32_t id);

@@ -42,6 +42,21 @@ TEST(what_is_known)
     assert_int_equal(t.n, 1);
 }
 
+/* Pushed by a server. */
+TEST(even_numbers)
+{
+    struct mk__h2_streams t = {.is_even = true};
+    open_stream(&t, 6);
+    assert_int_equal(mk__h2_streams_classify(&t, 2), MK__H2_STREAMS_SKIPPED);
+    assert_int_equal(mk__h2_streams_classify(&t, 4), MK__H2_STREAMS_SKIPPED);
+    assert_int_equal(mk__h2_streams_classify(&t, 6), MK__H2_STREAMS_OPEN);
+    assert_int_equal(mk__h2_streams_classify(&t, 8), MK__H2_STREAMS_IDLE);
+    assert_int_equal(mk__h2_streams_classify(&t, 5), MK__H2_STREAMS_IDLE);
+    open_stream(&t, 8);
+    close_stream(&t, 6);
+    assert_int_equal(mk__h2_streams_classify(&t, 6), MK__H2_STREAMS_CLOSED);
+}
+
 TEST(the_first_numbers_are_skipped)
 {
     struct mk__h2_streams t = {.n = 0};
