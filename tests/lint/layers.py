@@ -68,7 +68,7 @@ THIRD_PARTY = {
     "glib-unix.h": ("docs/examples/embed/",),
     "uv.h": ("docs/examples/embed/",),
     "hiredis/": ("duda/packages/redis/", "tests/unit/duda/packages/"),
-    "nghttp2/": ("tests/unit/core/http/", "tests/fuzz/"),
+    "nghttp2/": ("tests/unit/core/http/", "tests/fuzz/", "tests/msan/"),
     "pcre2.h": ("lib/core/base/regex.c",),
     "crypt.h": ("plugins/auth/auth.c", "plugins/auth/hash.c", "duda/packages/password/compute.c"),
     "jansson.h": ("plugins/auth/", "bin/shell/object.c", "tests/unit/plugins/"),
