@@ -2,6 +2,7 @@
 """Comparisons: the order of the rounds, what happens when servers fail, --resume, and the tables."""
 
 import json
+import re
 import os
 import random
 import shutil
@@ -346,6 +347,19 @@ def test_a_repeated_ratio_may_miss_a_narrow_interval():
     assert found[0].startswith("0 of 1 ratios (0%) lie within")
     assert found[1].startswith("1 of 1 ratios (100%) do not differ")
     assert found[2].startswith("    W1: nginx 1.1") and not found[2].endswith("differs")
+
+
+def test_latencies_stand_below_their_headings():
+    """Medians of the rounds; what a generator does not know is empty."""
+    lines = make_lines("W1", [(7, 10)] * 3)
+    known = iter([(40, 900, 12_000), (41, 950, 14_000), (90, 1000, 13_000)])
+    for line in lines:
+        if line.get("server") == "monkey" and line["type"] == "round":
+            line["latency_us"] = dict(zip(("p50", "p99", "p99.9"), next(known)))
+    _, head, *rows = tables.format_workload(Results(lines), "W1")
+    ends = [found.end() for found in re.finditer(r"\bp[\d.]+", head)]
+    cells = {row.split()[0]: [row[end - 9 : end].strip() for end in ends] for row in rows}
+    assert cells == {"monkey": ["41 us", "950 us", "13 ms"], "nginx": ["", "100 us", ""]}
 
 
 def test_markdown():

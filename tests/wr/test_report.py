@@ -165,6 +165,39 @@ def test_cost_is_sorted_with_ratios(sample, page):
     assert chart["low"][-1] < chart["x"][-1] < chart["high"][-1] and len(chart["crosses"]) == 1
 
 
+def test_reads_from_disks(tmp_path, page):
+    """A column of its own, where there are any."""
+    sample = sample_results.Sample().add_head({"nginx": 7, "monkey": 5})
+    for server, read in (("nginx", 65_536_000), ("monkey", 0)):
+        for _ in range(3):
+            sample.add_round("W1", server, 64, 7, io={"read_bytes": read, "write_bytes": 0})
+    head, *rows = Reader(report.make_page(sample.write(tmp_path / "r.jsonl"))).tables["cost-W1-table"]
+    assert {row[0]: row[head.index("from disks, MB")] for row in rows} == {"nginx": 65.536, "monkey": 0}
+    assert "from disks, MB" not in Reader(page).tables["cost-W1-table"][0]
+
+
+def test_no_empty_sections(page):
+    assert not re.search(r"</h\d>\s*</section>", page)
+
+
+def test_legends(page):
+    """The names of the lines, each with the colour of its line, and the same mark in all charts."""
+    marks, checked = {}, 0
+    for figure in re.findall(r"<figure.*?</figure>", page, re.S):
+        legend = re.search(r'<ul class="legend">.*?</ul>', figure)
+        if not legend:
+            continue
+        series = [line["name"] for lines in Reader(figure).charts.values() for line in lines]
+        items = re.findall(r'<li data-server="([^"]*)">(<svg.*?</svg>) (.*?)</li>', legend[0])
+        assert [name for name, _, _ in items] == [name for _, _, name in items] == series
+        for name, mark, _ in items:
+            assert marks.setdefault(name, mark) == mark
+            color = re.search(r"var\(--s\d\)", mark)[0]
+            assert color in figure.replace(legend[0], ""), f"{name} is not drawn"
+        checked += 1
+    assert checked and len(set(marks.values())) == len(marks)
+
+
 def test_all_rounds_are_listed(sample, page):
     head, *rows = Reader(page).tables["rounds-table"]
     rounds = [each for each in sample.records if each["type"] == "round"]

@@ -119,5 +119,12 @@ def list_missing(plan):
     for text in plan.servers:
         choice = servers.parse_choice(text)
         if not choice.program:
-            package = f"install the Debian package {choice.kind.package}" if choice.kind.package else "build it first"
-            yield {"server": choice.label, "kind": "missing", "reason": package}
+            yield {"server": choice.label, "kind": "missing", "reason": explain_missing(choice.kind)}
+
+
+def explain_missing(kind):
+    """What to do about a server that is not installed."""
+    if not kind.package:
+        return "build it first"
+    conflict = f", which cannot be installed beside {kind.conflicts}" if kind.conflicts else ""
+    return f"install the Debian package {kind.package}{conflict}"

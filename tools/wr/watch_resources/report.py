@@ -245,7 +245,10 @@ def not_counted(rounds: Sequence[Round], *keys: str) -> list[float]:
 
 def cost_table(results: Results, workload: str, order: Sequence[str], name: str) -> Table:
     columns = ["server", "CPU µs", "interval", "user", "system", "ratio", "interval of the ratio", "requests/s",
-               "PSS at most, KB", "rounds", "marks"]
+               "PSS at most, KB"]
+    read = {server: data.median_of(results.select(workload, server), "io", "read_bytes") for server in order}
+    reads = any(read.values())  # of disks
+    columns += [*(["from disks, MB"] if reads else []), "rounds", "marks"]
     rows, careful = [], set()
     for index, server in enumerate(order):
         rounds = results.select(workload, server)
@@ -255,10 +258,15 @@ def cost_table(results: Results, workload: str, order: Sequence[str], name: str)
         rows.append([f"{server}{limit}", cell(known.value if known else None), interval_cell(known),
                      cell(data.median_of(rounds, "cost_us", "user")), cell(data.median_of(rounds, "cost_us", "system")),
                      *ratio_cells(results, workload, server), cell(data.median_of(rounds, "rps")),
-                     cell(data.median_of(rounds, "memory_kb", "pss_max")), count_cell(rounds), ", ".join(marks)])
+                     cell(data.median_of(rounds, "memory_kb", "pss_max")),
+                     *([megabytes_cell(read[server])] if reads else []), count_cell(rounds), ", ".join(marks)])
         if marks:
             careful.add(index)
     return Table(f"{name}-table", f"{workload}: CPU per answer", columns, rows, careful)
+
+
+def megabytes_cell(value: float | None) -> Cell:
+    return cell(None if value is None else value / 1e6)
 
 
 def count_cell(rounds: Sequence[Round]) -> Cell:

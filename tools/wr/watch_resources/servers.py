@@ -47,6 +47,7 @@ SCHEMA = {
     "limit": Key(bool, default=False),
     "keep_alive": Key(bool, default=True),
     "package": Key(str, default=""),
+    "conflicts": Key(str, default=""),
     "needs": Key(list, default=list, of=str, example='["/usr/include/microhttpd.h"]'),
     "programs": Key(list, required=True, of=str, example='["nginx"]'),
     "command": Key(list, required=True, of=str, example='["@program@", "-c", "@folder@/some.conf"]'),
@@ -62,14 +63,15 @@ libc = ctypes.CDLL(None, use_errno=True)
 @dataclass(frozen=True)
 class Kind:
     """A server file. `keep_alive`: it can keep connections. `files`: the only ones that it can serve, or none for all.
-    `needs`: files without which it is not installed. `build`: a command that is run once before the server is started,
-    with its results in @built@."""
+    `needs`: files without which it is not installed. `conflicts`: a package beside which its own cannot be installed.
+    `build`: a command that is run once before the server is started, with its results in @built@."""
 
     name: str
     text: str
     limit: bool
     keep_alive: bool
     package: str
+    conflicts: str
     needs: list
     programs: list
     command: list
