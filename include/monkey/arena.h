@@ -25,7 +25,7 @@ struct mk_arena_chunk;
 struct mk_account {
     size_t bytes;                 /* bytes allocated now */
     size_t bytes_max;             /* the budget; 0: no limit */
-    struct mk_arena_chunk *spare; /* free chunks for the next arenas */
+    struct mk_arena_chunk *spare; /* free chunks of arenas and other pieces, for the next ones */
     unsigned spares;
 };
 
@@ -76,7 +76,7 @@ MK_API int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx);
 MK_API void *mk_account_alloc(struct mk_account *account, size_t size);
 /* Frees memory of mk_account_alloc(); `p` may be NULL. */
 MK_API void mk_account_free(struct mk_account *account, void *p, size_t size);
-/* Frees the chunks that the account keeps for the next arenas. */
+/* Frees the pieces that the account keeps. */
 MK_API void mk_account_trim(struct mk_account *account);
 
 MK_C_END

@@ -412,19 +412,37 @@ FREE_OF_ALLOCATION = {
 }
 
 
+def assert_free_of_allocation(client, ways, count):
+    """What is kept for later grows with the most that were served at once: the least of a few rounds counts."""
+
+    def count_round(ask):
+        before = count()
+        for _ in range(20):
+            ask(client)
+        return (count() - before) / 20
+
+    assert count() > 0
+    spent = {name: min(count_round(ask) for _ in range(4)) for name, ask in ways.items()}
+    assert not {name: number for name, number in spent.items() if number}
+
+
 def test_no_allocation_per_request(serve, tmp_path):
     with allocation_counter(tmp_path) as (env, count):
         server = serve({"MaxKeepAliveRequest": 1_000_000}, env=env)
-        client = server.connect()
-        assert count() > 0
-        spent = {}
-        for name, ask in FREE_OF_ALLOCATION.items():
-            ask(client)
-            before = count()
-            for _ in range(20):
-                ask(client)
-            spent[name] = (count() - before) / 20
-        assert not {name: number for name, number in spent.items() if number}
+        assert_free_of_allocation(server.connect(), FREE_OF_ALLOCATION, count)
+
+
+def ask_fifty_streams(client):
+    numbers = [client.begin("/hello.txt") for _ in range(50)]
+    assert {client.response(number).status for number in numbers} == {200}
+
+
+@pytest.mark.skipif(not build.speaks("h2"), reason="this build has no HTTP/2")
+def test_no_allocation_per_stream(serve, tmp_path):
+    ways = {**FREE_OF_ALLOCATION, "small file": lambda client: client.ask(), "pipeline": ask_fifty_streams}
+    with allocation_counter(tmp_path) as (env, count):
+        server = serve({"MaxKeepAliveRequest": 1_000_000}, env=env)
+        assert_free_of_allocation(server.connect_h2(), ways, count)
 
 
 @needs_duda

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { ALIGN = 16, CHUNK_BYTES_MIN = 1024, CHUNK_BYTES_MAX = 16384 };
+enum { ALIGN = 16, CHUNK_BYTES_MIN = MK__ARENA_PIECE_BYTES, CHUNK_BYTES_MAX = 16384 };
 
 struct mk_arena_chunk {
     struct mk_arena_chunk *next;
@@ -52,30 +52,30 @@ void mk_account_free(struct mk_account *account, void *p, size_t size)
     free(p);
 }
 
-/* ── chunks: the smallest ones are kept for the next arena, so that a busy worker does not call malloc ── */
+/* ── pieces of one size are kept for the next ones, so that a busy worker does not call malloc ── */
 
 enum { SPARES_MAX = 128 }; /* an HTTP/2 connection may have 100 exchanges in a turn */
 
-static struct mk_arena_chunk *get_chunk(struct mk_account *account, size_t size)
+void *mk__arena_alloc_piece(struct mk_account *account, size_t size)
 {
-    if (account && account->spare && size == CHUNK_BYTES_MIN) {
-        struct mk_arena_chunk *chunk = account->spare;
-        account->spare = chunk->next;
-        account->spares--;
-        return chunk;
-    }
-    return mk_account_alloc(account, size);
+    if (size != MK__ARENA_PIECE_BYTES || !account || !account->spare)
+        return mk_account_alloc(account, size);
+    struct mk_arena_chunk *spare = account->spare;
+    account->spare = spare->next;
+    account->spares--;
+    return spare;
 }
 
-static void put_chunk(struct mk_account *account, struct mk_arena_chunk *chunk)
+void mk__arena_free_piece(struct mk_account *account, void *p, size_t size)
 {
-    if (!MK__POOL_IS_MALLOC && account && chunk->size == CHUNK_BYTES_MIN && account->spares < SPARES_MAX) {
-        chunk->next = account->spare;
-        account->spare = chunk;
-        account->spares++;
+    if (MK__POOL_IS_MALLOC || size != MK__ARENA_PIECE_BYTES || !p || !account || account->spares == SPARES_MAX) {
+        mk_account_free(account, p, size);
         return;
     }
-    mk_account_free(account, chunk, chunk->size);
+    struct mk_arena_chunk *spare = p;
+    spare->next = account->spare;
+    account->spare = spare;
+    account->spares++;
 }
 
 void mk_account_trim(struct mk_account *account)
@@ -83,7 +83,7 @@ void mk_account_trim(struct mk_account *account)
     while (account->spare) {
         struct mk_arena_chunk *chunk = account->spare;
         account->spare = chunk->next;
-        mk_account_free(account, chunk, chunk->size);
+        mk_account_free(account, chunk, MK__ARENA_PIECE_BYTES);
     }
     account->spares = 0;
 }
@@ -107,7 +107,7 @@ void mk_arena_release(struct mk_arena *a)
     for (struct mk_arena_chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
         mk__asan_unpoison(c + 1, c->size - sizeof(*c));
-        put_chunk(a->account, c);
+        mk__arena_free_piece(a->account, c, c->size);
     }
     *a = (struct mk_arena){.account = a->account, .bytes_max = a->bytes_max};
 }
@@ -115,7 +115,7 @@ void mk_arena_release(struct mk_arena *a)
 /* Adds a chunk of `size` bytes, which the limit allows. Returns 0 or -ENOMEM. */
 static int open_chunk(struct mk_arena *a, size_t size)
 {
-    struct mk_arena_chunk *chunk = get_chunk(a->account, size);
+    struct mk_arena_chunk *chunk = mk__arena_alloc_piece(a->account, size);
     if (!chunk)
         return -ENOMEM;
     *chunk = (struct mk_arena_chunk){.next = a->chunks, .size = size};
@@ -176,7 +176,7 @@ void *mk__arena_alloc_exact(struct mk_arena *a, size_t size)
         return mk_arena_alloc(a, size);
     struct mk_arena_chunk *chunk = NULL;
     if (need >= size && bytes > need && bytes <= a->bytes_max - a->bytes)
-        chunk = get_chunk(a->account, bytes);
+        chunk = mk__arena_alloc_piece(a->account, bytes);
     if (!chunk)
         return NULL;
     *chunk = (struct mk_arena_chunk){.next = a->chunks, .size = bytes};

@@ -15,6 +15,14 @@
 extern _Atomic long mk__alloc_countdown;
 
 /*
+ * The same as mk_account_alloc() and mk_account_free(), but some pieces of one size are kept for the next ones, and
+ * stay on the account until mk_account_trim(): for arenas, and for what a busy worker needs as often.
+ */
+enum { MK__ARENA_PIECE_BYTES = 1024 };
+void *mk__arena_alloc_piece(struct mk_account *account, size_t size);
+void mk__arena_free_piece(struct mk_account *account, void *p, size_t size);
+
+/*
  * Returns `size` bytes as mk_arena_alloc() does. Where they need a chunk, it has no room for more: for what is kept
  * long, and after which little follows.
  */

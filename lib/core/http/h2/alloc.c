@@ -4,6 +4,8 @@
  */
 #include "http/h2/alloc.h"
 
+#include "base/arena.h"
+
 #include <assert.h>
 
 /* ── head buffers ── */
@@ -58,7 +60,7 @@ void mk__h2_alloc_put_head_buf(struct mk__h2 *h2)
 
 /* ── bytes that wait ── */
 
-enum { BYTES_MIN = 128 };
+enum { BYTES_MIN = MK__ARENA_PIECE_BYTES };
 
 char *mk__h2_alloc_extend(const struct mk__h2 *h2, struct mk__h2_bytes *b, size_t len)
 {
@@ -67,12 +69,12 @@ char *mk__h2_alloc_extend(const struct mk__h2 *h2, struct mk__h2_bytes *b, size_
         size_t size = b->size ? 2 * (size_t)b->size : BYTES_MIN;
         while (size < b->len + len)
             size *= 2;
-        char *p = size <= UINT32_MAX ? mk_account_alloc(account, size) : NULL;
+        char *p = size <= UINT32_MAX ? mk__arena_alloc_piece(account, size) : NULL;
         if (!p)
             return NULL;
         if (b->len)
             memcpy(p, b->p, b->len);
-        mk_account_free(account, b->p, b->size);
+        mk__arena_free_piece(account, b->p, b->size);
         *b = (struct mk__h2_bytes){p, b->len, (uint32_t)size};
     }
     b->len += (uint32_t)len;
@@ -81,7 +83,7 @@ char *mk__h2_alloc_extend(const struct mk__h2 *h2, struct mk__h2_bytes *b, size_
 
 void mk__h2_alloc_release(const struct mk__h2 *h2, struct mk__h2_bytes *b)
 {
-    mk_account_free(mk__h2_http(h2)->account, b->p, b->size);
+    mk__arena_free_piece(mk__h2_http(h2)->account, b->p, b->size);
     *b = (struct mk__h2_bytes){.len = 0};
 }
 

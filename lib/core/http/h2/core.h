@@ -9,6 +9,7 @@
 #ifndef MK_HTTP_H2_CORE_H
 #define MK_HTTP_H2_CORE_H
 
+#include "base/arena.h"
 #include "base/counters_memory.h"
 #include "http/block.h"
 #include "http/conn.h"
@@ -18,6 +19,8 @@
 
 /* Functions of the rest of the program, for the object: X(type, name, parameters, arguments). */
 #define MK__H2_CORE(X) \
+    X(void *, mk__arena_alloc_piece, (struct mk_account * account, size_t size), (account, size)) \
+    X(void, mk__arena_free_piece, (struct mk_account * account, void *p, size_t size), (account, p, size)) \
     X(bool, mk__block_next, (struct mk_str * lines, struct mk_str * ret_name, struct mk_str * ret_value), \
       (lines, ret_name, ret_value)) \
     X(enum mk__conn_state, mk__conn_begin_close, (struct mk__conn * c), (c)) \

@@ -5,6 +5,7 @@
  */
 #include "http/h2/h2.h"
 
+#include "base/arena.h"
 #include "http/h2/request_head.h"
 #include "http/h2/response.h"
 #include "http/extra.h"
@@ -16,17 +17,18 @@
 
 /* ── body chunks that the handler has not taken; the windows limit their number ── */
 
-enum { CHUNK_BYTES_MIN = 512 }; /* so that small frames share a chunk */
-
 struct mk__h2_body_chunk {
     struct mk__h2_body_chunk *next;
     uint32_t size, len, at;
     char bytes[];
 };
 
+/* So that small frames share a chunk. */
+enum { CHUNK_BYTES_MIN = MK__ARENA_PIECE_BYTES - sizeof(struct mk__h2_body_chunk) };
+
 static void free_chunk(struct mk__h2_stream *s, struct mk__h2_body_chunk *p)
 {
-    mk_account_free(mk__h2_http(s->h2)->account, p, sizeof(*p) + p->size);
+    mk__arena_free_piece(mk__h2_http(s->h2)->account, p, sizeof(*p) + p->size);
 }
 
 static void drop_chunk(struct mk__h2_stream *s)
@@ -45,7 +47,7 @@ static int add_chunk(struct mk__h2_stream *s, struct mk_str bytes)
     struct mk__h2_body_chunk *p = s->body_last;
     if (!p || bytes.len > p->size - p->len) {
         uint32_t size = bytes.len < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : (uint32_t)bytes.len;
-        p = mk_account_alloc(mk__h2_http(s->h2)->account, sizeof(*p) + size);
+        p = mk__arena_alloc_piece(mk__h2_http(s->h2)->account, sizeof(*p) + size);
         if (!p)
             return -ENOMEM;
         *p = (struct mk__h2_body_chunk){.size = size};
