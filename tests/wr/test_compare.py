@@ -329,12 +329,14 @@ def test_two_files():
     assert found[4].startswith("    beside nginx: monkey of A.jsonl needs 0.50 x of monkey of B.jsonl")
     assert found[5].startswith("W1  no difference seen between nginx of A.jsonl and nginx of B.jsonl")
     assert found[7] == "0 of 1 ratios (0%) lie within their intervals in A.jsonl"
-    assert found[8] == "0 of 1 ratios (0%) do not differ by the rounds of both files"
-    assert found[9].startswith("    W1: nginx 0.71 x, before 1.4")
-    assert found[9].endswith(": differs")
+    assert found[8] == "0 of 1 ratios (0%) lie where a second run was expected by them"
+    assert found[9] == "0 of 1 ratios (0%) do not differ by the rounds of both files"
+    assert found[10].startswith("    W1: nginx 0.71 x, before 1.4")
+    assert found[10].endswith(": differs")
     same = list(tables.format_repeated(Results(lines(1, 1), "A.jsonl"), Results(lines(1, 1), "B.jsonl")))
     assert same == [
         "1 of 1 ratios (100%) lie within their intervals in A.jsonl",
+        "1 of 1 ratios (100%) lie where a second run was expected by them",
         "1 of 1 ratios (100%) do not differ by the rounds of both files",
     ]
 
@@ -345,8 +347,9 @@ def test_a_repeated_ratio_may_miss_a_narrow_interval():
     other = make_lines("W1", [(100, 100 + d) for d in (0, 15, 35, 20, 5, 25, 10)])
     found = list(tables.format_repeated(Results(one, "A.jsonl"), Results(other, "B.jsonl")))
     assert found[0].startswith("0 of 1 ratios (0%) lie within")
-    assert found[1].startswith("1 of 1 ratios (100%) do not differ")
-    assert found[2].startswith("    W1: nginx 1.1") and not found[2].endswith("differs")
+    assert found[1].startswith("0 of 1 ratios (0%) lie where")
+    assert found[2].startswith("1 of 1 ratios (100%) do not differ")
+    assert found[3].startswith("    W1: nginx 1.1") and not found[3].endswith("differs")
 
 
 def test_latencies_stand_below_their_headings():

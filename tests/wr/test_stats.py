@@ -63,6 +63,18 @@ def test_coverage(name, count):
     assert LOWEST <= hits / trials <= HIGHEST
 
 
+@pytest.mark.parametrize("count", [3, 5])
+def test_coverage_of_a_second_run(count):
+    rng, trials, inside, expected = random.Random(count), 10 * TRIALS, 0, 0
+    draw = DISTRIBUTIONS["normal"]
+    for _ in range(trials):
+        first, second = (stats.paired_ratio([(math.exp(draw(rng)), 1) for _ in range(count)]) for _ in range(2))
+        wider = first.of_a_second_run
+        inside += first.low <= second.ratio <= first.high
+        expected += wider.low <= second.ratio <= wider.high
+    assert inside / trials < 0.92 and LOWEST + 0.02 <= expected / trials <= HIGHEST
+
+
 @pytest.mark.parametrize("counts", [(5, 5), (8, 8), (10, 25)])
 def test_coverage_of_unpaired_values(counts):
     rng, hits = random.Random(str(counts)), 0

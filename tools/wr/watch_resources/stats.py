@@ -35,6 +35,12 @@ class Interval(NamedTuple):
     def holds_one(self):
         return self.low <= 1 <= self.high
 
+    @property
+    def of_a_second_run(self):
+        """Where the ratio of a second run of as many values is expected: that varies as much as the first one."""
+        low, high = (self.ratio * (bound / self.ratio) ** math.sqrt(2) for bound in (self.low, self.high))
+        return self._replace(low=low, high=high)
+
     def __str__(self):
         if math.isinf(self.high):
             return f"{format_ratio(self.ratio)} x (too few pairs for an interval)"

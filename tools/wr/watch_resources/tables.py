@@ -133,6 +133,11 @@ class Repeated(NamedTuple):
     def is_inside(self):
         return self.before.low <= self.ratio <= self.before.high
 
+    @property
+    def is_expected(self):
+        expected = self.before.of_a_second_run
+        return expected.low <= self.ratio <= expected.high
+
 
 def list_repeated(one, other):
     for workload in names_measured(one):
@@ -148,14 +153,18 @@ def list_repeated(one, other):
 
 def format_repeated(one, other):
     """How well the second file repeats the ratios of the first, and where it does not. An interval of 95 % has the mean
-    of a second run in five of six cases, since that mean varies as well: so it is also told how many ratios of the two
-    files differ."""
+    of a second run in five of six cases, since that mean varies as well: so it is also told how many ratios lie where a
+    second run is expected, and how many of the two files differ."""
     rows = list(list_repeated(one, other))
     if not rows:
         return
-    inside, equal = sum(row.is_inside for row in rows), sum(row.change.holds_one for row in rows)
-    yield f"{inside} of {len(rows)} ratios ({inside / len(rows):.0%}) lie within their intervals in {one.path}"
-    yield f"{equal} of {len(rows)} ratios ({equal / len(rows):.0%}) do not differ by the rounds of both files"
+    counts = {
+        f"lie within their intervals in {one.path}": sum(row.is_inside for row in rows),
+        "lie where a second run was expected by them": sum(row.is_expected for row in rows),
+        "do not differ by the rounds of both files": sum(row.change.holds_one for row in rows),
+    }
+    for text, count in counts.items():
+        yield f"{count} of {len(rows)} ratios ({count / len(rows):.0%}) {text}"
     for row in rows:
         if not row.is_inside or not row.change.holds_one:
             step = "" if row.clients is None else f", {row.clients:,} clients"
