@@ -5,6 +5,7 @@
 #include <monkey/command.h>
 #include <monkey/inspect.h>
 
+#include "disguised.h"
 #include "forwards.h"
 #include "protocol.h"
 #include "conf.h"
@@ -19,6 +20,7 @@ static int start_process(void **ret_state)
 {
     static const struct mk_counter_info counters[MK_GATEWAY_COUNTS] = MK_GATEWAY_COUNTER_INFOS("proxy");
     static const struct mk_gateway_type type = {.plugin = &mk_plugin_proxy, .counters = counters};
+    disguised_open();
     return mk_gateway_new(&type, ret_state);
 }
 

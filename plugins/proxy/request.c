@@ -5,6 +5,7 @@
  */
 #include "request.h"
 
+#include "disguised.h"
 #include "forwards.h"
 #include "headers.h"
 #include "trailers.h"
@@ -114,6 +115,8 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
         enum header_rule rule = header_of_request(name);
         if (rule == HEADER_MAX_FORWARDS)
             forwards_write(out, req, value);
+        else if (rule == HEADER_DISGUISED)
+            disguised_report(req, name);
         else if (rule == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
                  !fields_replace(&conf->request, name))
             write_field(out, name, value);
