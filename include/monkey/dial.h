@@ -17,6 +17,9 @@
 #ifndef MONKEY_DIAL_H
 #define MONKEY_DIAL_H
 
+#include <errno.h>
+#include <stdbool.h>
+
 #include "arena.h"
 #include "loop.h"
 #include "str.h"
@@ -125,6 +128,23 @@ MK_API void mk_dial_cancel(struct mk_dial *dial);
 
 /* Returns a phrase for people for a negative `fd` of the callback; valid until the next call of this thread. */
 MK_API const char *mk_dial_error(int err);
+
+/* Tells whether such an error is one of this process, its machine or its name servers, and not of the other server. */
+static inline bool mk_dial_error_is_own(int err)
+{
+    switch (err) {
+    case -ENOMEM:
+    case -EMFILE:
+    case -ENFILE:
+    case -ENOBUFS:
+    case -EBUSY:
+    case -EAGAIN:
+    case -EADDRNOTAVAIL:
+        return true;
+    default:
+        return false;
+    }
+}
 
 MK_C_END
 

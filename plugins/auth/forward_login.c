@@ -234,12 +234,6 @@ static void drop_response(struct question *q, const struct mk_http_response *res
         fail_question(q, mk_buf_cstr(&reason));
 }
 
-/* Tells whether the failure is one of this process, and not of the server. */
-static bool is_own_failure(int err)
-{
-    return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
-}
-
 static void report_outcome(const struct question *q, const struct mk_http_response *r)
 {
     const struct forward *f = q->rule->forward;
@@ -248,7 +242,7 @@ static void report_outcome(const struct question *q, const struct mk_http_respon
                                                 .head_ms =
                                                     (uint32_t)(mk_loop_now_ms(mk_request_loop(q->req)) - q->sent_ms),
                                                 .is_connected = r->is_connected};
-    if (q->server && !is_own_failure(r->err))
+    if (q->server && !mk_dial_error_is_own(r->err))
         f->upstreams->report(f->group, q->server, mk_request_worker(q->req), &outcome);
 }
 

@@ -4,19 +4,9 @@
  */
 #include "check_judge.h"
 
-#include <errno.h>
+#include <monkey/dial.h>
 
 enum { REASON_PATH_MAX = 200 };
-
-/* Errors of this process, its machine, or its name servers (mk_dial_fn): not of the server. */
-static bool is_own_failure(int err)
-{
-    static const int errors[] = {-ENOMEM, -EMFILE, -ENFILE, -ENOBUFS, -EBUSY, -EAGAIN, -EADDRNOTAVAIL};
-    for (size_t i = 0; i < MK_COUNT_OF(errors); i++)
-        if (errors[i] == err)
-            return true;
-    return false;
-}
 
 static bool has_text(struct mk_str body, struct mk_str text)
 {
@@ -29,7 +19,7 @@ enum check_result check_judge(const struct check_conf *conf, const struct mk_htt
     if (response->err < 0)
         mk_buf_addf(reason, "%s", response->error);
     if (response->err < 0)
-        return is_own_failure(response->err) ? CHECK_NOT_MADE : CHECK_FAILED;
+        return mk_dial_error_is_own(response->err) ? CHECK_NOT_MADE : CHECK_FAILED;
     if (!check_conf_asks(conf))
         return CHECK_PASSED;
     bool has_status = mk_status_set_has(&conf->statuses, response->status);

@@ -218,7 +218,7 @@ def test_source_address_that_this_machine_does_not_have(proxy):
     with Backend(answer(b"hello", TEXT)) as backend:
         server = proxy(backend, {"SourceAddress": "192.0.2.77"})
         with server.connect() as client:
-            assert client.ask("/").status == 502
+            assert client.ask("/").status == 503
         server.wait_log("Cannot assign requested address")
         assert not backend.peers
 

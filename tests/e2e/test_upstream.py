@@ -276,6 +276,17 @@ def test_ejection_by_status_and_its_end(serve_group, backends):
         server.wait_log("responds again")
 
 
+def test_failures_of_this_machine_eject_no_server(serve_group, backends):
+    """Here there is no local address; it could as well have no port left."""
+    server = serve_group(backends(2), {"EjectAfter": 1, "EjectMost": 100}, {"SourceAddress": "192.0.2.77"})
+    with server.connect() as client:
+        for _ in range(6):
+            got = client.ask("/")
+            assert (got.status, got["Proxy-Status"]) == (503, "monkey; error=connection_limit_reached")
+    server.wait_log("Cannot assign requested address")
+    assert "gets no requests" not in server.log
+
+
 def test_all_are_ejected(serve_group, backends):
     """More than EjectMost: all are tried again, so that the group is back with the first server that is."""
     servers = backends(2)

@@ -206,12 +206,6 @@ static void retry(struct mk__gw_exchange *x)
     connect_backend(x);
 }
 
-/* Tells whether the failure is one of this process, and not of the backend. */
-static bool is_own_failure(int err)
-{
-    return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EDQUOT;
-}
-
 /* Another server of the group gets the request, if this one has none of it, or it may be repeated. */
 static bool try_other_server(struct mk__gw_exchange *x)
 {
@@ -264,7 +258,7 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
         retry(x);
         return;
     }
-    if (!is_own_failure(err) && (err != -ETIMEDOUT || is_backends_turn(x)))
+    if (!f->is_own && (err != -ETIMEDOUT || is_backends_turn(x)))
         mk__gw_exchange_report_error(x, err);
     if (try_other_server(x))
         return;

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include <monkey/dial.h>
+
 #include "gateway/failure.h"
 
 TEST(finds)
@@ -30,6 +32,18 @@ TEST(finds)
         assert_int_equal(f->status, rows[i].status);
         assert_string_equal(f->type, rows[i].type);
     }
+}
+
+/* The same errors of a dial for requests and checks. */
+TEST(own_failures)
+{
+    for (int err = 1; err < 140; err++)
+        assert_int_equal(mk__gw_failure_find(true, -err)->is_own, mk_dial_error_is_own(-err));
+    assert_true(mk__gw_failure_find(true, -EADDRNOTAVAIL)->is_own);
+    assert_true(mk__gw_failure_find(false, -EMFILE)->is_own);
+    assert_true(mk__gw_failure_find(false, -EDQUOT)->is_own);
+    assert_false(mk__gw_failure_find(false, -EBUSY)->is_own); /* of the backend, like the next one */
+    assert_false(mk__gw_failure_find(false, -ENOBUFS)->is_own);
 }
 
 TEST(writes)
