@@ -630,6 +630,23 @@ def test_early_hints(proxy, hints):
             assert client.head().status == 200
 
 
+@pytest.mark.skipif(not build.speaks("h2"), reason=f"the preset {build.PRESET} has no HTTP/2")
+@pytest.mark.parametrize("hints", ["All", "Http2", "Off"])
+def test_early_hints_over_http2(proxy, hints):
+    def respond(peer):
+        peer.request()
+        peer.interim(103, "Link: </a.css>", "Connection: x")
+        peer.respond(b"hello", TEXT)
+        peer.wait_end()
+
+    with Backend(respond) as backend:
+        with proxy(backend, {"EarlyHints": hints}).connect_h2() as client:
+            number = client.begin("/")
+            assert client.response(number).status == 200
+            found = [(hint.status, hint.fields) for hint in client.streams[number].interims]
+            assert found == ([] if hints == "Off" else [(103, [("link", "</a.css>")])])
+
+
 @pytest.mark.single_protocol
 def test_a_slow_client_stops_the_backend(proxy):
     """Without a buffer the backend is read when the client takes bytes: memory does not grow."""
