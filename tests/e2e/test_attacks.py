@@ -29,11 +29,14 @@ import test_proxy_websocket as proxy_websocket
 import test_sources as sources
 import test_tls as tls
 import test_tls_scanners as tls_scanners
+import test_upstream_names as upstream_names
+import test_websocket as websocket
+import test_websocket_deflate as websocket_deflate
+import test_websocket_hostile as websocket_hostile
+import test_websocket_sizes as websocket_sizes
 from test_log import LINE
 
 pytestmark = pytest.mark.single_protocol
-
-NO_WEBSOCKET = "there is no WebSocket yet"
 
 # Each class of attack: the tests that try it, or why it does not concern this server yet.
 CLASSES = {
@@ -102,13 +105,17 @@ CLASSES = {
         proxy_websocket.test_upgrades_that_are_not_passed_on,
         proxy_websocket.test_choice_of_several,
     ),
-    "WebSocket frame length overflow, unmasked frames, mask": NO_WEBSOCKET,
+    "WebSocket frame length overflow, unmasked frames, mask": (
+        websocket.test_sections,
+        websocket_sizes.test_the_limit_holds_before_the_message_has_come,
+        websocket_hostile.test_noise,
+    ),
     "WebSocket bad-version tunnel": (
         "test_websocket_upgrade_is_not_a_tunnel",
         proxy_websocket.test_refused_upgrade,
         proxy_websocket.test_unasked_upgrade,
     ),
-    "decompression / permessage-deflate bomb": "nothing that clients send is decompressed; " + NO_WEBSOCKET,
+    "decompression / permessage-deflate bomb": (websocket_deflate.test_bombs,),
     # TLS compresses nothing. Whether a page mixes secrets with the text of others, only its author knows: BREACH is
     # for the operator to prevent (plugins/compress/compress.md), and these are his means.
     "BREACH / CRIME": (
@@ -137,7 +144,10 @@ CLASSES = {
         tls.test_a_session_without_a_certificate_is_no_way_in,
         tls.test_no_session_outlives_the_certificate_of_its_client,
     ),
-    "OCSP/resolver use after free": "nothing is resolved or fetched while serving",
+    "OCSP/resolver use after free": (
+        upstream_names.test_reloads_amid_lookups,
+        upstream_names.test_name_servers_are_away,
+    ),
     "log injection, terminal escapes": ("test_log_injection_and_terminal_escapes",),
     "Expect handling": ("test_expect_handling",),
     "Host confusion, absolute-form, two Hosts, port junk": (

@@ -340,7 +340,7 @@ def test_closed_loop_misses_a_stall(serve):
 
 def test_open_loop_has_the_rate(serve):
     result, _ = load("-r", 500, "-d", 2, "-c", 20, "-t", 2, serve().url("/bytes/5"))
-    assert abs(result["answers"] - 1000) < 50 and result["rate"] == 500
+    assert 750 < result["answers"] <= 1020 and result["rate"] == 500  # a busy machine begins late
 
 
 # ── latencies ──
