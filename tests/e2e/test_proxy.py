@@ -612,16 +612,17 @@ def test_the_backend_does_not_invite(proxy):
             assert client.response("POST").status == 417
 
 
+def respond_after_hint(peer):
+    peer.request()
+    peer.interim(103, "Link: </a.css>", "Connection: x")
+    peer.respond(b"hello", TEXT)
+    peer.wait_end()
+
+
 @pytest.mark.parametrize("hints", ["All", "Http2", "Off"])
 @pytest.mark.single_protocol
 def test_early_hints(proxy, hints):
-    def respond(peer):
-        peer.request()
-        peer.interim(103, "Link: </a.css>", "Connection: x")
-        peer.respond(b"hello", TEXT)
-        peer.wait_end()
-
-    with Backend(respond) as backend:
+    with Backend(respond_after_hint) as backend:
         with proxy(backend, {"EarlyHints": hints}).connect() as client:
             client.send(request("/"))
             if hints == "All":
@@ -633,13 +634,7 @@ def test_early_hints(proxy, hints):
 @pytest.mark.skipif(not build.speaks("h2"), reason=f"the preset {build.PRESET} has no HTTP/2")
 @pytest.mark.parametrize("hints", ["All", "Http2", "Off"])
 def test_early_hints_over_http2(proxy, hints):
-    def respond(peer):
-        peer.request()
-        peer.interim(103, "Link: </a.css>", "Connection: x")
-        peer.respond(b"hello", TEXT)
-        peer.wait_end()
-
-    with Backend(respond) as backend:
+    with Backend(respond_after_hint) as backend:
         with proxy(backend, {"EarlyHints": hints}).connect_h2() as client:
             number = client.begin("/")
             assert client.response(number).status == 200

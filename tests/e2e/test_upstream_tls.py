@@ -8,7 +8,6 @@ import pytest
 from harness import build
 from harness.backend import Backend, answer
 from harness.certificates import Authority
-from harness.groups import backends, serve_group  # noqa: F401
 from harness.proxies import TEXT
 from harness.services import reload
 
