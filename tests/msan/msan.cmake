@@ -5,7 +5,6 @@ set(MK_MSAN_WITHOUT
     "^core/base/regex_" "^plugins/logger/filter_" "^plugins/redirect/target_" "^kit/when/"
     "^core/server/path_limits_"       # libpcre2
     "^core/http/h2/nghttp2_" "^(h2|hpack)_nghttp2_" # libnghttp2
-    "^core/server/object/" # an object that is built
     "^plugins/tls/" "^tls_"           # libssl
     "^kit/websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib
     "^plugins/compress/"              # zlib, libbrotli, libzstd
