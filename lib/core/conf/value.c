@@ -462,13 +462,24 @@ void mk__value_print(const struct mk_conf_key *key, const void *field, struct mk
     types[key->type].print(key, field, out);
 }
 
+/*
+ * Returns whether a word can be read without quotes. One that ends with a brace or a semicolon or that is a sign, such
+ * as "=", is taken for the syntax of another server (conf/foreign_syntax.h).
+ */
+static bool is_bare(struct mk_str text)
+{
+    bool bare = text.len > 0 && !strchr("{;", text.p[text.len - 1]), sign = true;
+
+    for (size_t i = 0; i < text.len; i++) {
+        bare = bare && !strchr(" \t\"\\#$", text.p[i]);
+        sign = sign && strchr(":+=>", text.p[i]);
+    }
+    return bare && !sign;
+}
+
 void mk__value_quote(struct mk_str text, struct mk_buf *out)
 {
-    /* a bare word that ends with { or ; may be an error */
-    bool bare = text.len > 0 && !strchr("{;", text.p[text.len - 1]);
-    for (size_t i = 0; i < text.len; i++)
-        bare = bare && !strchr(" \t\"\\#$", text.p[i]);
-    if (bare) {
+    if (is_bare(text)) {
         mk_buf_adds(out, text);
         return;
     }

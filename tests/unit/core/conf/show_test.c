@@ -100,6 +100,7 @@ TEST(round_trips)
     assert_round_trip(MK_CONF_SCOPE_HOST, MK_STR("[HOST]\n DocumentRoot a b\n ServerName a \"b c\" #\n"
                                                  "[AUTH]\n Location /a\n[AUTH]\n Location /b\n Title \"\"\n"));
     assert_round_trip(MK_CONF_SCOPE_SERVER, MK_STR("[SERVER]\n Title \"a {\"\n Deny \"{\" } \"a;\" \"b{\"\n"));
+    assert_round_trip(MK_CONF_SCOPE_SERVER, MK_STR("[SERVER]\n Title \"= a\"\n Deny a = : => := += =b :c\n"));
 }
 
 TEST(sections_for_all_hosts)
