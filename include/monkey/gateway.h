@@ -34,7 +34,8 @@ struct mk_gateway_generation; /* of a generation */
 struct mk_gateway_route;      /* of a section of a host */
 
 enum {
-    MK_GATEWAY_FIELDS_MAX = 128, /* headers of a response */
+    MK_GATEWAY_FIELDS_MAX = 128,           /* headers of a response */
+    MK_GATEWAY_HEAD_BYTES_MAX = 60 * 1024, /* of its head: with the server's own lines the core sends 64 KB */
     MK_GATEWAY_THREAD_BYTES = 32,
 };
 
@@ -108,7 +109,8 @@ extern const char *const mk_gateway_leave_names[];
                          "(`Finish`).", \
                          .names = mk_gateway_leave_names), \
         MK_CONF_KEY_SIZE(owner, field.response_head_bytes_max, "MaxResponseHead", "32K", \
-                         "How long the head of a response may be; a longer one is 502.", .min = 1024, .max = 65535), \
+                         "How long the head of a response may be; a longer one is 502.", .min = 1024, \
+                         .max = MK_GATEWAY_HEAD_BYTES_MAX), \
         MK_CONF_KEY_DURATION(owner, field.connect_timeout_ms, "ConnectTimeout", "3s", \
                              "How long a connection to the backend may take, with the lookup of its name and the TLS " \
                              "handshake; then 504.", \

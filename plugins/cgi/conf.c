@@ -135,7 +135,8 @@ static const struct mk_conf_key keys[] = {
                        "length is not known is received first in any case.",
                        .unit = "Off, On or size", .parse = mk_gateway_parse_spool),
     MK_CONF_KEY_SIZE(struct cgi_conf, head_bytes_max, "MaxResponseHead", "32K",
-                     "How long the head of a response may be; a longer one is 502.", .min = 1024, .max = 65535),
+                     "How long the head of a response may be; a longer one is 502.", .min = 1024,
+                     .max = MK_GATEWAY_HEAD_BYTES_MAX),
     {0},
 };
 

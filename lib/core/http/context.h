@@ -130,6 +130,8 @@ enum {
     MK__OUT_BYTES = 32 * 1024,  /* the size of the output buffer */
     MK__READ_BYTES = 16 * 1024, /* the least room for a read behind a full head */
     MK__DATE_LINES_BYTES = 128,
+    /* of the head of a response: clients accept no more either */
+    MK__RESPONSE_HEAD_BYTES_MAX = MK_SMALL ? MK__OUT_BYTES : 64 * 1024,
 };
 
 /* The status line that most HTTP/1 responses have. */

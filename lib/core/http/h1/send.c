@@ -47,10 +47,14 @@ static void put_chunk_line(struct mk__scratch *out, uint64_t value)
     put_str(out, mk_str(digits + n, sizeof(digits) - n));
 }
 
+static enum mk__h1_send_result get_flush_result(int r)
+{
+    return r == 0 ? MK__H1_SEND_DONE : r == MK_AGAIN ? MK__H1_SEND_BLOCKED : MK__H1_SEND_BROKEN;
+}
+
 static enum mk__h1_send_result flush_output(struct mk__conn *c, unsigned flags)
 {
-    int r = mk__sock_flush(&c->sock, &c->http->out, c->http->account, flags);
-    return r == 0 ? MK__H1_SEND_DONE : r == MK_AGAIN ? MK__H1_SEND_BLOCKED : MK__H1_SEND_BROKEN;
+    return get_flush_result(mk__sock_flush(&c->sock, &c->http->out, c->http->account, flags));
 }
 
 /* Makes room for `n` bytes in the output buffer, flushing it if necessary. */
@@ -142,11 +146,11 @@ static size_t get_head_bytes_max(const struct mk_request *req)
            count_fields_bytes(req->headers, req->headers_len);
 }
 
-/* The headers do not fit into the output buffer: sends a 500 without them. */
+/* Sends a 500 without the headers, which are too long. */
 static void replace_head_with_500(struct mk_request *req)
 {
     mk__request_log(req, MK_LOG_ERROR, "the headers of a response are longer than %d bytes: sending 500 instead",
-                    MK__OUT_BYTES);
+                    MK__RESPONSE_HEAD_BYTES_MAX);
     mk__response_reset_to_status(req, 500);
 }
 
@@ -218,32 +222,54 @@ static char *write_framing(char *to, const struct mk__conn *c, const struct mk_r
     return write_str(to, MK_STR("\r\n"));
 }
 
-static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *req)
+/* Writes the head to a buffer that has room for it. */
+static void write_head(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)
 {
-    struct mk__context *http = c->http;
-    struct mk__scratch *out = &http->out;
-
-    mk__response_run_hooks(req);
-    size_t bytes_max = get_head_bytes_max(req);
-    if (bytes_max > out->size) {
-        replace_head_with_500(req);
-        bytes_max = get_head_bytes_max(req);
-    }
-    enum mk__h1_send_result r = make_room(c, bytes_max);
-    if (r != MK__H1_SEND_DONE)
-        return r;
     decide_keep_alive(c, req);
     decide_framing(c, req);
     char *head = out->data + out->len;
-    char *end = write_server_lines(head, http, req);
+    char *end = write_server_lines(head, c->http, req);
     end = write_block(end, req);
     end = write_fields(end, req->headers, req->headers_len);
     end = write_framing(end, c, req);
     mk__request_set_head_sent(req);
     req->head_bytes = (uint32_t)(end - head);
     out->len += req->head_bytes;
-    assert(req->head_bytes <= bytes_max);
-    return MK__H1_SEND_DONE;
+    assert(out->len <= out->size);
+}
+
+/* Sends a head that is longer than the output buffer, by a buffer of its own. */
+static MK_COLD enum mk__h1_send_result send_long_head(struct mk__conn *c, struct mk_request *req, size_t bytes_max)
+{
+    struct mk_account *account = c->http->account;
+    enum mk__h1_send_result r = flush_output(c, MK_IO_MORE);
+    if (r != MK__H1_SEND_DONE)
+        return r;
+    struct mk__scratch head = {.data = mk_account_alloc(account, bytes_max), .size = bytes_max};
+    if (!head.data)
+        return MK__H1_SEND_FAILED;
+    write_head(c, req, &head);
+    r = get_flush_result(mk__sock_flush(&c->sock, &head, account, 0));
+    mk_account_free(account, head.data, bytes_max);
+    return r;
+}
+
+static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *req)
+{
+    struct mk__scratch *out = &c->http->out;
+
+    mk__response_run_hooks(req);
+    size_t bytes_max = get_head_bytes_max(req);
+    if (MK_UNLIKELY(bytes_max > out->size)) {
+        if (!MK_SMALL && bytes_max <= MK__RESPONSE_HEAD_BYTES_MAX)
+            return send_long_head(c, req, bytes_max);
+        replace_head_with_500(req);
+        bytes_max = get_head_bytes_max(req);
+    }
+    enum mk__h1_send_result r = make_room(c, bytes_max);
+    if (r == MK__H1_SEND_DONE)
+        write_head(c, req, out);
+    return r;
 }
 
 /* Writes the interim responses that wait. */

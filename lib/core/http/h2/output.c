@@ -18,7 +18,6 @@ enum {
     BATCH_BYTES_MIN = MK__H2_FRAME_BYTES,
     DATA_BYTES_MAX = MK__H2_FRAME_HEAD_BYTES + MK__H2_FRAME_BYTES,
     TURN_SENT_BYTES = 224 * 1024, /* and the rest of a write: two of the largest */
-    BLOCK_BYTES_MAX = 64 * 1024,  /* of an encoded head: clients accept no more either */
 };
 
 /* ── the buffer ── */
@@ -149,7 +148,7 @@ static int put_head(struct mk__h2 *h2, struct mk__h2_stream *s)
     bool ends = fill_fields(s, &fields);
     size_t room = count_block_room(&fields);
     mk__h2_timeout_note(s);
-    if (room > BLOCK_BYTES_MAX) { /* nothing could follow */
+    if (room > MK__RESPONSE_HEAD_BYTES_MAX) { /* nothing could follow */
         mk__h2_control_reset_stream(s, MK__H2_ERR_INTERNAL);
         return 0;
     }

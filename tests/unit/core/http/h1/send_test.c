@@ -146,19 +146,71 @@ TEST(the_hook_changes_the_head)
     close_fixture();
 }
 
+static unsigned fields;
+
 static void many_fields(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     static char value[900];
     (void)fixture;
     memset(value, 'v', sizeof(value));
-    for (int i = 0; i < 40; i++)
-        assert_int_equal(mk_response_header_ref(req, MK_STR("X"), mk_str(value, sizeof(value))), 0);
+    for (unsigned i = 0; i < fields; i++)
+        mk_response_header_ref(req, MK_STR("X"), mk_str(value, sizeof(value)));
+    mk_response_write_ref(req, MK_STR("hello"));
     mk_response_end(req);
 }
 
-/* A head that is longer than the output buffer is replaced by a 500. */
-TEST(a_head_may_be_too_large)
+/* The client gets `step` bytes at a time. */
+static void check_long_head(size_t step)
 {
+    static char got[65536];
+    size_t len = 0;
+    open_fixture(many_fields);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    c->room = step;
+    mk_test_send(c, MK_STR(REQUEST("GET", "1")));
+    for (mk_test_settle(&w); c->from_server.len; mk_test_settle(&w)) {
+        struct mk_str more = mk_test_received(c);
+        assert_true(more.len < sizeof(got) - len);
+        memcpy(got + len, more.p, more.len);
+        len += more.len;
+        mk_test_take(c, step);
+    }
+    const struct mk_str start = MK_STR(OK "X: vvv"), end = MK_STR("vvv\r\nContent-Length: 5\r\n\r\nhello");
+    assert_int_equal(len, start.len - 6 + fields * 905 + end.len - 5);
+    assert_true(mk_str_starts(mk_str(got, len), start));
+    assert_memory_equal(got + len - end.len, end.p, end.len);
+    assert_string_equal(mk_test_state(c), "idle");
+    close_fixture();
+}
+
+/* A head that is longer than the output buffer has one of its own. */
+TEST(a_head_may_be_long)
+{
+    fields = 40;
+    check_long_head(1000);
+    check_long_head(30000);
+    check_long_head(SIZE_MAX);
+}
+
+TEST(no_memory_for_a_long_head)
+{
+    bool all_fine = false;
+    fields = 40;
+    for (long n = 0; !all_fine && n < 50; n++) {
+        open_fixture(many_fields);
+        mk__alloc_countdown = n;
+        mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
+        mk_test_settle(&w);
+        all_fine = mk__alloc_countdown >= 0;
+        mk__alloc_countdown = -1;
+        close_fixture();
+    }
+    assert_true(all_fine);
+}
+
+TEST(a_head_may_be_too_long)
+{
+    fields = 80;
     open_fixture(many_fields);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
