@@ -17,7 +17,7 @@ from harness.server import Server, write_config
 from harness.ways import WAYS
 from harness.websocket import run_wsprobe
 
-pytest_plugins = ["harness.groups", "harness.orphans", "harness.products", "harness.schedule"]
+pytest_plugins = ["harness.groups", "harness.names", "harness.orphans", "harness.products", "harness.schedule"]
 inherited_signals.restore()
 
 

@@ -2,13 +2,17 @@
 """The plugin proxy between backends and clients that are broken or hostile."""
 
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from harness import build
 from harness.backend import Backend, answer, replay, stay_silent
+from harness.certificates import Authority
 from harness.client import Client, ProtocolError
+from harness.few_descriptors import fail_each_descriptor_of_new
 from harness.h2 import H2Client
 from harness.messages import CLOSE, chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
@@ -19,6 +23,7 @@ pytestmark = [
     pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins"),
     pytest.mark.single_protocol,
 ]
+needs_tls = pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} lacks tls")
 needs_h2 = pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
 MEGABYTE = 1 << 20
 OK = lines("HTTP/1.1 200 OK", TEXT, sized(b"hello")) + b"hello"
@@ -88,6 +93,41 @@ def test_killed_amid_an_upload(proxy, part, end):
                 assert client.response("POST").status == 502
                 raise ConnectionError
         check(server)
+
+
+STARTS_AN_ANSWER = """
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+client, _ = listener.accept()
+client.recv(1000)
+client.sendall(bytes.fromhex(sys.argv[1]))
+print("sent", flush=True)
+client.recv(1)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_process_that_is_killed(proxy, part, method):
+    """With SIGKILL: the kernel ends its connection, with a reset if bytes of an upload are unread."""
+    command = [sys.executable, "-c", STARTS_AN_ANSWER, PARTS[part].hex()]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            server = proxy(None, {"To": f"http://127.0.0.1:{int(process.stdout.readline())}"})
+            with server.connect() as client:
+                upload = f"Content-Length: {MEGABYTE}" if method == "POST" else "A: b"
+                client.send(request("/", upload, method=method) + b"x" * 5000 * (method == "POST"))
+                assert process.stdout.readline() == "sent\n"
+                process.kill()
+                with pytest.raises((ProtocolError, ConnectionError)):
+                    assert client.response(method).status == 502
+                    raise ConnectionError
+            with server.connect() as client:
+                assert client.ask("/").status == 502
+        finally:
+            process.kill()
 
 
 def test_a_body_that_ends_with_the_connection(proxy):
@@ -173,6 +213,36 @@ def test_timeouts_of_the_backend_are_not_the_clients(serve):
             for _ in range(3):  # together they take longer than ReadTimeout
                 assert other.ask("/silent").status == 504
             assert slow.exactly(len(rest)) == rest
+
+
+# ── no descriptors ──
+
+
+def ask_for(body):
+    def exchange(client):
+        got = client.ask("/")
+        assert got.status != 200 or got.body == body
+        return got.status
+
+    return exchange
+
+
+@pytest.mark.parametrize("scheme", ["http", pytest.param("https", marks=needs_tls)])
+def test_each_descriptor_fails_once(proxy, tmp_path, scheme):
+    """The connection, and the pipe of a large body: without the pipe it is copied, as a body with TLS is."""
+    body = b"x" * MEGABYTE
+    tls = Authority(tmp_path).make("localhost", "localhost") if scheme == "https" else None
+    keys = {"KeepAlive": 0, **({"TlsVerify": "Off"} if tls else {})}
+    with Backend(answer(body, TEXT), tls=tls) as backend:
+        assert fail_each_descriptor_of_new(lambda: proxy(backend, keys), ask_for(body), 4) == 1
+
+
+def test_each_descriptor_of_a_named_file_fails_once(proxy, tmp_path):
+    """The connection, the folder, and the file that the backend names."""
+    (tmp_path / "a").write_bytes(b"file")
+    with Backend(answer(b"", TEXT, "X-Accel-Redirect: /a")) as backend:
+        keys = {"KeepAlive": 0, "SendFile": tmp_path}
+        assert fail_each_descriptor_of_new(lambda: proxy(backend, keys), ask_for(b"file"), 4) == 3
 
 
 # ── large ones ──

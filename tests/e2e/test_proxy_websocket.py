@@ -500,6 +500,8 @@ def test_reloads(start, way):
 
 
 @pytest.mark.slow
+@pytest.mark.reloads
+@pytest.mark.concurrent
 @pytest.mark.parametrize("way", ["h1", "h2-tls"])
 def test_thousand_over_hundred_reloads(start, way):
     with Backend(echo_websocket, seconds=300) as backend:  # a turn of all tunnels may take long

@@ -11,6 +11,7 @@ import pytest
 from harness import build
 from harness.backend import Backend, answer
 from harness.failing_memory import ERRORS, FAILURES, FailingMemory, only_sanitized
+from harness.few_descriptors import few_descriptors
 from harness.groups import GROUPS, PREFIX, ask_many, hold
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section
@@ -26,12 +27,6 @@ pytestmark = [
 
 NAME, SERVICE = "app.test", "_http._tcp.app.test"
 FAST = "100ms"  # of Resolve: less than the second that a TTL counts at least
-
-
-@pytest.fixture
-def names():
-    with NameServer() as server:
-        yield server
 
 
 @pytest.fixture
@@ -167,8 +162,8 @@ def serve_everywhere(serve):
 
 
 @pytest.mark.concurrent
-@pytest.mark.parametrize("change_ms", [200, 2000])
-def test_addresses_change_under_load(names, serve, serve_names, change_ms):
+@pytest.mark.parametrize("change_ms, seconds", [(200, 6), (2000, 6), pytest.param(2000, 60, marks=pytest.mark.slow)])
+def test_addresses_change_under_load(names, serve, serve_names, change_ms, seconds):
     """No request fails."""
     port = serve_everywhere(serve).port
     hosts = [f"127.0.0.{number}" for number in range(1, 11)]
@@ -185,7 +180,7 @@ def test_addresses_change_under_load(names, serve, serve_names, change_ms):
     thread = threading.Thread(target=change)
     thread.start()
     try:
-        command = ["h2load", "--h1", "--duration", "6", "-c", "16", "-t", "1", f"{server.url}/b"]
+        command = ["h2load", "--h1", "--duration", str(seconds), "-c", "16", "-t", "1", f"{server.url}/b"]
         output = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120, check=True).stdout
     finally:
         stop.set()
@@ -194,6 +189,20 @@ def test_addresses_change_under_load(names, serve, serve_names, change_ms):
     assert int(statuses[1]) > 0 and statuses[2] == statuses[3] == "0", output
     assert re.search(r" 0 failed, 0 errored, 0 timeout", output), output
     assert names.count(NAME) > 4
+
+
+def test_no_descriptor_for_a_lookup(serve_names, names, backends):
+    """The addresses that are known stay in use, and the lookups go on afterwards."""
+    one, two = backends(2)
+    names.set(NAME, one.host)
+    server = serve_names(f"{NAME}:{one.port}")
+    with server.connect() as client:
+        assert client.ask("/").body == b"0"
+        with few_descriptors(server, 0):
+            server.wait_log("no name server can answer; its addresses stay")
+            assert client.ask("/").body == b"0"
+        names.set(NAME, two.host)
+        await_true(lambda: client.ask("/").body == b"1", what="the new address")
 
 
 def test_many_addresses(names, serve, serve_names):

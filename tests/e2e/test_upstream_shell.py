@@ -10,8 +10,9 @@ import pytest
 from harness import build
 from harness.backend import answer
 from harness.groups import ask_many, group, hold
+from harness.load import Asking
 from harness.messages import request
-from harness.names import NameServer
+from harness.origins import Origin
 from harness.proxies import TEXT
 from harness.server import await_true, section
 from harness.services import reload
@@ -241,54 +242,37 @@ def test_reloads_and_the_end_of_the_process(serve_shown, backends, shell, path):
     assert ask_many(again, 2) == {0: 2}
 
 
-def end_connections(backend):
-    """As a server that is restarted does."""
-    for peer in list(backend.peers):
-        with contextlib.suppress(OSError):  # it has ended before
-            peer.half_close()
-    backend.wait_open(0)
-
-
 @pytest.mark.concurrent
 @pytest.mark.parametrize("count", [2, 4])
-def test_a_rolling_change_under_load(serve_shown, backends, shell, count):
-    """Each server is drained, replaced and used again, one after the other: no request fails."""
-    servers = backends(count)
-    server = serve_shown(servers, settings={"Workers": 2})
-    stop, failed, done = threading.Event(), [], [0] * 4
+def test_a_rolling_restart_under_load(serve, serve_shown, shell, count):
+    """Each server is drained, killed, started and used again, one after the other: no request fails."""
+    origins = [Origin(serve) for _ in range(count)]
+    server = serve_shown([each.address for each in origins], settings={"Workers": 2})
 
-    def load(number):
-        while not stop.is_set():
-            with server.connect() as client:
-                for _ in range(20):
-                    got = client.ask("/", method="POST", body=b"x" * 1000)
-                    if got.status != 200:
-                        failed.append(got.status)
-                    done[number] += 1
+    def get(client):
+        assert client.ask("/b").body == Origin.BODY
 
-    threads = [threading.Thread(target=load, args=(number,)) for number in range(4)]
-    for each in threads:
-        each.start()
-    try:
-        asking = shell()
-        for each in servers:
+    def post(client):
+        """Is not repeated once it was sent."""
+        assert client.ask("/b", method="POST", body=b"x" * 1000).status == 405
+
+    asking = shell()
+    with Asking(server, get, post) as clients:
+        for each in origins:
             row = lambda: read(asking)[each.address]
-            await_true(lambda: row()["requests"] > 5, what="requests of the server")
+            await_true(lambda: row()["requests"] > 5 or clients.errors, what="requests of the server")
             order(asking, each, "drain")
             await_true(lambda: row()["active"] == 0, what="the end of its requests")
             before = row()["requests"]
-            end_connections(each)
-            others = lambda: sum(one["requests"] for one in read(asking).values())
-            seen = others()
-            await_true(lambda: others() > seen + 20, what="requests of the others")
+            each.kill()
+            clients.await_answers(20)
             assert row()["requests"] == before
+            each.start()
+            clients.await_answers(20)
             order(asking, each, "up")
-            await_true(lambda: row()["requests"] > before, what="requests after that")
-    finally:
-        stop.set()
-        for each in threads:
-            each.join()
-    assert not failed and min(done) > 0
+            await_true(lambda: row()["requests"] > before or clients.errors, what="requests after that")
+            assert row()["failures"] == 0
+    assert not clients.errors, clients.errors
 
 
 def test_completion(serve_shown, backends, shell, terminal):
@@ -326,12 +310,6 @@ def test_a_server_that_fails_its_checks(serve_shown, backends, shell):
 
 
 # ── names ──
-
-
-@pytest.fixture
-def names():
-    with NameServer() as server:
-        yield server
 
 
 def test_addresses_of_a_name(names, serve_shown, shell):

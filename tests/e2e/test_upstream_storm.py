@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import functools
 import os
 import signal
 import threading
@@ -12,10 +13,10 @@ import pytest
 from harness import build
 from harness.backend import Backend, echo_websocket
 from harness.client import Client, ProtocolError
-from harness.groups import GROUPS, group
-from harness.load import Clients
+from harness.groups import GROUPS, PREFIX, group
+from harness.load import Asking, Clients
 from harness.messages import request
-from harness.metrics import needs_status, scrape, status_section
+from harness.metrics import needs_status, scrape, status_section, total
 from harness.proxies import TEXT
 from harness.server import await_true, section
 from harness.services import reload
@@ -32,20 +33,25 @@ SIZE = 40_000  # a body that moves without copies
 
 
 class Counting:
-    """A script that answers all requests, and counts them; those for checks apart."""
+    """A script that answers all requests, and counts them by their statuses; those for checks apart."""
 
     def __init__(self):
-        self.lock, self.requests, self.checks = threading.Lock(), 0, 0
+        self.lock, self.statuses, self.checks = threading.Lock(), collections.Counter(), 0
+
+    @property
+    def requests(self):
+        return self.statuses.total()
 
     def __call__(self, peer):
         while True:
             got = peer.request()
+            status = next((each for each in (304, 404, 500) if got.target.endswith(f"/{each}")), 200)
             with self.lock:
                 if got.target == "/check":
                     self.checks += 1
                 else:
-                    self.requests += 1
-            peer.respond(b"y" * SIZE if got.target.endswith("/large") else got.body, TEXT)
+                    self.statuses[status] += 1
+            peer.respond(b"y" * SIZE if got.target.endswith("/large") else got.body, TEXT, status=status)
 
 
 # ── a storm ──
@@ -53,13 +59,14 @@ class Counting:
 
 class Storm(Clients):
     """
-    Requests of all states: short ones, uploads, large bodies, clients that leave, WebSockets; and those that wait for a
-    server (`/full`) or for one that responds (`/dead`).
+    Requests of all states: short ones, uploads, large bodies, clients that leave, WebSockets, streams of HTTP/2; those
+    that wait for a server (`/full`) or for one that responds (`/dead`); and those to a name (`/named`).
     """
 
     def __init__(self, server):
         self.server, self.counts, self.lock = server, collections.Counter(), threading.Lock()
-        super().__init__([self.get, self.upload, self.load, self.leave, self.talk, self.queue, self.queue, self.hold])
+        kinds = [self.get, self.upload, self.load, self.leave, self.talk, self.queue, self.queue, self.hold, self.name]
+        super().__init__(kinds + ([self.multiplex] if build.speaks("h2") else []))
 
     def done(self, kind):
         with self.lock:
@@ -98,6 +105,19 @@ class Storm(Clients):
                 ws.assert_echo(f"message {n}")
         self.done("talk")
 
+    def multiplex(self):
+        with self.server.connect_h2() as client:
+            numbers = [client.begin(path) for path in ("/app", "/app/large", "/named", "/full") * 3]
+            for number, allowed in zip(numbers, ((200,), (200,), (200,), (200, 503)) * 3):
+                assert client.response(number).status in allowed
+        self.done("multiplex")
+
+    def name(self):
+        with self.server.connect() as client:
+            for _ in range(5):
+                assert client.ask("/named").status == 200
+        self.done("name")
+
     def queue(self):
         with self.server.connect() as client:
             assert client.ask("/full").status in (200, 503)
@@ -113,10 +133,16 @@ class Storm(Clients):
 
 
 class Site:
-    """Four groups, which change with each turn."""
+    """Five groups, which change with each turn; and so do the addresses of the name that one of them has."""
 
-    def __init__(self, server, backends, talking):
-        self.server, self.backends, self.talking, self.turn = server, backends, talking, 0
+    def __init__(self, backends, talking, named, names):
+        self.server, self.backends, self.talking, self.turn = None, backends, talking, 0
+        self.named, self.names = named, names
+        self.name()
+
+    def name(self):
+        one, two = (each.listener.getsockname()[0] for each in self.named)
+        self.names.set("app.test", *((one,), (one, two), (two,))[self.turn % 3])
 
     def text(self):
         turn, used = self.turn, [each for i, each in enumerate(self.backends) if (self.turn + i) % 4]
@@ -127,38 +153,45 @@ class Site:
         held = {"Hold": "200ms", "EjectAfter": turn % 3}
         dead = self.backends[0].address if turn % 3 == 0 else "127.0.0.1:1"
         other = group(["127.0.0.1:1"], name=f"other{turn % 7}") if turn % 2 else ""
+        port = self.named[0].listener.getsockname()[1]
+        looked_up = {"NameServer": self.names.address, "Resolve": "100ms", "Balance": balance}
         check = {"Check": "/check", "CheckInterval": "1s", "CheckTimeout": "60s"} if turn % 4 == 1 else {}
         return (
             group(rows, Balance=balance, SlowStart=f"{turn % 2}s", **check)
             + group(self.backends[: 1 + turn % 2], name="full", **full)
             + group([dead], name="dead", **held)
             + group([self.talking], name="talking")
+            + group([f"app.test:{port} weight={1 + turn % 2}"], name="named", **looked_up)
             + other
         )
 
     def change(self):
         self.turn += 1
+        self.name()
         self.server.groups.write_text(self.text())
         reload(self.server)
 
 
 PROXIES = "".join(
     section("PROXY", {"Match": match, "To": f"http://{name}"})
-    for match, name in (("/app", "app"), ("/full", "full"), ("/dead", "dead"), ("/ws", "talking"))
+    for match, name in (("/app", "app"), ("/full", "full"), ("/dead", "dead"), ("/ws", "talking"), ("/named", "named"))
 )
 
 
-def drive_storm(serve, turns):
+def drive_storm(serve, names, turns):
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(Backend(Counting())) for _ in range(4)]
         talking = stack.enter_context(Backend(echo_websocket))
-        site = Site(None, servers, talking)
+        named = [stack.enter_context(Backend(Counting()))]
+        port = named[0].listener.getsockname()[1]
+        named.append(stack.enter_context(Backend(Counting(), host="127.0.0.2", port=port)))
+        site = Site(servers, talking, named, names)
         config = {GROUPS: site.text(), "plugins/status/status.conf": status_section()}
         settings = {"Workers": 3, "Timeout": "60s", "KeepAliveTimeout": "60s"}
         server = site.server = serve(settings, text=PROXIES, config=config)
         server.groups, server.way = server.conf / GROUPS, WAYS["h1"]
         with Storm(server) as clients:
-            while site.turn < turns or len(clients.counts) < 7:
+            while site.turn < turns or len(clients.counts) < len(clients.threads) - 1:  # two of a kind
                 site.change()
                 assert not clients.errors and site.turn < 100 * turns, clients.errors
         assert not clients.errors, clients.errors
@@ -167,44 +200,26 @@ def drive_storm(serve, turns):
             def read_levels():
                 samples = scrape(client)
                 names = ("server_active_requests", "queued_requests", "held_requests")
-                return sum(sum_of(samples, f"monkey_upstream_{name}") for name in names)
+                return sum(total(samples, f"monkey_upstream_{name}") for name in names)
 
             await_true(lambda: read_levels() == 0, what="the end of all requests")
-        for backend in (*servers, talking):
+        for backend in (*servers, *named, talking):
             assert not backend.errors, backend.errors
 
 
 @needs_status
-def test_a_storm(serve):
-    drive_storm(serve, 20)
+def test_a_storm(names, serve):
+    drive_storm(serve, names, 20)
 
 
 @needs_status
 @pytest.mark.slow
-def test_a_long_storm(serve):
-    drive_storm(serve, 300)
+@pytest.mark.reloads
+def test_a_long_storm(names, serve):
+    drive_storm(serve, names, 300)
 
 
 # ── what is kept and counted ──
-
-
-class Asking(Clients):
-    """Clients that count what they got."""
-
-    def __init__(self, server, paths):
-        self.server, self.paths, self.lock, self.answers = server, paths, threading.Lock(), 0
-        super().__init__([self.ask] * 4)
-
-    def ask(self):
-        with self.server.connect() as client:
-            for path in self.paths:
-                assert client.ask(path).status == 200
-                with self.lock:
-                    self.answers += 1
-
-
-def sum_of(samples, name):
-    return sum(value for (each, _), value in samples.items() if each == name)
 
 
 def ask_over_reloads(serve, groups, reloads):
@@ -229,8 +244,13 @@ def ask_over_reloads(serve, groups, reloads):
     server = serve(settings, text=proxies, config=config)
     try:
         with server.connect() as client:  # a reload amid the first check begins it again
-            await_true(lambda: sum_of(scrape(client), "monkey_upstream_server_checks_total") == groups)
-        with Asking(server, [f"/{n}" for n in range(groups)]) as clients:
+            await_true(lambda: total(scrape(client), "monkey_upstream_server_checks_total") == groups)
+
+        def ask(client, path):
+            assert client.ask(path).status == 200
+
+        asked = [functools.partial(ask, path=f"/{n}") for n in range(groups)]
+        with Asking(server, *asked) as clients:
             for turn in range(reloads):
                 (server.conf / GROUPS).write_text(text(turn))
                 reload(server)
@@ -240,12 +260,12 @@ def ask_over_reloads(serve, groups, reloads):
         assert counted == clients.answers > reloads
         with server.connect() as client:
             samples = scrape(client)
-        assert sum_of(samples, "monkey_upstream_server_requests_total") == counted
-        assert sum_of(samples, "monkey_proxy_backend_requests_total") == counted
+        assert total(samples, "monkey_upstream_server_requests_total") == counted
+        assert total(samples, "monkey_proxy_backend_requests_total") == counted
         assert [script.checks for script in scripts] == [1] * groups
-        assert sum_of(samples, "monkey_upstream_server_checks_total") == groups
+        assert total(samples, "monkey_upstream_server_checks_total") == groups
         opened = sum(len(each.peers) for each in made) - groups  # without those of the checks
-        assert opened == sum_of(samples, "monkey_proxy_backend_opened_connections_total")
+        assert opened == total(samples, "monkey_proxy_backend_opened_connections_total")
         assert opened <= groups * 8, "four clients, two workers"
     finally:
         for each in made:
@@ -259,8 +279,28 @@ def test_reloads_lose_nothing(serve):
 
 @needs_status
 @pytest.mark.slow
+@pytest.mark.reloads
 def test_hundred_reloads_of_eight_groups(serve):
     ask_over_reloads(serve, 8, 100)
+
+
+def sums_of(samples, address):
+    """What the server has counted for one of its backends."""
+
+    def of(name, **labels):
+        return total(samples, f"monkey_proxy_backend_{name}_total", server=address, **labels)
+
+    responses = {each: of("responses", status=each) for each in ("1xx", "2xx", "3xx", "4xx", "5xx")}
+    counts = {name: of(name) for name in ("requests", "opened_connections", "sent_bytes", "received_bytes", "failures")}
+    return {**responses, **counts, "of the group": total(samples, f"{PREFIX}requests_total", server=address)}
+
+
+def sums_seen_by(backend, script):
+    by = lambda status: script.statuses[status]
+    responses = {"1xx": 0, "2xx": by(200), "3xx": by(304), "4xx": by(404), "5xx": by(500)}
+    sent, received = (sum(each) for each in zip(*((len(peer.raw), peer.sent) for peer in backend.peers)))
+    counts = {"requests": script.requests, "opened_connections": len(backend.peers), "failures": 0}
+    return {**responses, **counts, "sent_bytes": sent, "received_bytes": received, "of the group": script.requests}
 
 
 @needs_status
@@ -276,27 +316,29 @@ def test_sums_over_reloads_and_an_upgrade(chain):
             "plugins/status/status.conf": status_section(),
         }
         one = chain(modules=("proxy.so", "upstream.so", "status.so"), files=files)
-        answers = 0
+        asked = collections.Counter()
 
         def ask(count):
             with Client(one.server.addresses[0]) as client:
-                for _ in range(count):
-                    assert client.ask("/app").status == 200
-            return count
+                for n in range(count):
+                    status = (200, 304, 404, 500)[n % 4]
+                    got = client.ask(f"/app/{status}")
+                    assert got.status == status
+                    assert client.ask("/app/large", method="POST", body=BODY).status == 200
+                    asked.update((status, 200))
 
         for turn in range(3):
-            answers += ask(20)
+            ask(20)
             (one.folder / "conf" / GROUPS).write_text(group([f"{each.address} weight={turn + 1}" for each in backends]))
             os.kill(one.pids[-1], signal.SIGHUP)
             one.server.wait_log("the new configuration is in use", turn + 1)
-            answers += ask(20)
+            ask(20)
         one.upgrade()
         one.await_old()
-        answers += ask(20)
+        ask(20)
         with Client(one.server.addresses[0]) as client:
             samples = scrape(client)
-        by_server = {dict(labels)["server"]: value for (name, labels), value in samples.items()
-                     if name == "monkey_upstream_server_requests_total"}  # fmt: skip
-        assert by_server == {each.address: script.requests for each, script in zip(backends, scripts)}
-        assert answers == sum(by_server.values()) == sum_of(samples, "monkey_proxy_backend_requests_total") == 140
-        assert sum_of(samples, "monkey_upstream_server_active_requests") == 0
+        for each, script in zip(backends, scripts):
+            assert sums_of(samples, each.address) == sums_seen_by(each, script)
+        assert sum((script.statuses for script in scripts), collections.Counter()) == asked and asked.total() == 280
+        assert total(samples, f"{PREFIX}active_requests") == 0

@@ -14,8 +14,10 @@ from harness.backend import Backend, answer
 from harness.client import Client
 from harness.failing_memory import fail_each, only_sanitized
 from harness.groups import GROUPS, ask_many, group, hold
+from harness.load import Asking
 from harness.messages import chunked, request
-from harness.metrics import needs_status, scrape, status_section
+from harness.metrics import needs_status, scrape, status_section, total
+from harness.origins import Origin
 from harness.proxies import TEXT
 from harness.server import await_true, run, write_config
 from harness.services import reload
@@ -235,6 +237,32 @@ def test_requests_are_held(serve_group, backends):
             assert client.response().body == b"7"
     for client in clients:
         client.close()
+
+
+@needs_status
+@pytest.mark.concurrent
+@pytest.mark.parametrize("count", [1, 4])
+def test_all_are_killed_and_come_back_under_load(serve, serve_group, count):
+    """With SIGKILL: no request fails that may be repeated, also if each server has had it when it was killed."""
+    origins = [Origin(serve) for _ in range(count)]
+    keys = {"Hold": "60s", "Retry": "Idempotent", "RetryMost": 4}
+    config = {"plugins/status/status.conf": status_section()}
+    server = serve_group([each.address for each in origins], keys, settings={"Workers": 2}, config=config)
+
+    def get(client):
+        assert client.ask("/b").body == Origin.BODY
+
+    with Asking(server, get) as clients, server.connect() as client:
+        for _ in range(3):
+            clients.await_answers(200)
+            for each in origins:
+                each.kill()
+            held = lambda: total(scrape(client), "monkey_upstream_held_requests")
+            await_true(lambda: held() == 4 or clients.errors, what="requests that wait for a server")
+            for each in origins:
+                each.start()
+            clients.await_answers(100)
+    assert not clients.errors, clients.errors
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])

@@ -88,11 +88,12 @@ class Received:
 
 
 class Peer:
-    """A connection of the server under test. `raw`: all bytes that came; `requests`: those that were read."""
+    """A connection of the server under test. `raw`: all bytes that came; `requests`: those that were read; `sent`: how
+    many bytes went back."""
 
     def __init__(self, backend, sock):
         self.backend, self.sock, self.number = backend, sock, len(backend.peers)
-        self.raw, self.buffer, self.requests, self.last = bytearray(), bytearray(), [], None
+        self.raw, self.buffer, self.requests, self.last, self.sent = bytearray(), bytearray(), [], None, 0
 
     # ── receiving ──
 
@@ -179,8 +180,10 @@ class Peer:
     # ── sending ──
 
     def send(self, data):
+        data = octets(data)
+        self.sent += len(data)
         try:
-            self.sock.sendall(octets(data))
+            self.sock.sendall(data)
         except TimeoutError:
             raise AssertionError(f"the server under test takes nothing for {self.backend.seconds} s") from None
         except OSError:

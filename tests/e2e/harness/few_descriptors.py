@@ -31,21 +31,39 @@ def few_descriptors(server, count):
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
 
 
+def exchange_with(server, opened, client, exchange, count):
+    """Runs exchange(client) with so many descriptors to open, and once more. Returns whether they were enough."""
+    with client() as one:
+        await_true(lambda: server.descriptors() == opened + 1, what="one connection, and no other descriptor")
+        with few_descriptors(server, count):
+            try:
+                status = exchange(one)
+            except ERRORS:
+                status = 0
+        assert status in {0, 200, *FAILURES}, f"with {count} descriptors: {status}"
+    if status != 200:
+        with client() as one:
+            assert exchange(one) == 200, f"behind {count} descriptors"
+    return status == 200
+
+
 def fail_each_descriptor(server, client, exchange):
     """Runs exchange(client) with 0, 1, ... descriptors to open until it has all that it needs, each time twice: behind
     the failure it succeeds. client() connects; the connection is there before. Returns how many were needed."""
     opened = server.descriptors()
     for count in range(DESCRIPTORS_MAX):
-        with client() as one:
-            await_true(lambda: server.descriptors() == opened + 1, what="one connection, and no other descriptor")
-            with few_descriptors(server, count):
-                try:
-                    status = exchange(one)
-                except ERRORS:
-                    status = 0
-            assert status in {0, 200, *FAILURES}, f"with {count} descriptors: {status}"
-        if status == 200:
+        if exchange_with(server, opened, client, exchange, count):
             return count
-        with client() as one:
-            assert exchange(one) == 200, f"behind {count} descriptors"
     raise AssertionError(f"{DESCRIPTORS_MAX} descriptors are not enough")
+
+
+def fail_each_descriptor_of_new(start, exchange, most):
+    """The same with a new server each time, for descriptors that stay, and always up to `most`: without some of them
+    the exchange may succeed in another way. Returns how many were needed."""
+    enough = []
+    for count in range(most + 1):
+        server = start()
+        if exchange_with(server, server.descriptors(), server.connect, exchange, count):
+            enough.append(count)
+    assert enough, f"{most} descriptors are not enough"
+    return enough[0]

@@ -109,13 +109,30 @@ class Load(Clients):
             self.seen(self.large, client.response())
 
 
-class Pausing(Clients):
+class Counted(Clients):
+    """Clients that count what they got."""
+
+    def __init__(self, kinds):
+        self.answers, self.lock = 0, threading.Lock()
+        super().__init__(kinds)
+
+    def count(self):
+        with self.lock:
+            self.answers += 1
+
+    def await_answers(self, more):
+        """Waits until so many more answers have come than now."""
+        end = self.answers + more
+        await_true(lambda: self.answers >= end or self.errors, 30, f"{more} answers")
+        assert not self.errors, self.errors
+
+
+class Pausing(Counted):
     """Clients with kept connections that wait a moment before each request. The end of a connection in place of an
     answer is an error, unless an answer has announced it (Connection: close, GOAWAY)."""
 
     def __init__(self, address, body, *, count=16, pause=0.01, connect=Client):
         self.address, self.body, self.pause, self.connect = address, body, pause, connect
-        self.answers, self.lock = 0, threading.Lock()
         super().__init__([self.keep] * count)
 
     def keep(self):
@@ -123,12 +140,20 @@ class Pausing(Clients):
             while not self.ending.wait(self.pause):
                 answer = client.ask("/small")
                 assert answer.status == 200 and answer.body == self.body
-                with self.lock:
-                    self.answers += 1
+                self.count()
                 if answer["Connection"] == "close":
                     return
 
-    def await_answers(self, more):
-        """Waits until so many more answers have come than now."""
-        end = self.answers + more
-        await_true(lambda: self.answers >= end or self.errors, 30, f"{more} answers")
+
+class Asking(Counted):
+    """Clients without pauses: each makes these requests, functions of a connection, again and again."""
+
+    def __init__(self, server, *asked, count=4):
+        self.server, self.asked = server, asked
+        super().__init__([self.ask] * count)
+
+    def ask(self):
+        with self.server.connect() as client:
+            for one in self.asked * 10:
+                one(client)
+                self.count()

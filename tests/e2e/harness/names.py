@@ -8,7 +8,9 @@ A name server on 127.0.0.1, over UDP and TCP of one port, whose records a test c
         names.mode = "silent"
 
 `mode`: "" (answers), "silent", "servfail", "garbage" or "truncated" (UDP says that the answer is too long). A name
-without records does not exist. `questions` are those that have come, as (name, type).
+without records does not exist. `questions` are those that have come, as (name, type). A plugin of pytest: it has a
+fixture, `names`, which a test asks for before its servers, so that these end first: their lookups would have to time
+out.
 """
 
 import contextlib
@@ -16,6 +18,8 @@ import ipaddress
 import socket
 import struct
 import threading
+
+import pytest
 
 from .server import await_true
 
@@ -142,3 +146,9 @@ class NameServer:
                         answer = self.answer(stream.read(struct.unpack("!H", head)[0]), over_udp=False)
                         stream.write(struct.pack("!H", len(answer)) + answer)
                         stream.flush()
+
+
+@pytest.fixture
+def names():
+    with NameServer() as server:
+        yield server
