@@ -23,7 +23,9 @@ enum admin_state { ADMIN_UNSET, ADMIN_UP, ADMIN_DRAIN, ADMIN_DOWN, ADMIN_STATES 
 
 /* What the shell has set. */
 struct admin {
-    _Atomic uint32_t refs;        /* servers */
+    struct admin *next;
+    struct mk_str group, line;
+    unsigned refs;                /* servers, and groups with the line, which may have no server now; under the lock */
     _Atomic uint32_t state;       /* enum admin_state */
     _Atomic uint32_t weight_plus; /* the weight and one; 0: it was not set */
 };
@@ -33,5 +35,10 @@ extern const char *const admin_state_names[ADMIN_STATES];
 
 /* Returns the state of that name; ADMIN_UNSET: there is none. */
 enum admin_state admin_find_state(struct mk_str name);
+
+/* Returns what was set for a line of a group; NULL without memory. Any thread. */
+struct admin *admin_hold(struct mk_str group, struct mk_str line);
+/* `admin` may be NULL. Any thread. */
+void admin_release(struct admin *admin);
 
 #endif

@@ -65,13 +65,22 @@ static int watch_line(struct mk_upstream_group *group, struct names *names, unsi
     return names_watch(names, &group->watches[i], &name);
 }
 
+/* What the shell has set for a line stays, also while the line has no server. */
+static int open_line(struct mk_upstream_group *group, struct names *names, unsigned i)
+{
+    const struct server_line *line = &group->conf->servers.items[i];
+    group->admins[i] = admin_hold(group->conf->name, line->name);
+    if (!group->admins[i])
+        return -ENOMEM;
+    return server_line_is_name(group->conf, line) ? watch_line(group, names, i) : 0;
+}
+
 /* Under the lock of names, so that no list is made before all lines are there. */
 static int open_members(struct mk_upstream_group *group, struct names *names)
 {
     int err = 0;
     for (unsigned i = 0; i < group->conf->servers.n && err == 0; i++)
-        if (server_line_is_name(group->conf, &group->conf->servers.items[i]))
-            err = watch_line(group, names, i);
+        err = open_line(group, names, i);
     return err < 0 ? err : update_members(group);
 }
 
@@ -79,7 +88,7 @@ static int open_members(struct mk_upstream_group *group, struct names *names)
 
 static size_t get_bytes(const struct upstream_conf *conf)
 {
-    return sizeof(struct mk_upstream_group) + conf->servers.n * sizeof(struct name_watch);
+    return sizeof(struct mk_upstream_group) + conf->servers.n * (sizeof(struct name_watch) + sizeof(struct admin *));
 }
 
 struct mk_upstream_group *group_make(const struct upstream_conf *conf, struct names *names)
@@ -89,6 +98,7 @@ struct mk_upstream_group *group_make(const struct upstream_conf *conf, struct na
         return NULL;
     memset(group, 0, get_bytes(conf));
     group->conf = conf;
+    group->admins = (struct admin **)&group->watches[conf->servers.n];
     group->pool = pool_hold(conf->name);
     pthread_mutex_init(&group->turns_lock, NULL);
     mk_random(&group->seed, sizeof(group->seed)); /* any will do */
@@ -107,6 +117,8 @@ void group_free(struct mk_upstream_group *group)
     for (unsigned i = 0; i < group->conf->servers.n; i++)
         names_unwatch(&group->watches[i]);
     names_unlock();
+    for (unsigned i = 0; i < group->conf->servers.n; i++)
+        admin_release(group->admins[i]);
     if (group->members)
         members_free(group->members);
     if (group->pool)

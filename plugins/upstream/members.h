@@ -43,6 +43,7 @@ struct mk_upstream_group {
     _Atomic uint32_t version; /* of `members` */
     uint64_t sticky_key[2];
     bool has_tokens;             /* made of that key; under the lock of names */
+    struct admin **admins;       /* of the lines, held; behind `watches` */
     struct name_watch watches[]; /* of the lines; those without a name are zeroed */
 };
 

@@ -75,32 +75,9 @@ static int init_server(struct server *server, struct mk_str name, struct mk_str 
     return mk_dial_target_parse(&server->arena, base->address, UPSTREAM_PORT, &base->target, &why);
 }
 
-/* What the shell has set holds for all addresses of a line. Under the lock. Returns NULL without memory. */
-static struct admin *hold_admin(const struct pool *pool, struct mk_str name)
-{
-    struct admin *admin = NULL;
-    for (const struct server *other = first; other && !admin; other = other->next)
-        if (other->pool == pool && mk_str_eq(other->base.name, name))
-            admin = other->admin;
-    if (!admin) {
-        admin = mk_account_alloc(NULL, sizeof(*admin));
-        if (!admin)
-            return NULL;
-        *admin = (struct admin){0};
-    }
-    atomic_fetch_add(&admin->refs, 1);
-    return admin;
-}
-
-static void release_admin(struct admin *admin)
-{
-    if (admin && atomic_fetch_sub(&admin->refs, 1) == 1)
-        mk_account_free(NULL, admin, sizeof(*admin));
-}
-
 static void free_server(struct server *server)
 {
-    release_admin(server->admin);
+    admin_release(server->admin);
     if (server->counters[SERVER_UP] && !server_is_down(server))
         mk_counter_add(server->counters[SERVER_UP], NULL, -1);
     pool_release(server->pool);
@@ -113,7 +90,7 @@ static struct server *make_server(struct pool *pool, struct mk_str name, struct 
     struct server *server = mk_account_alloc(NULL, sizeof(*server));
     if (!server)
         return NULL;
-    *server = (struct server){.next = first, .pool = pool_hold(pool->name), .admin = hold_admin(pool, name)};
+    *server = (struct server){.next = first, .pool = pool_hold(pool->name), .admin = admin_hold(pool->name, name)};
     int err = init_server(server, name, address);
     if (!server->admin || err < 0) {
         free_server(server);

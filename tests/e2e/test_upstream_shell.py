@@ -328,3 +328,22 @@ def test_addresses_of_a_name(names, serve_shown, shell):
     names.set("app.test", "127.0.0.2", "127.0.0.4")
     changed = [(both[1], "drain"), ("127.0.0.4:81", "drain"), other]
     await_true(lambda: read_states() == changed, what="the addresses")
+
+
+def test_an_order_outlives_the_records_of_its_line(names, serve_shown, shell):
+    """A reload names another name server, which does not answer: the line has no server until the next one."""
+    names.set("s0.test", "127.0.0.1")
+    names.set_srv("_http._tcp.app.test", (0, 1, 81, "s0.test"))
+    line, keys = "srv:_http._tcp.app.test", {"NameServer": names.address, "Resolve": "1s"}
+    server = serve_shown([line], keys)
+    asking = shell()
+    read_state = lambda: [(row["state"], row.get("shell_state")) for row in asking.ask("upstreams app")]
+    await_true(lambda: read_state() == [("up", None)], what="the record")
+    asking.ask(f"upstream app {line} drain")
+    assert read_state() == [("drain", "drain")]
+    server.groups.write_text(group([line], NameServer="127.0.0.1:9", Resolve="1s"))
+    reload(server)
+    await_true(lambda: read_state() == [], what="a group without servers")
+    server.groups.write_text(group([line], **keys))
+    reload(server)
+    await_true(lambda: read_state() == [("drain", "drain")], what="the order")

@@ -33,6 +33,27 @@ TEST(names_of_states)
     assert_int_equal(admin_find_state(MK_STR("drained")), ADMIN_UNSET);
 }
 
+TEST(what_was_set_for_a_line_stays_while_it_is_held)
+{
+    struct admin *one = admin_hold(MK_STR("app"), MK_STR("a:1")), *same = admin_hold(MK_STR("app"), MK_STR("a:1"));
+    struct admin *others[] = {admin_hold(MK_STR("app2"), MK_STR("a:1")), admin_hold(MK_STR("app"), MK_STR("a:12"))};
+    assert_ptr_equal(one, same);
+    assert_ptr_not_equal(one, others[0]);
+    assert_ptr_not_equal(one, others[1]);
+    atomic_store(&one->state, ADMIN_DOWN);
+    admin_release(one);
+    assert_int_equal(admin_hold(MK_STR("app"), MK_STR("a:1"))->state, ADMIN_DOWN);
+    assert_int_equal(others[0]->state, ADMIN_UNSET);
+    for (unsigned i = 0; i < 2; i++) {
+        admin_release(same);
+        admin_release(others[i]);
+    }
+    one = admin_hold(MK_STR("app"), MK_STR("a:1"));
+    assert_int_equal(one->state, ADMIN_UNSET);
+    admin_release(one);
+    admin_release(NULL);
+}
+
 TEST(states_of_lines, reset, reset)
 {
     assert_int_equal(member_state(&member), ADMIN_UP);
