@@ -191,6 +191,23 @@ def test_forwarded(proxy, how):
     assert (sent["X-Forwarded-For"] is not None) == (how == "Both")
 
 
+@pytest.mark.parametrize("is_trusted", [True, False])
+@pytest.mark.parametrize("how", ["Rfc7239", "Both"])
+def test_forwarded_of_another_proxy(proxy, how, is_trusted):
+    """It is extended if the other proxy is trusted, else replaced; the first element is the client then."""
+    said = ["Forwarded: for=192.0.2.1;proto=https;host=site.example", "X-Forwarded-For: 192.0.2.1"]
+    settings = {"TrustedProxies": "127.0.0.1" if is_trusted else "192.0.2.7"}
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend, {"Forwarded": how}, settings).connect() as client:
+            client.ask("/", *said, host="other.example")
+        sent = backend.requests[0]
+    elements = [each.strip() for each in sent["Forwarded"].split(",")]
+    assert elements[:-1] == (["for=192.0.2.1;proto=https;host=site.example"] if is_trusted else [])
+    assert elements[-1].startswith("for=127.0.0.1;proto=") and elements[-1].endswith('host="other.example"')
+    wanted = "192.0.2.1, 127.0.0.1" if is_trusted else "127.0.0.1"
+    assert sent["X-Forwarded-For"] == (wanted if how == "Both" else None)
+
+
 HOSTS = [("Client", "site.example"), ("Backend", None), ("app.example", "app.example")]
 
 

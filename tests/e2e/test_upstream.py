@@ -564,3 +564,14 @@ def test_groups_without_a_warning(tmp_path, site_root):
 
 def test_all_servers_are_down_in_the_configuration(tmp_path, site_root):
     assert "all servers are down" in check_group(tmp_path, site_root, "Server 127.0.0.1:1 down")
+
+
+@pytest.mark.parametrize("to", ["http://ap", "https://ap/v2"])
+def test_an_unknown_group(tmp_path, site_root, to):
+    """It is a name of a host that may be known later: a warning, at the value."""
+    config = {GROUPS: group(["127.0.0.1:1"])}
+    write_config(tmp_path / "conf", site_root, text=section("PROXY", {"To": to}), files=config)
+    got = run("-c", tmp_path / "conf", "--test")
+    assert got.returncode == 0, got.stderr
+    what = 'warning: no [UPSTREAM] has the name "ap", which is looked up as that of a server'
+    assert re.search(rf"sites/default:\d+:\d+: {re.escape(what)}\n    To +{to}\n", got.stderr), got.stderr
