@@ -25,10 +25,13 @@ static int find_at(const struct candidate *c, unsigned n, uint64_t place, int le
     return -1;
 }
 
-/* Tells whether `a` has less to do for its weight than `b`, one more request included. */
+/*
+ * Tells whether `a`, with one more request, has no more to do for its weight than `b` has now. While servers are idle
+ * the draw alone decides, so that their shares are those of the weights.
+ */
 static bool is_less_loaded(const struct candidate *a, const struct candidate *b)
 {
-    return ((uint64_t)a->load + 1) * b->weight < ((uint64_t)b->load + 1) * a->weight;
+    return ((uint64_t)a->load + 1) * b->weight <= (uint64_t)b->load * a->weight;
 }
 
 int balance_least_loaded(const struct candidate *c, unsigned n, uint64_t random)
@@ -36,7 +39,7 @@ int balance_least_loaded(const struct candidate *c, unsigned n, uint64_t random)
     uint64_t sum = add_weights(c, n);
     if (!sum)
         return -1;
-    int first = find_at(c, n, (random & UINT32_MAX) % sum, -1);
+    int first = find_at(c, n, (random & UINT32_MAX) % sum, -1); /* each is drawn by its weight */
     uint64_t rest = sum - c[first].weight;
     int second = rest ? find_at(c, n, (random >> 32) % rest, first) : -1;
     return second >= 0 && is_less_loaded(&c[second], &c[first]) ? second : first;

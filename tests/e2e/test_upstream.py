@@ -55,6 +55,13 @@ def test_first(serve_group, backends):
     assert ask_many(serve_group(servers, {"Balance": "First"}), 10) == {0: 10}
 
 
+def test_weights_of_least_loaded(serve_group, backends):
+    """One request at a time, when all servers are idle: the draw. 400 with a deviation of 11.5 are expected."""
+    one, two = backends(2)
+    found = ask_many(serve_group([f"{one.address} weight=2", two]), 600)
+    assert 340 < found[0] < 460 and found.total() == 600, found
+
+
 def test_least_loaded(serve_group, backends):
     """A server with a request under way gets none while another one has none; a reload does not forget that."""
     busy, idle = backends(2)

@@ -242,6 +242,19 @@ def test_reloads_and_the_end_of_the_process(serve_shown, backends, shell, path):
     assert ask_many(again, 2) == {0: 2}
 
 
+@pytest.mark.parametrize("balance", ["LeastLoaded", "RoundRobin"])
+def test_a_slow_start(serve_shown, backends, shell, balance):
+    """A server that is in use again gets one of eleven requests at first: 54.5 with a deviation of 7, where it is drawn."""
+    one, two = backends(2)
+    server = serve_shown([one, two], {"Balance": balance, "SlowStart": "1h"})
+    asking = shell()
+    order(asking, one, "down")
+    assert ask_many(server, 10) == {1: 10}
+    order(asking, one, "up")
+    found = ask_many(server, 600)
+    assert 20 < found[0] < 95, found
+
+
 @pytest.mark.concurrent
 @pytest.mark.parametrize("count", [2, 4])
 def test_a_rolling_restart_under_load(serve, serve_shown, shell, count):

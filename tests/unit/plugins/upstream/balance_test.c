@@ -51,16 +51,46 @@ TEST(first_with_a_weight)
     assert_int_equal(balance_first(c, 3), 1);
 }
 
-/* Loads that match the weights: the draw decides. 15.1 is the 99 % quantile for five degrees of freedom. */
+/* Idle servers: the draw decides. 15.1 is the 99 % quantile for five degrees of freedom. */
 TEST(shares_of_least_loaded)
 {
-    struct candidate c[SERVERS] = {{0}};
-    unsigned counted[SERVERS] = {0};
-    for (unsigned i = 0; i < SERVERS; i++)
-        c[i].weight = 1;
-    for (int i = 0; i < ROUNDS; i++)
-        counted[balance_least_loaded(c, SERVERS, next_random())]++;
-    assert_true(get_chi_square(counted, c, SERVERS) < 15.1);
+    static const uint32_t weights[][SERVERS] = {{1, 1, 1, 1, 1, 1}, {2, 1}, {100, 10}, {1, 2, 3, 0, 5, 250}};
+    for (size_t row = 0; row < COUNT(weights); row++) {
+        struct candidate c[SERVERS] = {{0}};
+        unsigned counted[SERVERS] = {0};
+        for (unsigned i = 0; i < SERVERS; i++)
+            c[i].weight = weights[row][i];
+        for (int i = 0; i < ROUNDS; i++)
+            counted[balance_least_loaded(c, SERVERS, next_random())]++;
+        assert_true(get_chi_square(counted, c, SERVERS) < 15.1);
+    }
+}
+
+/*
+ * Requests that last equally long, so many at a time: the shares are those of the weights, but that a server may have
+ * one request more or less.
+ */
+TEST(shares_under_load)
+{
+    enum { FEW = 5, MANY = 64, STEPS = 20000 };
+    static const unsigned together[] = {FEW, MANY};
+    for (size_t row = 0; row < COUNT(together); row++) {
+        struct candidate c[] = {{.weight = 10}, {.weight = 5}, {.weight = 1}};
+        unsigned counted[3] = {0};
+        int under_way[MANY];
+        for (unsigned i = 0; i < STEPS; i++) {
+            int *slot = &under_way[i % together[row]];
+            if (i >= together[row])
+                c[*slot].load--;
+            *slot = balance_least_loaded(c, 3, next_random());
+            c[*slot].load++;
+            counted[*slot]++;
+        }
+        for (unsigned i = 0; i < 3; i++) {
+            double share = (double)counted[i] / STEPS, wanted = c[i].weight / 16.0;
+            assert_true(share > wanted * 0.8 && share < wanted * 1.25);
+        }
+    }
 }
 
 /* With requests that last for ever the loads become those of the weights. */
