@@ -235,7 +235,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
 {
     struct proxy_conf *c = section;
     bool has_prefix = c->gateway.match.kind == MK_PATTERN_PREFIX;
-    if (c->strip_prefix && !has_prefix)
+    if (c->strip_prefix && !(has_prefix && c->gateway.match.text.len > 1))
         mk_conf_error(check, offsetof(struct proxy_conf, strip_prefix),
                       "StripPrefix removes the prefix of Match, which is none: write `Match /prefix`");
     if (c->gateway.to.path.p && !has_prefix)

@@ -29,7 +29,9 @@ static struct admin *make_admin(struct mk_str group, struct mk_str line)
         return NULL;
     char *text = (char *)(admin + 1);
     *admin = (struct admin){.next = first, .group = {text, group.len}, .line = {text + group.len, line.len}};
-    memcpy(mempcpy(text, group.p, group.len), line.p, line.len);
+    if (group.len) /* else its name is refused */
+        memcpy(text, group.p, group.len);
+    memcpy(text + group.len, line.p, line.len);
     first = admin;
     return admin;
 }

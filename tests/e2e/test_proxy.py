@@ -686,6 +686,8 @@ def test_a_slow_client_stops_the_backend(proxy):
 
 MISTAKES = {
     "To http://a\n    StripPrefix On\n    Match *.php": "StripPrefix removes the prefix of Match, which is none",
+    "To http://a\n    StripPrefix On": "StripPrefix removes the prefix of Match, which is none: write `Match /prefix`",
+    "To http://a\n    StripPrefix On\n    Match /": "StripPrefix removes the prefix of Match, which is none",
     "To http://127.0.0.1:80/x\n    Match ~^/a": "a path behind the host replaces the prefix of Match, which is none",
     "To ftp://a": "a backend is http://HOST:PORT, https://HOST:PORT or unix:/PATH",
     "To http://": "the URL has no host",

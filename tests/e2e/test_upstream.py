@@ -11,11 +11,11 @@ import threading
 import pytest
 
 from harness import build
-from harness.backend import Backend, answer, echo_websocket, replay
+from harness.backend import Backend, answer, echo_websocket, replay, stay_silent
 from harness.failing_memory import fail_each, only_sanitized
 from harness.few_descriptors import fail_each_descriptor
 from harness.messages import request
-from harness.metrics import needs_status, scrape, status_of, status_section
+from harness.metrics import needs_status, scrape, status_of, status_section, total
 from harness.groups import GROUPS, PREFIX, ask_many, group, hold
 from harness.proxies import TEXT
 from harness.server import await_true, run, section, write_config
@@ -413,6 +413,23 @@ def test_what_the_proxy_counts_of_servers(serve_group, backends):
     servers = {row.get("server"): row for row in status["servers"] if row["group"] == "app"}
     assert {name: servers[name]["failures"] for name in rows} == {dead.address: 3, sick.address: 3, well.address: 0}
     assert servers[None]["refused_requests"] == 0
+
+
+@needs_status
+def test_times_of_servers(serve_group, backends):
+    """Those of a server have neither the timeout of the one before nor the wait for a place."""
+    silent, one = backends(2)
+    silent.scripts[:] = [stay_silent]
+    config = {"plugins/status/status.conf": status_section()}
+    keys = {"Balance": "First", "Retry": "Idempotent", "EjectAfter": 0, "MaxConnections": 1, "Queue": 10}
+    server = serve_group([silent, one], keys, {"ResponseTimeout": "2s"}, config=config)
+    assert ask_many(server, 1) == {1: 1}
+    with server.connect() as client:
+        samples = scrape(client)
+    for family in ("backend_head_duration_seconds", "backend_duration_seconds"):
+        of = lambda what, peer: total(samples, f"monkey_proxy_{family}_{what}", server=peer.address)
+        assert of("count", one) == 1 and of("sum", one) < 1.5
+        assert of("count", silent) == 0
 
 
 # ── reloads ──

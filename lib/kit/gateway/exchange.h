@@ -52,7 +52,7 @@ struct mk__gw_exchange {
     uint64_t timer_ms;                 /* when it fires; 0: it is not armed */
     uint64_t wait_end_ms, deadline_ms; /* UINT64_MAX: none */
     uint32_t wait_left_ms;             /* of a wait for the body that has stopped */
-    uint64_t dialed_us, sent_ms;       /* when the dial began, and sending */
+    uint64_t dialed_us, sent_ms;       /* when the dial began, and when some of the request was sent */
     uint8_t phase;                     /* enum mk__gw_phase */
     struct mk_gateway_call call;
     struct mk_gateway_body body;

@@ -21,6 +21,13 @@ static void resume_client(struct mk__gw_exchange *x)
     mk_request_resume(x->req);
 }
 
+/* Some of the request was sent: the backend is waited for from now on. */
+static void note_sent(struct mk__gw_exchange *x)
+{
+    x->sent_ms = mk_loop_now_ms(x->loop);
+    mk__gw_exchange_touch(x);
+}
+
 void mk__gw_exchange_up_rewind(struct mk__gw_exchange *x)
 {
     if (x->received.spooled) {
@@ -52,7 +59,7 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
     }
     if (mk__gw_upload_is_blocked(&x->up) && !end)
         pause_client(x);
-    mk__gw_exchange_touch(x);
+    note_sent(x);
 }
 
 /* Moves what comes next of the body by splice(2). */
@@ -69,7 +76,7 @@ static ssize_t move_piece(struct mk_request *req, int fd, size_t size, void *ctx
             mk__gw_exchange_fail(x, -ENOMEM);
         if (n == -ENOMEM)
             return -EOPNOTSUPP;
-        mk__gw_exchange_touch(x);
+        note_sent(x);
     }
     if (n == -EBUSY || mk__gw_upload_is_blocked(&x->up))
         pause_client(x);
@@ -96,7 +103,7 @@ static void send_received(struct mk__gw_exchange *x)
     if (err < 0)
         mk__gw_exchange_fail(x, err);
     else
-        mk__gw_exchange_touch(x);
+        note_sent(x);
 }
 
 void mk__gw_exchange_up_resume(struct mk__gw_exchange *x)
@@ -108,7 +115,7 @@ void mk__gw_exchange_up_resume(struct mk__gw_exchange *x)
         mk__gw_exchange_fail(x, err);
         return;
     }
-    mk__gw_exchange_touch(x);
+    note_sent(x);
     resume_client(x);
     send_received(x);
 }

@@ -40,12 +40,21 @@ static void note_element(const struct mk__gw_report *r, struct mk_str name, stru
     mk_request_note(r->req, name, mk_buf_str(&list));
 }
 
-/* Notes the time since the exchange began, and returns it. */
-static uint64_t note_time(const struct mk__gw_report *r, struct mk_str name)
+static uint64_t get_now_us(const struct mk__gw_report *r)
 {
-    uint64_t us = mk_loop_now_us(mk_request_loop(r->req)) - r->began_us;
-    note_number(r, name, us);
-    return us;
+    return mk_loop_now_us(mk_request_loop(r->req));
+}
+
+/* Notes the time since the exchange began. */
+static void note_time(const struct mk__gw_report *r, struct mk_str name)
+{
+    note_number(r, name, get_now_us(r) - r->began_us);
+}
+
+/* Counts the time since the request went to its server. */
+static void observe_time(const struct mk__gw_report *r, enum mk__gw_tally_counter counter)
+{
+    mk_counter_observe(r->tally->counters[counter], mk_request_worker(r->req), get_now_us(r) - r->server_us);
 }
 
 void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const struct mk_gateway_route *route)
@@ -56,7 +65,7 @@ void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const 
         count(r, MK__GW_TALLY_REQUESTS, 1);
     if (!mk_request_began_us(req))
         return;
-    r->began_us = mk_loop_now_us(mk_request_loop(req));
+    r->began_us = r->server_us = get_now_us(r);
     mk_request_note(req, MK_STR("upstream"), r->tally->backend);
     note_number(r, MK_STR("retries"), 0);
 }
@@ -68,6 +77,7 @@ void mk__gw_report_server(struct mk__gw_report *r, const struct mk__gw_tally *ta
     if (!is_first)
         mk__gw_report_retry(r, loss);
     r->tally = tally;
+    r->server_us = r->began_us ? get_now_us(r) : 0;
     count(r, MK__GW_TALLY_REQUESTS, 1);
     if (r->began_us && is_first)
         mk_request_note(r->req, MK_STR("upstream"), address); /* instead of the group */
@@ -107,8 +117,8 @@ void mk__gw_report_head(const struct mk__gw_report *r, unsigned status)
         return;
     char digits[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10), (char)('0' + status % 10)};
     note_element(r, MK_STR("upstream_status"), mk_str(digits, sizeof(digits)));
-    mk_counter_observe(r->tally->counters[MK__GW_TALLY_HEAD_DURATION], mk_request_worker(r->req),
-                       note_time(r, MK_STR("upstream_head_us")));
+    note_time(r, MK_STR("upstream_head_us"));
+    observe_time(r, MK__GW_TALLY_HEAD_DURATION);
 }
 
 void mk__gw_report_error(const struct mk__gw_report *r, const char *type)
@@ -119,9 +129,10 @@ void mk__gw_report_error(const struct mk__gw_report *r, const char *type)
 
 void mk__gw_report_end(const struct mk__gw_report *r)
 {
-    if (r->began_us)
-        mk_counter_observe(r->tally->counters[MK__GW_TALLY_DURATION], mk_request_worker(r->req),
-                           note_time(r, MK_STR("upstream_us")));
+    if (!r->began_us)
+        return;
+    note_time(r, MK_STR("upstream_us"));
+    observe_time(r, MK__GW_TALLY_DURATION);
 }
 
 void mk__gw_report_failure(const struct mk__gw_report *r, int err)

@@ -2,7 +2,8 @@
 /*
  * What an exchange leaves for operators: counters of all backends and of its own, times, and notes for the log
  * (`upstream` and others, see docs/guide/logs.md). Times and notes are left out unless a loaded plugin wants times
- * (MK_PLUGIN_TIMES).
+ * (MK_PLUGIN_TIMES). Those of the notes begin with the exchange; a histogram of a server has what that server took,
+ * without the waits and the servers before.
  *
  *     mk__gw_report_begin ─► mk__gw_report_connected ─► mk__gw_report_head ─► mk__gw_report_end
  *          │               ▲    └─ mk__gw_report_retry ─┐
@@ -18,6 +19,7 @@ struct mk__gw_report {
     const struct mk_gateway *gateway;
     const struct mk__gw_tally *tally;
     uint64_t began_us;         /* 0: no times are wanted */
+    uint64_t server_us;        /* when the request went to its server, or to the only one */
     unsigned retries, servers; /* of a group, given to it */
 };
 

@@ -51,6 +51,7 @@ TEST(what_was_set_for_a_line_stays_while_it_is_held)
     one = admin_hold(MK_STR("app"), MK_STR("a:1"));
     assert_int_equal(one->state, ADMIN_UNSET);
     admin_release(one);
+    admin_release(admin_hold(MK_STR_NONE, MK_STR("a:1")));
     admin_release(NULL);
 }
 
