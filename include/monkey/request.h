@@ -563,6 +563,18 @@ MK_API int mk_response_replace(struct mk_request *req, struct mk_str type, struc
  * the body is a part of another one) or -ENOMEM (503 is sent instead). Builds for small devices leave it out.
  */
 MK_API int mk_response_no_ranges(struct mk_request *req);
+/*
+ * Asks for a body without a content coding (RFC 9110 section 8.4), for a plugin whose filter reads it: no precompressed
+ * variant is sent, and Accept-Encoding is not passed on. In a hook before the response. Hooks that are called later,
+ * such as that of `compress`, may encode what the filter has written; and a handler may have encoded the body all the
+ * same: a filter looks at Content-Encoding. Builds for small devices leave out this function and the next.
+ */
+MK_API void mk_response_no_codings(struct mk_request *req);
+/*
+ * Tells whether a handler that asks another server passes this header of the request on, as far as hooks have a say:
+ * not Accept-Encoding behind mk_response_no_codings(), nor Range and If-Range behind mk_response_no_ranges().
+ */
+MK_API bool mk_request_passes_header(const struct mk_request *req, struct mk_str name);
 
 /* The least room that a filter is given, and that it must give to what is below it. */
 enum { MK_FILTER_BYTES_MIN = 1024 };

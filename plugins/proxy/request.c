@@ -118,7 +118,7 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
         else if (rule == HEADER_DISGUISED)
             disguised_report(req, name);
         else if (rule == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
-                 !fields_replace(&conf->request, name))
+                 !fields_replace(&conf->request, name) && mk_request_passes_header(req, name))
             write_field(out, name, value);
     }
 }

@@ -317,7 +317,7 @@ static int serve_location(struct mk_request *req, const struct static_location *
     struct mk_accept accept = {{0}};
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
     bool swapped = !userdir_is_matched(at) && mk__static_root_begin_check(site, now);
-    if (!MK_SMALL && site->host->n_codings)
+    if (!MK_SMALL && site->host->n_codings && mk_request_passes_header(req, MK_STR("Accept-Encoding")))
         mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), &accept);
     struct find_result found = find_cached(req, at, &accept, !swapped && !userdir_is_matched(at));
     if (is_not_found(&found))

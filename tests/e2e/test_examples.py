@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The example plugins, built out of tree against the installed headers, by a C11 compiler that knows nothing else."""
 
+import gzip
 import re
 import select
 import shutil
@@ -11,6 +12,7 @@ import threading
 import pytest
 
 from harness import build
+from harness.backend import Backend
 from harness.messages import request
 from harness.server import await_true, run, section, write_config
 
@@ -48,15 +50,15 @@ def examples(headers, tmp_path_factory):
 def configure(serve, examples, tmp_path):
     """Starts a server with examples; `host` is text behind the default host's own section."""
 
-    def make(*names, settings=None, host="", files=None):
+    def make(*names, settings=None, host="", files=None, load=()):
         root = tmp_path / "root"
         root.mkdir()
         for name, content in (files or {"a.txt": b"small letters\n"}).items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(content)
-        load = ["liana", *(examples / f"{name}.so" for name in names), "static"]
+        loaded = ["liana", *(examples / f"{name}.so" for name in names), *load, "static"]
         texts = {
-            "plugins.load": section("PLUGINS", {"Load": load}),
+            "plugins.load": section("PLUGINS", {"Load": loaded}),
             "sites/default": section("HOST", {"DocumentRoot": root}) + host,
         }
         return serve(settings, root=root, config=texts)
@@ -112,6 +114,32 @@ def test_shout(configure):
         assert (whole.status, whole.body, whole["Accept-Ranges"]) == (200, b"SMALL LETTERS\n", None)
     assert client.ask("/p.html", "Range: bytes=0-2").status == 206
     assert client.ask("/a.txt", method="HEAD")["Content-Length"] == "14"
+
+
+def test_shout_gets_no_codings(configure):
+    """Neither of a precompressed variant nor of a backend, which is asked for the whole text only."""
+    zipped = gzip.compress(b"small letters\n")
+    files = {"a.txt": b"small letters\n", "a.txt.gz": zipped, "p.css": b"p {}", "p.css.gz": gzip.compress(b"p {}")}
+    accepts = ("Accept-Encoding: gzip", "Range: bytes=0-2", 'If-Range: "x"')
+
+    def respond(peer):
+        while True:
+            got = peer.request()
+            encoded = ["Content-Encoding: gzip"] if got["Accept-Encoding"] or got.target.endswith("/gz.txt") else []
+            peer.respond(zipped if encoded else b"small letters\n", "Content-Type: text/plain", *encoded)
+
+    with Backend(respond) as backend:
+        host = "    Precompressed gzip\n" + section("PROXY", {"Match": "/app", "To": backend.url})
+        with configure("shout", host=host, files=files, load=["proxy"]).connect() as client:
+            assert client.ask("/p.css", accepts[0])["Content-Encoding"] == "gzip"
+            got = client.ask("/a.txt", *accepts)
+            assert (got.status, got.body, got["Content-Encoding"]) == (200, b"SMALL LETTERS\n", None)
+            assert client.ask("/app/a.txt", *accepts).body == b"SMALL LETTERS\n"
+            assert client.ask("/app/gz.txt", *accepts).body == zipped  # it is told of the coding, and leaves it alone
+            assert client.ask("/app/p.css", *accepts).body == zipped
+        text, _, style = backend.requests
+        assert [text[name] for name in ("Accept-Encoding", "Range", "If-Range")] == [None] * 3
+        assert [style[name] for name in ("Accept-Encoding", "Range", "If-Range")] == ["gzip", "bytes=0-2", '"x"']
 
 
 def test_meter(configure):

@@ -16,11 +16,14 @@ static ssize_t raise(struct mk_filter *filter, char *to, size_t size, void *ctx)
     return n;
 }
 
-/* A part of a text would not be seen by the filter as text: several of them are sent as multipart/byteranges. */
-static int refuse_ranges(struct mk_request *req)
+/* A part of a text would not be seen by the filter as text: several of them are sent as multipart/byteranges. Nor would
+ * one that is compressed. */
+static int ask_for_text(struct mk_request *req)
 {
-    if (mk_str_starts(mk_request_mime(req, mk_request_path(req)), MK_STR("text/plain")))
+    if (mk_str_starts(mk_request_mime(req, mk_request_path(req)), MK_STR("text/plain"))) {
         mk_response_no_ranges(req);
+        mk_response_no_codings(req);
+    }
     return MK_DECLINED;
 }
 
@@ -28,7 +31,8 @@ static void change(struct mk_request *req)
 {
     struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
     uint64_t bytes;
-    if (!mk_str_starts(type, MK_STR("text/plain")) || mk_response_no_ranges(req) < 0)
+    bool is_encoded = mk_response_get_header(req, MK_STR("Content-Encoding")).p;
+    if (!mk_str_starts(type, MK_STR("text/plain")) || is_encoded || mk_response_no_ranges(req) < 0)
         return; /* a part that a handler has made is left alone */
     bool known = mk_response_get_length(req, &bytes);
     if (mk_response_filter(req, raise, NULL) < 0)
@@ -40,6 +44,6 @@ static void change(struct mk_request *req)
 
 MK_PLUGIN(shout) = {
     MK_PLUGIN_HEAD("shout", "1.0", "text in capital letters"),
-    .on_request = refuse_ranges,
+    .on_request = ask_for_text,
     .on_response = change,
 };

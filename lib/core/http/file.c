@@ -416,3 +416,16 @@ int mk_response_no_ranges(struct mk_request *req)
     mk_response_header_remove(req, MK_STR("Accept-Ranges"));
     return partial ? send_whole(req) : 0;
 }
+
+void mk_response_no_codings(struct mk_request *req)
+{
+    req->no_codings = true;
+}
+
+bool mk_request_passes_header(const struct mk_request *req, struct mk_str name)
+{
+    if (!req->no_ranges && !req->no_codings)
+        return true;
+    bool is_range = mk_str_ieq(name, MK_STR("Range")) || mk_str_ieq(name, MK_STR("If-Range"));
+    return !(req->no_ranges && is_range) && !(req->no_codings && mk_str_ieq(name, MK_STR("Accept-Encoding")));
+}

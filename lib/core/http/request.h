@@ -193,7 +193,7 @@ struct mk_request {
     uint8_t framing;        /* enum mk__framing */
     bool bodyless;          /* no body is sent, whatever the framing */
     bool close_wanted, is_default_error;
-    bool no_ranges;
+    bool no_ranges, no_codings;
     uint8_t headers_len, headers_max;
     uint32_t head_bytes;
     uint64_t first_byte_us;

@@ -369,7 +369,8 @@ static void write_headers(struct writer *w)
 {
     struct mk_str name, value, connection = mk_request_header(w->req, MK_HEADER_CONNECTION);
     for (unsigned i = 0; w->err >= 0 && mk_request_header_at(w->req, i, &name, &value); i++)
-        if (mk__headers_reach_script(name, connection, w->params->pass_authorization) && !is_repeated(w->req, i, name))
+        if (mk__headers_reach_script(name, connection, w->params->pass_authorization) &&
+            mk_request_passes_header(w->req, name) && !is_repeated(w->req, i, name))
             write_header(w, name, mk_request_header_by_name(w->req, name));
 }
 

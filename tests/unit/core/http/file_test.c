@@ -325,6 +325,30 @@ TEST(without_ranges)
 #define WITHOUT_RANGES "HTTP/1.1 200 OK\r\n" VALIDATORS "Content-Type: text/x\r\nContent-Length: 10\r\n\r\n0123456789"
 #define SEVERAL "Range: bytes=0-0,300-300,600-600,900-900\r\n"
 
+static void ask_what_passes(struct mk_request *req, struct mk_test_fixture *fixture)
+{
+    const struct mk_str names[] = {MK_STR("range"), MK_STR("If-Range"), MK_STR("accept-encoding"), MK_STR("Accept")};
+    static const bool passes[3][4] = {{true, true, true, true}, {true, true, false, true}, {false, false, false, true}};
+    for (size_t step = 0; step < COUNT(passes); step++) {
+        for (size_t i = 0; i < COUNT(names); i++)
+            assert_int_equal(mk_request_passes_header(req, names[i]), passes[step][i]);
+        if (step)
+            mk_response_no_ranges(req);
+        else
+            mk_response_no_codings(req);
+    }
+    send_file(req, fixture);
+}
+
+TEST(headers_that_pass)
+{
+    assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
+    w.handler = ask_what_passes;
+    assert_int_equal(mk_test_http_open(&w), 0);
+    assert_string_equal(ask("GET", ""), WITHOUT_RANGES);
+    mk_test_fixture_close(&w);
+}
+
 static void refuse_early(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     assert_int_equal(mk_response_no_ranges(req), 0);
