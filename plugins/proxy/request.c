@@ -11,9 +11,11 @@
 #include "trailers.h"
 
 #include <monkey/escape.h>
+#include <monkey/random.h>
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { ADDRESS_BYTES = 64 };
 
@@ -220,7 +222,7 @@ static void write_forwarded(struct mk_buf *out, struct mk_request *req, int how)
         write_rfc7239(out, req, &o);
 }
 
-enum { TRACE_DIGITS = 32 };
+enum { TRACE_DIGITS = 32, UUID_BYTES = 36 };
 
 /* Tells whether an ID can be that of a trace. All digits are looked at, so that the compiler can do it at once. */
 static bool is_trace_id(struct mk_str id)
@@ -230,7 +232,26 @@ static bool is_trace_id(struct mk_str id)
         return false;
     for (unsigned i = 0; i < TRACE_DIGITS; i++)
         is_hex &= (uint8_t)(id.p[i] - '0') < 10 || (uint8_t)(id.p[i] - 'a') < 6;
-    return is_hex;
+    return is_hex && memcmp(id.p + 16, "0000000000000000", 16) != 0; /* which would be no span */
+}
+
+/*
+ * Makes the ID of a trace for a request whose ID, the client's, cannot be one: of its digits, if it is a UUID, else a
+ * random one. `.p` NULL: the system has no random bytes.
+ */
+static MK_COLD struct mk_str make_trace_id(struct mk_str id, char to[TRACE_DIGITS + 1])
+{
+    uint64_t random[2];
+    unsigned n = 0;
+    for (size_t i = 0; i < id.len && n < TRACE_DIGITS; i++)
+        if (id.p[i] != '-')
+            to[n++] = mk_lower(id.p[i]);
+    if (id.len == UUID_BYTES && is_trace_id(mk_str(to, n)))
+        return mk_str(to, n);
+    if (mk_random(random, sizeof(random)) < 0)
+        return MK_STR_NONE;
+    snprintf(to, TRACE_DIGITS + 1, "%016" PRIx64 "%016" PRIx64, random[0], random[1] | 1);
+    return mk_str(to, TRACE_DIGITS);
 }
 
 /* Writes a trace of one span: the parts of the ID. */
@@ -243,17 +264,20 @@ static void write_trace(struct mk_buf *out, struct mk_str id)
 }
 
 /*
- * The request ID, and a traceparent (W3C Trace Context) of a request that has none: made of an ID of ours, so that both
- * are found with one search.
+ * The request ID, and a traceparent (W3C Trace Context) of a request that has none: made of the ID if it can be, so
+ * that both are found with one search.
  */
 static void write_ids(struct mk_buf *out, struct mk_request *req, const struct field_changes *changes)
 {
+    char made[TRACE_DIGITS + 1];
     struct mk_str id = mk_request_id(req);
     if (id.len)
         write_field(out, MK_STR("X-Request-Id"), id);
-    if (is_trace_id(id) && !mk_request_header_by_name(req, MK_STR("traceparent")).p &&
-        !fields_replace(changes, MK_STR("traceparent")))
-        write_trace(out, id);
+    if (mk_request_header_by_name(req, MK_STR("traceparent")).p || fields_replace(changes, MK_STR("traceparent")))
+        return;
+    struct mk_str trace = is_trace_id(id) ? id : make_trace_id(id, made);
+    if (trace.p)
+        write_trace(out, trace);
 }
 
 static void write_via(struct mk_buf *out, struct mk_request *req)

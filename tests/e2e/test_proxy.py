@@ -230,6 +230,44 @@ def test_ids(proxy):
     assert (second["X-Request-Id"], second["traceparent"]) == ("mine", "00-1-2-00")
 
 
+UUID = "0123ABCD-4567-89ab-cdef-0123456789ab"
+
+
+@pytest.mark.parametrize("given", ["mine", UUID, "0" * 32, "a" * 16 + "0" * 16, "x" * 36, UUID[:-1] + "x", "1" * 128])
+def test_a_trace_of_the_clients_request_id(proxy, given):
+    """The ID is passed on as it is, and the trace is valid: the digits of a UUID, else others."""
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend).connect() as client:
+            client.ask("/", f"X-Request-Id: {given}")
+        (sent,) = backend.requests
+    assert sent["X-Request-Id"] == given
+    trace, span = re.fullmatch(r"00-([0-9a-f]{32})-([0-9a-f]{16})-00", sent["traceparent"]).groups()
+    assert int(span, 16) and trace.endswith(span)
+    assert (trace == UUID.replace("-", "").lower()) == (given == UUID)
+
+
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("minor, said", [(0, None), (1, None), (1, "1.1 other, 1.0 more")])
+def test_via(proxy, minor, said):
+    """The version of the request that came (RFC 9110 section 7.6.3), behind those of the proxies before."""
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend).connect() as client:
+            client.send(lines(f"GET / HTTP/1.{minor}", "Host: a", *([f"Via: {said}"] if said else [])))
+            assert client.response().status == 200
+        (sent,) = backend.requests
+    assert sent["Via"] == ", ".join(filter(None, [said, f"1.{minor} monkey"]))
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_the_port_of_a_trusted_proxy(proxy, is_trusted):
+    settings = {"TrustedProxies": "127.0.0.1"} if is_trusted else {}
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend, settings=settings).connect() as client:
+            client.ask("/", "X-Forwarded-Port: 4443", host="site.example:81")
+        (sent,) = backend.requests
+    assert sent["X-Forwarded-Port"] == ("4443" if is_trusted else "81")
+
+
 PATHS = [
     ({}, "/a/../b//c%41?q=%20", "/b/c%41".replace("%41", "A") + "?q=%20"),
     ({"Path": "Raw"}, "/a/../b//c%41?q", "/a/../b//c%41?q"),

@@ -244,7 +244,7 @@ def test_reloads_and_the_end_of_the_process(serve_shown, backends, shell, path):
 
 @pytest.mark.parametrize("balance", ["LeastLoaded", "RoundRobin"])
 def test_a_slow_start(serve_shown, backends, shell, balance):
-    """A server that is in use again gets one of eleven requests at first: 54.5 with a deviation of 7, where it is drawn."""
+    """A server that is in use again gets one request of eleven at first: 54.5, with a deviation of 7 if it is drawn."""
     one, two = backends(2)
     server = serve_shown([one, two], {"Balance": balance, "SlowStart": "1h"})
     asking = shell()
