@@ -55,6 +55,8 @@ static const struct counted_number server_numbers[] = {
     {"server_waited_requests", NULL, NULL, NULL, "waited_requests"},
     {"server_failures", NULL, NULL, NULL, "failures"},
     {"server_ejections", NULL, NULL, NULL, "ejections"},
+    {"server_up", NULL, NULL, NULL, "up"},
+    {"server_ejected", NULL, NULL, NULL, "ejected"},
     {"server_checks", NULL, NULL, NULL, "checks"},
     {"server_failed_checks", NULL, NULL, NULL, "failed_checks"},
     {"queued_requests", NULL, NULL, NULL, "queued_requests"},

@@ -5,6 +5,8 @@
  */
 #include "choice.h"
 
+#include <monkey/log.h>
+
 enum { SLOW_PERCENT_LEAST = 10 };
 
 /* The members that may get a request. */
@@ -34,13 +36,28 @@ static bool was_tried(const struct mk_upstream_tries *tries, const struct server
     return false;
 }
 
+static void log_ejected(const struct mk_upstream_group *group, unsigned ejected, unsigned n, bool too_many)
+{
+    struct mk_str name = group->conf->name;
+    if (too_many)
+        mk_log_warn("upstream %.*s: %u of %u servers are ejected, more than EjectMost (%d %%): all are tried",
+                    MK_STR_ARG(name), ejected, n, (int)group->conf->eject_most);
+    else
+        mk_log_info("upstream %.*s: %u of %u servers are ejected: only the others get requests", MK_STR_ARG(name),
+                    ejected, n);
+}
+
 /* Tells whether more are ejected than EjectMost allows. */
 static bool are_too_many_ejected(const struct mk_upstream_group *group, const struct members *members, uint64_t now_ms)
 {
     unsigned ejected = 0;
     for (unsigned i = 0; i < members->n; i++)
         ejected += server_is_ejected(members->items[i].server, now_ms);
-    return ejected * 100 > (uint64_t)group->conf->eject_most * members->n;
+    bool too_many = ejected * 100 > (uint64_t)group->conf->eject_most * members->n;
+    _Atomic bool *known = &group->pool->tries_ejected;
+    if (atomic_load_explicit(known, memory_order_relaxed) != too_many && atomic_exchange(known, too_many) != too_many)
+        log_ejected(group, ejected, members->n, too_many);
+    return too_many;
 }
 
 /*

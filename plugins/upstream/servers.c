@@ -32,6 +32,8 @@ static const struct mk_counter_info infos[SERVER_COUNTS] = {
     [SERVER_FAILURES] = {"upstream", "server_failures", "requests that a server of a group has failed", MK_COUNTER_SUM},
     [SERVER_EJECTIONS] = {"upstream", "server_ejections", "times that a server of a group got no requests for a while",
                           MK_COUNTER_SUM},
+    [SERVER_EJECTED] = {"upstream", "server_ejected", "1 while a server of a group is ejected, until it is tried again",
+                        MK_COUNTER_LEVEL},
     [SERVER_CHECKS] = {"upstream", "server_checks", "checks of a server of a group", MK_COUNTER_SUM},
     [SERVER_FAILED_CHECKS] = {"upstream", "server_failed_checks", "checks that a server of a group has failed",
                               MK_COUNTER_SUM},
@@ -75,8 +77,18 @@ static int init_server(struct server *server, struct mk_str name, struct mk_str 
     return mk_dial_target_parse(&server->arena, base->address, UPSTREAM_PORT, &base->target, &why);
 }
 
+/* Returns whether there was an ejection. Any thread. */
+static bool end_ejection(struct server *server, const struct mk_worker *worker)
+{
+    bool was_ejected = atomic_exchange(&server->ejected_until, 0) != 0;
+    if (was_ejected)
+        mk_counter_add(server->counters[SERVER_EJECTED], worker, -1);
+    return was_ejected;
+}
+
 static void free_server(struct server *server)
 {
+    end_ejection(server, NULL);
     admin_release(server->admin);
     if (server->counters[SERVER_UP] && !server_is_down(server))
         mk_counter_add(server->counters[SERVER_UP], NULL, -1);
@@ -208,7 +220,15 @@ void server_end(struct server *server, const struct mk_worker *worker)
     server_drop_load(server);
 }
 
-void server_note_response(struct server *server)
+void server_note_chosen(struct server *server, const struct mk_worker *worker, uint64_t now_ms)
+{
+    uint64_t until = atomic_load_explicit(&server->ejected_until, memory_order_relaxed);
+    if (until && until <= now_ms && end_ejection(server, worker))
+        mk_log_info("upstream %.*s: %.*s is tried again", MK_STR_ARG(server->base.group),
+                    MK_STR_ARG(server->base.address));
+}
+
+void server_note_response(struct server *server, const struct mk_worker *worker)
 {
     if (atomic_load_explicit(&server->failures, memory_order_relaxed))
         atomic_store_explicit(&server->failures, 0, memory_order_relaxed);
@@ -217,14 +237,14 @@ void server_note_response(struct server *server)
     if (atomic_exchange(&server->ejections, 0))
         mk_log_info("upstream %.*s: %.*s responds again", MK_STR_ARG(server->base.group),
                     MK_STR_ARG(server->base.address));
-    atomic_store(&server->ejected_until, 0);
+    end_ejection(server, worker);
 }
 
 bool server_readmit(struct server *server)
 {
     atomic_store(&server->failures, 0);
     bool was_ejected = atomic_exchange(&server->ejections, 0) > 0;
-    atomic_store(&server->ejected_until, 0);
+    end_ejection(server, NULL);
     return was_ejected;
 }
 
@@ -253,6 +273,8 @@ void server_note_failure(struct server *server, const struct upstream_conf *conf
     ms = ms < EJECT_MS_MAX ? ms : EJECT_MS_MAX;
     if (!atomic_compare_exchange_strong(&server->ejected_until, &until, now_ms + ms))
         return; /* another worker has ejected it */
+    if (!until)
+        mk_counter_add(server->counters[SERVER_EJECTED], worker, 1);
     atomic_store(&server->ejections, ejections + 1);
     atomic_store(&server->slow_from_ms, now_ms + ms);
     mk_counter_add(server->counters[SERVER_EJECTIONS], worker, 1);

@@ -5,6 +5,8 @@
  * has requests.
  *
  *     in use ── EjectAfter failures in a row ─► ejected for EjectTime ─► in use; EjectTime doubles until a response
+ *
+ * The time ends an ejection, and the next request that is given to the server notes it.
  */
 #ifndef UPSTREAM_SERVERS_H
 #define UPSTREAM_SERVERS_H
@@ -28,6 +30,7 @@ enum server_count {
     SERVER_WAITED,
     SERVER_FAILURES,
     SERVER_EJECTIONS,
+    SERVER_EJECTED,
     SERVER_CHECKS,
     SERVER_FAILED_CHECKS,
     SERVER_UP,
@@ -53,7 +56,7 @@ struct server {
     _Atomic uint32_t load;          /* requests under way */
     _Atomic uint32_t failures;      /* in a row */
     _Atomic uint32_t ejections;     /* since the last response */
-    _Atomic uint64_t ejected_until; /* in ms of the loop's clock; 0: it was not */
+    _Atomic uint64_t ejected_until; /* in ms of the loop's clock; 0: it was not, or its end was noted */
     _Atomic uint64_t slow_from_ms;  /* when SlowStart began; 0: never */
     uint64_t probe_ms;              /* with Hold: it is not tried before; under the lock of the pool */
     struct admin *admin;            /* of its line, held */
@@ -96,8 +99,10 @@ void server_note_begin(struct server *server, const struct mk_worker *worker);
 void server_end(struct server *server, const struct mk_worker *worker);
 /* Takes back a request that was not counted. The server may be gone behind this, and behind server_end(). */
 void server_drop_load(struct server *server);
+/* A request is given to the server: notes the end of an ejection. */
+void server_note_chosen(struct server *server, const struct mk_worker *worker, uint64_t now_ms);
 /* The server has served a request, or has failed. */
-void server_note_response(struct server *server);
+void server_note_response(struct server *server, const struct mk_worker *worker);
 void server_note_failure(struct server *server, const struct upstream_conf *conf,
                          const struct mk_upstream_outcome *outcome, const struct mk_worker *worker, uint64_t now_ms);
 

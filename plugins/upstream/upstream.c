@@ -92,7 +92,7 @@ static void report(const struct mk_upstream_group *group, struct mk_upstream_ser
     if (eject_is_failure(&conf->eject_on, conf->eject_slower_ms, outcome))
         server_note_failure(server_of(server), conf, outcome, worker, now);
     else if (!outcome->err)
-        server_note_response(server_of(server));
+        server_note_response(server_of(server), worker);
     if (!outcome->err)
         group_note_response(server_of(server), now);
 }

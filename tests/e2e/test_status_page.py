@@ -198,13 +198,18 @@ def read_rows(page, table, *columns):
 def test_servers_of_groups(browser, serve):
     """A row for the group and one for each server, with what became of the requests; seen on a phone, too."""
     with Backend(answer(b"hello", TEXT)) as one, Backend(answer(b"no", TEXT, status=503, reason="Busy")) as two:
-        config = {"plugins/status/status.conf": status_section(), GROUPS: group([one, two], Balance="RoundRobin")}
+        keys = {"Balance": "RoundRobin", "EjectAfter": 4, "EjectTime": "5m"}
+        config = {"plugins/status/status.conf": status_section(), GROUPS: group([one, two], **keys)}
         server = serve({"Workers": 1}, text=section("PROXY", {"Match": "/app", "To": "http://app"}), config=config)
         with checked_pages(browser) as open_page, server.connect() as client:
             page = open_page(server, width=1024, height=2200).open("/status/")
             assert sorted(client.ask("/app").status for _ in range(8)) == [200] * 4 + [503] * 4
-            expected = [["app", one.address, "4", "0"], ["app", two.address, "4", "4"], ["app", "all", "0", "0"]]
-            await_true(lambda: sorted(read_rows(page, "servers", 0, 1, 2, 4)) == sorted(expected), 60, "the servers")
+            expected = [
+                ["app", one.address, "up", "4", "0"],
+                ["app", two.address, "ejected", "4", "4"],
+                ["app", "all", "", "0", "0"],
+            ]
+            await_true(lambda: sorted(read_rows(page, "servers", 0, 1, 2, 3, 5)) == sorted(expected), 60, "the servers")
             names = {f"http://app {each.address}" for each in (one, two)}
             assert names <= {name for name, in read_rows(page, "backends", 0)}
             PICTURES.mkdir(parents=True, exist_ok=True)

@@ -281,6 +281,7 @@ def test_ejection_by_status_and_its_end(serve_group, backends):
             peer.reset()
         await_true(lambda: client.ask("/").body == b"0", what="the server")
         server.wait_log("responds again")
+        server.wait_log(f"{sick.address} is tried again", 2)
 
 
 def test_failures_of_this_machine_eject_no_server(serve_group, backends):
@@ -308,6 +309,8 @@ def test_all_are_ejected(serve_group, backends):
             await_true(lambda: client.ask("/").status == 200, what="the server")
             for _ in range(10):
                 assert client.ask("/").status == 200
+    server.wait_log(r"warn +upstream app: 2 of 2 servers are ejected, more than EjectMost \(50 %\): all are tried")
+    server.wait_log("info +upstream app: 1 of 2 servers are ejected: only the others get requests")
 
 
 @only_sanitized
@@ -413,6 +416,33 @@ def test_what_the_proxy_counts_of_servers(serve_group, backends):
     servers = {row.get("server"): row for row in status["servers"] if row["group"] == "app"}
     assert {name: servers[name]["failures"] for name in rows} == {dead.address: 3, sick.address: 3, well.address: 0}
     assert servers[None]["refused_requests"] == 0
+
+
+@needs_status
+def test_ejected_servers_are_counted(serve_group, backends):
+    """From the ejection to the next try, a response, an order of the shell or the end of the server in its group."""
+    sick, well = backends(2)
+    sick.scripts[:] = [answer(b"no", TEXT, status=503, reason="Unavailable")]
+    config = {"plugins/status/status.conf": status_section()}
+    keys = {"Balance": "First", "EjectAfter": 2, "EjectTime": "1s"}
+    server = serve_group([sick, well], keys, config=config)
+    with server.connect() as client:
+
+        def count():
+            samples = scrape(client)
+            return tuple(total(samples, f"{PREFIX}{name}", server=sick.address) for name in ("ejected", "ejections_total"))
+
+        assert count() == (0, 0)
+        assert [client.ask("/").status for _ in range(3)] == [503, 503, 200]
+        assert count() == (1, 1)
+        await_true(lambda: client.ask("/").status == 503, what="another try")
+        assert count() == (1, 2)
+        server.groups.write_text(group([well], **keys))
+        reload(server)
+        await_true(lambda: count() == (0, 0), what="the end of the server")
+        server.groups.write_text(group([sick, well], **keys))
+        reload(server)
+        assert client.ask("/").status == 503 and count()[0] == 0
 
 
 @needs_status

@@ -261,10 +261,20 @@ function fillPaths(id, paths) {
     })));
 }
 
+// Of a name, `up` and `ejected` are numbers of addresses.
+function describeServer(one) {
+    if (one.server === undefined)
+        return "";
+    if (one.ejected)
+        return one.up > 1 ? `${one.ejected} of ${one.up} ejected` : "ejected";
+    return one.up > 1 ? `${one.up} up` : one.up ? "up" : "down";
+}
+
 function fillServers(now) {
-    const heads = ["group", "server", "requests", "under way", "failed", "ejected", "checks failed", "waiting", "got none"];
+    const heads = ["group", "server", "state", "requests", "under way", "failed", "ejected", "checks failed", "waiting", "got none"];
     fillTable("servers", heads, now.servers.map(one => ({
-        cells: [one.group, one.server ?? "all", formatNumber(one.requests), formatNumber(one.active_requests),
+        down: one.server !== undefined && (!one.up || one.ejected >= one.up),
+        cells: [one.group, one.server ?? "all", describeServer(one), formatNumber(one.requests), formatNumber(one.active_requests),
             formatNumber(one.failures), formatNumber(one.ejections), formatNumber(one.failed_checks),
             formatNumber(one.queued_requests + one.held_requests), formatNumber(one.refused_requests)],
     })));

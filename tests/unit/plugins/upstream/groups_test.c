@@ -114,7 +114,7 @@ TEST(ejection_doubles_until_a_response)
     open_group(0);
     note_failures(0, 1, NOW);
     assert_int_equal(choose_first(NOW), 0);
-    server_note_response(group_members(group)->items[0].server);
+    server_note_response(group_members(group)->items[0].server, NULL);
     note_failures(0, 1, NOW);
     assert_int_equal(choose_first(NOW), 0);
     note_failures(0, 1, NOW);
@@ -124,7 +124,7 @@ TEST(ejection_doubles_until_a_response)
     note_failures(0, 1, NOW + 10000);
     assert_int_equal(choose_first(NOW + 29999), 1);
     assert_int_equal(choose_first(NOW + 30000), 0);
-    server_note_response(group_members(group)->items[0].server);
+    server_note_response(group_members(group)->items[0].server, NULL);
     note_failures(0, 2, NOW + 40000);
     assert_int_equal(choose_first(NOW + 49999), 1);
     assert_int_equal(choose_first(NOW + 50000), 0);
