@@ -19,8 +19,10 @@ static void check_twins(const struct mk_conf_check *check, const struct server_l
 {
     for (uint32_t k = 0; k < i; k++)
         if (is_same_server(&lines->items[i], &lines->items[k]))
-            mk_conf_error_nth(check, offsetof(struct upstream_conf, servers), i,
-                              "the server %.*s is in this group already", MK_STR_ARG(lines->items[i].name));
+            mk_conf_error_nth(
+                check, offsetof(struct upstream_conf, servers), i,
+                "the server %.*s is in this group already: write one line, with `weight=2` for a larger share",
+                MK_STR_ARG(lines->items[i].name));
 }
 
 /* A line `Server srv:...`. */
@@ -47,7 +49,8 @@ static void check_servers(const struct mk_conf_check *check, const struct upstre
         check_service(check, conf, i);
     }
     if (conf->servers.n && !weights)
-        mk_conf_error(check, key, "all servers have the weight 0: none would get a request");
+        mk_conf_error(check, key,
+                      "all servers have the weight 0: none would get a request; leave out `weight=0` of one");
     else if (conf->servers.n && !is_usable)
         mk_conf_warn(check, key, "all servers are down: requests get 503 until the shell sets one up");
 }

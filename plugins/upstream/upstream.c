@@ -284,7 +284,8 @@ static int check_names(struct mk_generation *g, const struct generation *own)
             if (!mk_str_ieq(a->conf->name, b->conf->name))
                 continue;
             mk_host_error(mk_generation_first_host(g), b->conf, offsetof(struct upstream_conf, name), 0,
-                          "there is a group %.*s already", MK_STR_ARG(b->conf->name));
+                          "there is a group %.*s already: give this one another name, or its servers to the other",
+                          MK_STR_ARG(b->conf->name));
             err = -EINVAL;
         }
     return err;

@@ -273,6 +273,39 @@ def test_long_heads(proxy, size, most, status):
         check(server)
 
 
+@pytest.mark.parametrize("count", [100, 125, 126, 127, 128, 129])
+def test_many_headers(proxy, count):
+    """Of a response; a further one is 502, as the text of the plugin says."""
+    fields = [TEXT, sized(b"hello")] + [f"A{n}: b" for n in range(count - 2)]
+
+    def respond(peer):
+        while True:
+            target = peer.request().target
+            peer.send(lines("HTTP/1.1 200 OK", *fields) + b"hello" if target == "/" else OK)
+
+    with Backend(respond) as backend:
+        server = proxy(backend)
+        with server.connect() as client:
+            got = client.ask("/")
+            assert got.status == (502 if count > 128 else 200)
+            assert count > 128 or [name for name, _ in got.fields].count(f"A{count - 3}") == 1
+        check(server)
+
+
+@pytest.mark.parametrize("count", [16, 17])
+def test_many_interim_responses(proxy, count):
+    def respond(peer):
+        while True:
+            target = peer.request().target
+            peer.send((lines("HTTP/1.1 102 Processing") * count if target == "/" else b"") + OK)
+
+    with Backend(respond) as backend:
+        server = proxy(backend)
+        with server.connect() as client:
+            assert client.ask("/").status == (502 if count > 16 else 200)
+        check(server)
+
+
 def test_long_heads_for_a_slow_client(proxy):
     """Each may stop the connection in its middle, with others behind it."""
     value, count = "x" * 60_000, 50

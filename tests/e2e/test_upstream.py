@@ -430,7 +430,8 @@ def test_ejected_servers_are_counted(serve_group, backends):
 
         def count():
             samples = scrape(client)
-            return tuple(total(samples, f"{PREFIX}{name}", server=sick.address) for name in ("ejected", "ejections_total"))
+            names = (f"{PREFIX}ejected", f"{PREFIX}ejections_total")
+            return tuple(total(samples, name, server=sick.address) for name in names)
 
         assert count() == (0, 0)
         assert [client.ask("/").status for _ in range(3)] == [503, 503, 200]

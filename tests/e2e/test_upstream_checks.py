@@ -499,6 +499,7 @@ MISTAKES = {
     "    Check": "error",
     "    Check health": '"health" is no check: it is Tcp, Off, the path of a request, as /health, or FastCGI',
     "    Check /a /b": '"/a /b" is no check',
+    "    Check /\n    CheckStatus": '"CheckStatus" wants a value',
     "    Check /\n    CheckStatus 700": 'it takes statuses from 100 to 599 and ranges, as 200-399, and "700"',
     "    Check /\n    CheckHeader Token": "a header is written as NAME: VALUE",
     "    Check /\n    CheckHeader Host: a": "CheckHost sets this header",
