@@ -703,8 +703,9 @@ def test_memory_of_large_responses(proxy, tmp_path):
 
 
 @pytest.mark.budget
-def test_memory_of_large_requests(proxy):
-    """A gigabyte that clients send slowly, and that a backend takes slowly: each of them."""
+@pytest.mark.parametrize("spool", ["On", "Off"])
+def test_memory_of_large_requests(proxy, spool):
+    """A gigabyte that clients send slowly, and that a backend takes slowly: each of them, kept or streamed."""
     piece, pieces, count = make_body(MEGABYTE), 128, 8
 
     def take(peer):
@@ -717,7 +718,7 @@ def test_memory_of_large_requests(proxy):
         peer.respond(b"done", TEXT)
 
     with Backend(take, rcvbuf=65536) as backend:
-        server = proxy(backend, {"SpoolRequest": "On"})
+        server = proxy(backend, {"SpoolRequest": spool})
         with server.connect() as client:
             assert client.ask("/once").body == b"hello"
         before, most = server.memory_kb("Private_Dirty"), 0

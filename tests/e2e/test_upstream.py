@@ -372,8 +372,9 @@ def test_counters_of_servers(serve_group, backends):
                     found.setdefault(labels["server"], {})[name.removeprefix(PREFIX)] = value
         return found
 
-    checks = {"waited_requests_total": 0, "checks_total": 0, "failed_checks_total": 0, "up": 1}
-    dead_row = {"requests_total": 2, "active_requests": 0, "failures_total": 2, "ejections_total": 1, **checks}
+    checks = {"waited_requests_total": 0, "checks_total": 0, "failed_checks_total": 0, "up": 1, "ejected": 0}
+    failed = {"failures_total": 2, "ejections_total": 1}
+    dead_row = {"requests_total": 2, "active_requests": 0, **failed, **checks, "ejected": 1}
     one_row = {"requests_total": 5, "active_requests": 0, "failures_total": 0, "ejections_total": 0, **checks}
     assert read() == {dead.address: dead_row, one.address: one_row}
     client = server.connect()

@@ -422,10 +422,14 @@ void mk_response_no_codings(struct mk_request *req)
     req->no_codings = true;
 }
 
+static MK_COLD bool is_refused(const struct mk_request *req, struct mk_str name)
+{
+    if (req->no_codings && mk_str_ieq(name, MK_STR("Accept-Encoding")))
+        return true;
+    return req->no_ranges && (mk_str_ieq(name, MK_STR("Range")) || mk_str_ieq(name, MK_STR("If-Range")));
+}
+
 bool mk_request_passes_header(const struct mk_request *req, struct mk_str name)
 {
-    if (!req->no_ranges && !req->no_codings)
-        return true;
-    bool is_range = mk_str_ieq(name, MK_STR("Range")) || mk_str_ieq(name, MK_STR("If-Range"));
-    return !(req->no_ranges && is_range) && !(req->no_codings && mk_str_ieq(name, MK_STR("Accept-Encoding")));
+    return (!req->no_ranges && !req->no_codings) || !is_refused(req, name);
 }

@@ -147,7 +147,7 @@ static size_t get_head_bytes_max(const struct mk_request *req)
 }
 
 /* Sends a 500 without the headers, which are too long. */
-static void replace_head_with_500(struct mk_request *req)
+static MK_COLD void replace_head_with_500(struct mk_request *req)
 {
     mk__request_log(req, MK_LOG_ERROR, "the headers of a response are longer than %d bytes: sending 500 instead",
                     MK__RESPONSE_HEAD_BYTES_MAX);

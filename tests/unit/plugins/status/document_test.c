@@ -222,7 +222,8 @@ TEST(document)
         "\"omits_backends\":false,\"servers\":[{\"group\":\"app\",\"server\":\"127.0.0.1:1\",\"requests\":3,"
         "\"active_requests\":0,",
         "{\"group\":\"app\",\"requests\":0,\"active_requests\":0,\"waited_requests\":0,\"failures\":0,"
-        "\"ejections\":0,\"checks\":0,\"failed_checks\":0,\"queued_requests\":2,\"held_requests\":0,",
+        "\"ejections\":0,\"up\":0,\"ejected\":0,\"checks\":0,\"failed_checks\":0,\"queued_requests\":2,"
+        "\"held_requests\":0,",
         "\"omits_servers\":false,\"plugins\":[{\"plugin\":\"cache\",\"name\":\"requests\","
         "\"labels\":\"host=\\\"a\\\"\",\"value\":9},",
     };
