@@ -48,13 +48,13 @@ static void log_ejected(const struct mk_upstream_group *group, unsigned ejected,
 }
 
 /* Tells whether more are ejected than EjectMost allows. */
-static bool are_too_many_ejected(const struct mk_upstream_group *group, const struct members *members, uint64_t now_ms)
+static bool are_too_many_ejected(struct mk_upstream_group *group, const struct members *members, uint64_t now_ms)
 {
     unsigned ejected = 0;
     for (unsigned i = 0; i < members->n; i++)
         ejected += server_is_ejected(members->items[i].server, now_ms);
     bool too_many = ejected * 100 > (uint64_t)group->conf->eject_most * members->n;
-    _Atomic bool *known = &group->pool->tries_ejected;
+    _Atomic bool *known = &group->tries_ejected;
     if (atomic_load_explicit(known, memory_order_relaxed) != too_many && atomic_exchange(known, too_many) != too_many)
         log_ejected(group, ejected, members->n, too_many);
     return too_many;

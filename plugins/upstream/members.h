@@ -38,6 +38,7 @@ struct mk_upstream_group {
     struct pool *pool;          /* held */
     pthread_mutex_t turns_lock; /* of RoundRobin */
     _Atomic uint64_t seed;
+    _Atomic bool tries_ejected; /* more servers are ejected than EjectMost allows */
     /* replaced under the locks of names and of the pool */
     _Atomic(struct members *) members;
     _Atomic uint32_t version; /* of `members` */

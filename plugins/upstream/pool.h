@@ -28,7 +28,6 @@ struct pool {
     struct mk_list waiting; /* struct mk_upstream_wait, under the lock */
     uint32_t n_queued;      /* those of MaxConnections, likewise */
     _Atomic uint32_t n_waiting;
-    _Atomic bool tries_ejected; /* more servers are ejected than EjectMost allows */
     struct retry_budget budget;
     const struct mk_counter *counters[POOL_COUNTS];
     struct mk_str name;

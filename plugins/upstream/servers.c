@@ -220,10 +220,10 @@ void server_end(struct server *server, const struct mk_worker *worker)
     server_drop_load(server);
 }
 
-void server_note_chosen(struct server *server, const struct mk_worker *worker, uint64_t now_ms)
+void server_note_chosen(struct server *server, uint64_t now_ms)
 {
     uint64_t until = atomic_load_explicit(&server->ejected_until, memory_order_relaxed);
-    if (until && until <= now_ms && end_ejection(server, worker))
+    if (until && until <= now_ms && end_ejection(server, NULL))
         mk_log_info("upstream %.*s: %.*s is tried again", MK_STR_ARG(server->base.group),
                     MK_STR_ARG(server->base.address));
 }

@@ -100,7 +100,7 @@ void server_end(struct server *server, const struct mk_worker *worker);
 /* Takes back a request that was not counted. The server may be gone behind this, and behind server_end(). */
 void server_drop_load(struct server *server);
 /* A request is given to the server: notes the end of an ejection. */
-void server_note_chosen(struct server *server, const struct mk_worker *worker, uint64_t now_ms);
+void server_note_chosen(struct server *server, uint64_t now_ms);
 /* The server has served a request, or has failed. */
 void server_note_response(struct server *server, const struct mk_worker *worker);
 void server_note_failure(struct server *server, const struct upstream_conf *conf,

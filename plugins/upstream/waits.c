@@ -26,7 +26,7 @@ static int pick_server(const struct mk_upstream_group *group, const struct crite
     if (!m)
         return is_full ? -EBUSY : -ENXIO;
     atomic_fetch_add(&m->server->load, 1);
-    server_note_chosen(m->server, NULL, criteria->now_ms);
+    server_note_chosen(m->server, criteria->now_ms);
     tries->first_ms = tries->first_ms ? tries->first_ms : criteria->now_ms;
     tries->servers[tries->n++] = *ret = &m->server->base;
     return 0;

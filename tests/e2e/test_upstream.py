@@ -17,6 +17,7 @@ from harness.few_descriptors import fail_each_descriptor
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_of, status_section, total
 from harness.groups import GROUPS, PREFIX, ask_many, group, hold
+from harness.origins import Origin
 from harness.proxies import TEXT
 from harness.server import await_true, run, section, write_config
 from harness.services import reload
@@ -244,18 +245,15 @@ def test_a_response_that_has_begun_is_not_repeated(serve_group, backends):
 @pytest.mark.parametrize("retry", ["Connect", "Idempotent"])
 def test_a_server_is_killed_under_load(serve, serve_group, retry):
     """With SIGKILL: its requests go to the others."""
-    endless = {"MaxKeepAliveRequest": 0, "Workers": 1}
-    origins = [serve(endless, files={"b": b"hello"}) for _ in range(4)]
-    addresses = [f"127.0.0.1:{each.port}" for each in origins]
+    origins = [Origin(serve) for _ in range(4)]
     config = {"plugins/status/status.conf": status_section()}
-    server = serve_group(addresses, {"Retry": retry}, settings=endless, config=config)
+    server = serve_group([each.address for each in origins], {"Retry": retry}, config=config)
     count = 3000 if build.SANITIZED else 100_000
     command = ["h2load", "--h1", "-n", str(count), "-c", "32", "-t", "1", f"{server.url}/b"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load, server.connect() as client:
-        served = lambda: sum(v for (name, _), v in scrape(client).items() if name == PREFIX + "requests_total")
+        served = lambda: total(scrape(client), f"{PREFIX}requests_total")
         await_true(lambda: served() > count / 20, what="the load")
         origins[0].kill()
-        origins[0].finished = True
         output = load.communicate(timeout=120)[0]
     statuses = re.search(r"status codes: (\d+) 2xx, 0 3xx, 0 4xx, (\d+) 5xx", output)
     failed = int(statuses[2])

@@ -212,6 +212,11 @@ static size_t count_sign(struct mk_str s)
     return 0;
 }
 
+bool mk__foreign_syntax_is_sign(struct mk_str word)
+{
+    return word.len && count_sign(word) == word.len;
+}
+
 /* Finds an equals sign in a name, or a colon at its end. Returns the length of the name without it. */
 static size_t find_sign(struct mk_str name)
 {
@@ -230,8 +235,8 @@ bool mk__foreign_syntax_split_key(const struct mk__scan_line *line, struct mk__f
     const char *sign = line->name.p + n;
 
     if (n == line->name.len) { /* it may be a word: "= value" */
-        bytes = count_sign(value);
-        sign = bytes && bytes == value.len ? value.p : NULL;
+        bytes = value.len;
+        sign = mk__foreign_syntax_is_sign(value) ? value.p : NULL;
     } else {
         bytes = count_sign(skip_bytes(line->name, n));
     }

@@ -25,6 +25,9 @@ struct mk__foreign_key {
 /* Returns whether a line of a key has such a sign. */
 bool mk__foreign_syntax_split_key(const struct mk__scan_line *line, struct mk__foreign_key *ret);
 
+/* Returns whether a word is such a sign, "=" for example. */
+bool mk__foreign_syntax_is_sign(struct mk_str word);
+
 /* Returns whether a word begins a comment in other servers' files: "//" or "/" and "*". */
 bool mk__foreign_syntax_is_comment(struct mk_str word);
 

@@ -463,18 +463,15 @@ void mk__value_print(const struct mk_conf_key *key, const void *field, struct mk
 }
 
 /*
- * Returns whether a word can be read without quotes. One that ends with a brace or a semicolon or that is a sign, such
- * as "=", is taken for the syntax of another server (conf/foreign_syntax.h).
+ * Returns whether a word can be read without quotes. One that ends with a brace or a semicolon, or that is a sign, is
+ * taken for the syntax of another server.
  */
 static bool is_bare(struct mk_str text)
 {
-    bool bare = text.len > 0 && !strchr("{;", text.p[text.len - 1]), sign = true;
-
-    for (size_t i = 0; i < text.len; i++) {
+    bool bare = text.len > 0 && !strchr("{;", text.p[text.len - 1]);
+    for (size_t i = 0; i < text.len; i++)
         bare = bare && !strchr(" \t\"\\#$", text.p[i]);
-        sign = sign && strchr(":+=>", text.p[i]);
-    }
-    return bare && !sign;
+    return bare && (MK_SMALL || !mk__foreign_syntax_is_sign(text));
 }
 
 void mk__value_quote(struct mk_str text, struct mk_buf *out)

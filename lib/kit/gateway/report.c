@@ -45,16 +45,12 @@ static uint64_t get_now_us(const struct mk__gw_report *r)
     return mk_loop_now_us(mk_request_loop(r->req));
 }
 
-/* Notes the time since the exchange began. */
-static void note_time(const struct mk__gw_report *r, struct mk_str name)
+/* Notes the time since the exchange began. Returns the time since the request went to its server. */
+static uint64_t note_time(const struct mk__gw_report *r, struct mk_str name)
 {
-    note_number(r, name, get_now_us(r) - r->began_us);
-}
-
-/* Counts the time since the request went to its server. */
-static void observe_time(const struct mk__gw_report *r, enum mk__gw_tally_counter counter)
-{
-    mk_counter_observe(r->tally->counters[counter], mk_request_worker(r->req), get_now_us(r) - r->server_us);
+    uint64_t now = get_now_us(r);
+    note_number(r, name, now - r->began_us);
+    return now - r->server_us;
 }
 
 void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const struct mk_gateway_route *route)
@@ -117,8 +113,8 @@ void mk__gw_report_head(const struct mk__gw_report *r, unsigned status)
         return;
     char digits[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10), (char)('0' + status % 10)};
     note_element(r, MK_STR("upstream_status"), mk_str(digits, sizeof(digits)));
-    note_time(r, MK_STR("upstream_head_us"));
-    observe_time(r, MK__GW_TALLY_HEAD_DURATION);
+    mk_counter_observe(r->tally->counters[MK__GW_TALLY_HEAD_DURATION], mk_request_worker(r->req),
+                       note_time(r, MK_STR("upstream_head_us")));
 }
 
 void mk__gw_report_error(const struct mk__gw_report *r, const char *type)
@@ -129,10 +125,9 @@ void mk__gw_report_error(const struct mk__gw_report *r, const char *type)
 
 void mk__gw_report_end(const struct mk__gw_report *r)
 {
-    if (!r->began_us)
-        return;
-    note_time(r, MK_STR("upstream_us"));
-    observe_time(r, MK__GW_TALLY_DURATION);
+    if (r->began_us)
+        mk_counter_observe(r->tally->counters[MK__GW_TALLY_DURATION], mk_request_worker(r->req),
+                           note_time(r, MK_STR("upstream_us")));
 }
 
 void mk__gw_report_failure(const struct mk__gw_report *r, int err)

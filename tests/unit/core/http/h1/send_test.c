@@ -147,6 +147,7 @@ TEST(the_hook_changes_the_head)
 }
 
 static unsigned fields;
+static bool may_lack_memory;
 
 static void many_fields(struct mk_request *req, struct mk_test_fixture *fixture)
 {
@@ -154,7 +155,7 @@ static void many_fields(struct mk_request *req, struct mk_test_fixture *fixture)
     (void)fixture;
     memset(value, 'v', sizeof(value));
     for (unsigned i = 0; i < fields; i++)
-        mk_response_header_ref(req, MK_STR("X"), mk_str(value, sizeof(value)));
+        assert_true(mk_response_header_ref(req, MK_STR("X"), mk_str(value, sizeof(value))) == 0 || may_lack_memory);
     mk_response_write_ref(req, MK_STR("hello"));
     mk_response_end(req);
 }
@@ -196,6 +197,7 @@ TEST(no_memory_for_a_long_head)
 {
     bool all_fine = false;
     fields = 40;
+    may_lack_memory = true;
     for (long n = 0; !all_fine && n < 50; n++) {
         open_fixture(many_fields);
         mk__alloc_countdown = n;
@@ -205,6 +207,7 @@ TEST(no_memory_for_a_long_head)
         mk__alloc_countdown = -1;
         close_fixture();
     }
+    may_lack_memory = false;
     assert_true(all_fine);
 }
 
