@@ -274,19 +274,6 @@ enum mk_gateway_count {
     MK_GATEWAY_COUNT_RETRIES,
     MK_GATEWAY_COUNT_FAILURES,
     MK_GATEWAY_COUNT_TIMEOUTS,
-    MK_GATEWAY_COUNT_BACKEND, /* of each backend, and each server of a group: */
-    MK_GATEWAY_COUNT_BACKEND_REQUESTS = MK_GATEWAY_COUNT_BACKEND,
-    MK_GATEWAY_COUNT_BACKEND_RESPONSES,
-    MK_GATEWAY_COUNT_BACKEND_RETRIES,
-    MK_GATEWAY_COUNT_BACKEND_FAILURES,
-    MK_GATEWAY_COUNT_BACKEND_TIMEOUTS,
-    MK_GATEWAY_COUNT_BACKEND_OPENED,
-    MK_GATEWAY_COUNT_BACKEND_CONNECTIONS,
-    MK_GATEWAY_COUNT_BACKEND_SENT,
-    MK_GATEWAY_COUNT_BACKEND_RECEIVED,
-    MK_GATEWAY_COUNT_BACKEND_CONNECT_DURATION,
-    MK_GATEWAY_COUNT_BACKEND_HEAD_DURATION,
-    MK_GATEWAY_COUNT_BACKEND_DURATION,
     MK_GATEWAY_COUNTS
 };
 
@@ -297,22 +284,8 @@ enum mk_gateway_count {
             {plugin, "connections", "connections that were opened to backends", MK_COUNTER_SUM}, \
             {plugin, "retries", "requests that a kept connection has lost, and that were sent again", MK_COUNTER_SUM}, \
             {plugin, "failures", "requests that a backend did not answer, or not completely", MK_COUNTER_SUM}, \
-            {plugin, "timeouts", "requests for which a backend took too long", MK_COUNTER_SUM}, \
-            {plugin, "backend_requests", "requests that were passed to a backend", MK_COUNTER_SUM}, \
-            {plugin, "backend_responses", "heads of responses of a backend, by class of the status", MK_COUNTER_SUM}, \
-            {plugin, "backend_retries", "requests that were sent again, by what was wrong before", MK_COUNTER_SUM}, \
-            {plugin, "backend_failures", "requests that a backend did not answer, or not completely", MK_COUNTER_SUM}, \
-            {plugin, "backend_timeouts", "requests for which a backend took too long", MK_COUNTER_SUM}, \
-            {plugin, "backend_opened_connections", "connections that were opened to a backend", MK_COUNTER_SUM}, \
-            {plugin, "backend_connections", "open connections to a backend, by state", MK_COUNTER_LEVEL}, \
-            {plugin, "backend_sent_bytes", "bytes that were sent to a backend, heads included", MK_COUNTER_SUM}, \
-            {plugin, "backend_received_bytes", "bytes that a backend has sent, heads included", MK_COUNTER_SUM}, \
-            {plugin, "backend_connect_duration", "time that new connections took, TLS included", \
-             MK_COUNTER_HISTOGRAM}, \
-            {plugin, "backend_head_duration", "time from the request to the head of the response", \
-             MK_COUNTER_HISTOGRAM}, \
         { \
-            plugin, "backend_duration", "time from the request to the end of the response", MK_COUNTER_HISTOGRAM \
+            plugin, "timeouts", "requests for which a backend took too long", MK_COUNTER_SUM \
         } \
     }
 
@@ -320,6 +293,7 @@ enum mk_gateway_count {
 struct mk_gateway_type {
     const struct mk_plugin *plugin;
     const struct mk_counter_info *counters; /* MK_GATEWAY_COUNTS, of MK_GATEWAY_COUNTER_INFOS() */
+    const struct mk_counter_info *tallies;  /* MK_TALLY_INFOS() (<monkey/tally.h>) */
 };
 
 /* Makes the gateway of a plugin, in its start. `type` must stay. Returns 0 or -ENOMEM. */

@@ -4,6 +4,7 @@
  */
 #include <monkey/command.h>
 #include <monkey/inspect.h>
+#include <monkey/tally.h>
 
 #include "disguised.h"
 #include "forwards.h"
@@ -19,7 +20,8 @@ extern const struct mk_plugin mk_plugin_proxy;
 static int start_process(void **ret_state)
 {
     static const struct mk_counter_info counters[MK_GATEWAY_COUNTS] = MK_GATEWAY_COUNTER_INFOS("proxy");
-    static const struct mk_gateway_type type = {.plugin = &mk_plugin_proxy, .counters = counters};
+    static const struct mk_counter_info tallies[] = MK_TALLY_INFOS("proxy");
+    static const struct mk_gateway_type type = {.plugin = &mk_plugin_proxy, .counters = counters, .tallies = tallies};
     disguised_open();
     return mk_gateway_new(&type, ret_state);
 }

@@ -30,7 +30,7 @@ struct key {
 };
 
 static struct mk__gw_backend *make_backend(struct mk__gw_thread *t, const struct mk_gateway_route *route,
-                                           const struct mk__gw_tally *tally, uint64_t hash, const struct key *key)
+                                           const struct mk_tally *tally, uint64_t hash, const struct key *key)
 {
     size_t key_len = key->route.len + key->server.len + key->preamble.len;
     struct mk__gw_backend *b = mk_account_alloc(t->account, sizeof(*b) + key_len);
@@ -86,6 +86,11 @@ static void begin_hold(struct mk__gw_backend *b, const struct mk_gateway_route *
     b->server = server;
 }
 
+static const struct mk_tally *find_tally(const struct mk_gateway_route *route, const struct mk_upstream_server *server)
+{
+    return server ? mk_backend_tallies_find(&route->tallies, server->name) : route->tallies.backend;
+}
+
 struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct mk_gateway_route *route,
                                            struct mk_upstream_server *server, struct mk_str preamble)
 {
@@ -94,7 +99,7 @@ struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct
     hash = mk_hash_add(hash, preamble.p, preamble.len);
     struct mk__gw_backend *b = find_backend(t, hash, &key);
     if (!b)
-        b = make_backend(t, route, server ? mk__gw_route_find_tally(route, server->name) : route->tally, hash, &key);
+        b = make_backend(t, route, find_tally(route, server), hash, &key);
     if (b)
         begin_hold(b, route, server);
     return b;
@@ -135,9 +140,9 @@ void mk__gw_backend_put(struct mk__gw_backend *b)
 
 /* ── connections ── */
 
-static void count(const struct mk__gw_backend *b, enum mk__gw_tally_counter counter, int64_t n)
+static void count(const struct mk__gw_backend *b, enum mk_tally_counter counter, int64_t n)
 {
-    mk__gw_tally_add(b->tally, counter, mk__gw_thread_get_worker(b->thread), n);
+    mk_tally_add(b->tally, counter, mk__gw_thread_get_worker(b->thread), n);
 }
 
 static void free_conn(struct mk__gw_backend_conn *c)
@@ -156,7 +161,7 @@ static void end_idle(struct mk__gw_backend_conn *c)
     struct mk__gw_backend *b = c->backend;
     mk_list_del(&c->node);
     b->n_idle--;
-    count(b, MK__GW_TALLY_IDLE, -1);
+    count(b, MK_TALLY_IDLE, -1);
     free_conn(c);
     free_unused(b);
 }
@@ -173,7 +178,7 @@ ssize_t mk__gw_backend_read(struct mk__gw_backend_conn *c, void *to, size_t size
     bool is_short = n > 0 && (size_t)n < size && !c->is_ending && !c->io.transport->close_notify;
     c->is_drained = n == -EAGAIN || is_short;
     if (n > 0)
-        count(c->backend, MK__GW_TALLY_RECEIVED_BYTES, n);
+        count(c->backend, MK_TALLY_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -190,7 +195,7 @@ ssize_t mk__gw_backend_splice(struct mk__gw_backend_conn *c, struct mk__gw_pipe 
     ssize_t n = mk__gw_pipe_fill(to, c->io.fd, size);
     c->is_drained = n == -EAGAIN;
     if (n > 0)
-        count(c->backend, MK__GW_TALLY_RECEIVED_BYTES, n);
+        count(c->backend, MK_TALLY_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -254,8 +259,8 @@ struct mk__gw_backend_conn *mk__gw_backend_take_idle(struct mk__gw_backend *b, u
         return NULL;
     mk_list_del(&c->node);
     b->n_idle--;
-    count(b, MK__GW_TALLY_IDLE, -1);
-    count(b, MK__GW_TALLY_BUSY, 1);
+    count(b, MK_TALLY_IDLE, -1);
+    count(b, MK_TALLY_BUSY, 1);
     c->is_reused = true;
     return c;
 }
@@ -288,8 +293,8 @@ int mk__gw_backend_add(struct mk__gw_backend *b, int fd, const struct mk__gw_cli
         mk_account_free(b->thread->account, c, sizeof(*c));
         return err;
     }
-    count(b, MK__GW_TALLY_OPENED, 1);
-    count(b, MK__GW_TALLY_BUSY, 1);
+    count(b, MK_TALLY_OPENED, 1);
+    count(b, MK_TALLY_BUSY, 1);
     *ret = c;
     return 0;
 }
@@ -311,8 +316,8 @@ void mk__gw_backend_keep(struct mk__gw_backend_conn *c)
     }
     c->idle_since_ms = mk_loop_now_ms(b->thread->base.loop);
     mk_list_add(&b->idle, &c->node);
-    count(b, MK__GW_TALLY_BUSY, -1);
-    count(b, MK__GW_TALLY_IDLE, 1);
+    count(b, MK_TALLY_BUSY, -1);
+    count(b, MK_TALLY_IDLE, 1);
     b->n_idle++;
     if (b->n_idle == 1 || b->n_idle == b->keep_alive + 1)
         arm_timer(b, c->idle_since_ms);
@@ -321,7 +326,7 @@ void mk__gw_backend_keep(struct mk__gw_backend_conn *c)
 void mk__gw_backend_close(struct mk__gw_backend_conn *c)
 {
     c->fn = NULL;
-    count(c->backend, MK__GW_TALLY_BUSY, -1);
+    count(c->backend, MK_TALLY_BUSY, -1);
     free_conn(c);
 }
 

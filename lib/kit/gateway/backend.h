@@ -89,7 +89,7 @@ struct mk__gw_backend {
     const struct mk_upstreams *upstreams; /* of the holds, as the next */
     struct mk_upstream_server *server;    /* of a group; NULL: none */
     struct mk__gw_thread *thread;
-    const struct mk__gw_tally *tally;
+    const struct mk_tally *tally;
     struct mk_list idle; /* the newest last */
     struct mk_timer timer;
     unsigned n_idle, n_bound, refs, n_used; /* used: holds */

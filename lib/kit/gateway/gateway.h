@@ -6,18 +6,15 @@
 #define MK_GATEWAY_GATEWAY_H
 
 #include <monkey/gateway.h>
+#include <monkey/tally.h>
 #include <monkey/threads.h>
-
-#include <pthread.h>
 
 struct mk_gateway {
     const struct mk_gateway_type *type;
     void *user;
     struct mk_threads threads;
-    const struct mk_counter *counters[MK_GATEWAY_COUNT_BACKEND];
-    pthread_mutex_t lock;
-    struct mk_list tallies; /* under the lock, as their numbers of references */
-    unsigned generations;   /* of the hooks of the configuration */
+    const struct mk_counter *counters[MK_GATEWAY_COUNTS];
+    struct mk_tallies tallies;
 };
 
 /* A transport with its settings; NULL: it has none. All functions that a connection needs are there. */

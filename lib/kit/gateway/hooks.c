@@ -8,7 +8,6 @@
 #include "names.h"
 #include "orphan.h"
 #include "route.h"
-#include "tally.h"
 
 #include <errno.h>
 
@@ -16,7 +15,7 @@
 
 static void open_counters(struct mk_gateway *gateway)
 {
-    for (unsigned i = 0; i < MK_GATEWAY_COUNT_BACKEND; i++)
+    for (unsigned i = 0; i < MK_GATEWAY_COUNTS; i++)
         gateway->counters[i] = mk_counter_open(&gateway->type->counters[i], NULL, 0);
 }
 
@@ -26,8 +25,7 @@ int mk_gateway_new(const struct mk_gateway_type *type, void **ret_gateway)
     if (!gateway)
         return -ENOMEM;
     *gateway = (struct mk_gateway){.type = type};
-    mk_list_init(&gateway->tallies);
-    pthread_mutex_init(&gateway->lock, NULL);
+    mk_tallies_init(&gateway->tallies, type->tallies);
     mk_threads_init(&gateway->threads, &mk__gw_thread_type);
     open_counters(gateway);
     *ret_gateway = gateway;
@@ -38,8 +36,7 @@ void mk_gateway_free(void *state)
 {
     struct mk_gateway *gateway = state;
     mk_threads_release(&gateway->threads);
-    mk__gw_tally_free_all(gateway);
-    pthread_mutex_destroy(&gateway->lock);
+    mk_tallies_release(&gateway->tallies);
     mk_account_free(NULL, gateway, sizeof(*gateway));
 }
 
@@ -78,12 +75,11 @@ int mk_gateway_start_generation(const struct mk_plugin *plugin, struct mk_genera
         return -ENOMEM;
     *own = (struct mk_gateway_generation){.gateway = mk_generation_plugin_state(g, plugin),
                                           .names_ms = MK__GW_NAMES_WAIT_MS};
-    own->gateway->generations++;
+    mk_tallies_start_generation(&own->gateway->tallies);
     *ret_state = own;
     return 0;
 }
 
-/* Counters of what only this generation has named are hidden, unless the process ends, too. */
 void mk_gateway_stop_generation(struct mk_generation *g, void *state)
 {
     struct mk_gateway_generation *own = state;
@@ -91,8 +87,7 @@ void mk_gateway_stop_generation(struct mk_generation *g, void *state)
     (void)g;
     mk__gw_route_close_clients(own);
     mk_account_free(NULL, own, sizeof(*own));
-    if (--gateway->generations > 0)
-        mk__gw_tally_hide_unused(gateway);
+    mk_tallies_stop_generation(&gateway->tallies);
 }
 
 /* ── workers ── */
@@ -125,5 +120,5 @@ void mk_gateway_serve_worker(struct mk_worker *worker, void *state)
 {
     struct mk_thread_worker *w = state;
     if (mk_worker_index(worker) == 0)
-        mk__gw_tally_hide_unused(mk__gw_thread_of(w->thread)->gateway);
+        mk_tallies_hide_unused(&mk__gw_thread_of(w->thread)->gateway->tallies);
 }

@@ -10,9 +10,9 @@
 
 enum { NUMBER_BYTES = 24, LIST_BYTES = 1024 };
 
-static void count(const struct mk__gw_report *r, enum mk__gw_tally_counter counter, int64_t n)
+static void count(const struct mk__gw_report *r, enum mk_tally_counter counter, int64_t n)
 {
-    mk__gw_tally_add(r->tally, counter, mk_request_worker(r->req), n);
+    mk_tally_add(r->tally, counter, mk_request_worker(r->req), n);
 }
 
 static void count_sum(const struct mk__gw_report *r, enum mk_gateway_count count)
@@ -55,10 +55,10 @@ static uint64_t note_time(const struct mk__gw_report *r, struct mk_str name)
 
 void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const struct mk_gateway_route *route)
 {
-    *r = (struct mk__gw_report){.req = req, .gateway = route->gateway, .tally = route->tally};
+    *r = (struct mk__gw_report){.req = req, .gateway = route->gateway, .tally = route->tallies.backend};
     count_sum(r, MK_GATEWAY_COUNT_REQUESTS);
     if (!route->group)
-        count(r, MK__GW_TALLY_REQUESTS, 1);
+        count(r, MK_TALLY_REQUESTS, 1);
     if (!mk_request_began_us(req))
         return;
     r->began_us = r->server_us = get_now_us(r);
@@ -66,7 +66,7 @@ void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const 
     note_number(r, MK_STR("retries"), 0);
 }
 
-void mk__gw_report_server(struct mk__gw_report *r, const struct mk__gw_tally *tally, struct mk_str address,
+void mk__gw_report_server(struct mk__gw_report *r, const struct mk_tally *tally, struct mk_str address,
                           enum mk_upstream_loss loss)
 {
     bool is_first = r->servers++ == 0;
@@ -74,7 +74,7 @@ void mk__gw_report_server(struct mk__gw_report *r, const struct mk__gw_tally *ta
         mk__gw_report_retry(r, loss);
     r->tally = tally;
     r->server_us = r->began_us ? get_now_us(r) : 0;
-    count(r, MK__GW_TALLY_REQUESTS, 1);
+    count(r, MK_TALLY_REQUESTS, 1);
     if (r->began_us && is_first)
         mk_request_note(r->req, MK_STR("upstream"), address); /* instead of the group */
     else if (r->began_us)
@@ -88,7 +88,7 @@ void mk__gw_report_opened(const struct mk__gw_report *r)
 
 void mk__gw_report_ready(const struct mk__gw_report *r, uint64_t connect_us)
 {
-    mk_counter_observe(r->tally->counters[MK__GW_TALLY_CONNECT_DURATION], mk_request_worker(r->req), connect_us);
+    mk_tally_observe(r->tally, MK_TALLY_CONNECT_DURATION, mk_request_worker(r->req), connect_us);
 }
 
 void mk__gw_report_connected(const struct mk__gw_report *r)
@@ -101,20 +101,20 @@ void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_loss reason)
 {
     r->retries++;
     count_sum(r, MK_GATEWAY_COUNT_RETRIES);
-    count(r, MK__GW_TALLY_RETRIES + reason, 1);
+    count(r, MK_TALLY_RETRIES + reason, 1);
     if (r->began_us)
         note_number(r, MK_STR("retries"), r->retries);
 }
 
 void mk__gw_report_head(const struct mk__gw_report *r, unsigned status)
 {
-    count(r, MK__GW_TALLY_RESPONSES + (status > 599 ? 500 : status) / 100 - 1, 1);
+    mk_tally_add_status(r->tally, mk_request_worker(r->req), status);
     if (!r->began_us)
         return;
     char digits[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10), (char)('0' + status % 10)};
     note_element(r, MK_STR("upstream_status"), mk_str(digits, sizeof(digits)));
-    mk_counter_observe(r->tally->counters[MK__GW_TALLY_HEAD_DURATION], mk_request_worker(r->req),
-                       note_time(r, MK_STR("upstream_head_us")));
+    mk_tally_observe(r->tally, MK_TALLY_HEAD_DURATION, mk_request_worker(r->req),
+                     note_time(r, MK_STR("upstream_head_us")));
 }
 
 void mk__gw_report_error(const struct mk__gw_report *r, const char *type)
@@ -126,14 +126,13 @@ void mk__gw_report_error(const struct mk__gw_report *r, const char *type)
 void mk__gw_report_end(const struct mk__gw_report *r)
 {
     if (r->began_us)
-        mk_counter_observe(r->tally->counters[MK__GW_TALLY_DURATION], mk_request_worker(r->req),
-                           note_time(r, MK_STR("upstream_us")));
+        mk_tally_observe(r->tally, MK_TALLY_DURATION, mk_request_worker(r->req), note_time(r, MK_STR("upstream_us")));
 }
 
 void mk__gw_report_failure(const struct mk__gw_report *r, int err)
 {
     count_sum(r, err == -ETIMEDOUT ? MK_GATEWAY_COUNT_TIMEOUTS : MK_GATEWAY_COUNT_FAILURES);
-    count(r, err == -ETIMEDOUT ? MK__GW_TALLY_TIMEOUTS : MK__GW_TALLY_FAILURES, 1);
+    count(r, err == -ETIMEDOUT ? MK_TALLY_TIMEOUTS : MK_TALLY_FAILURES, 1);
     if (r->began_us)
         note_time(r, MK_STR("upstream_us"));
 }

@@ -105,60 +105,6 @@ static int set_key(struct mk_gateway_route *route)
     return copy ? 0 : -ENOMEM;
 }
 
-/* ── counters ── */
-
-/* Returns what names the backend, without what its paths become. */
-static struct mk_str get_backend(const struct mk_target *to)
-{
-    return mk_str(to->text.p, to->path.p ? (size_t)(to->path.p - to->text.p) : to->text.len);
-}
-
-/* Gets the tallies of the servers of a group. Returns 0 or -ENOMEM. */
-static int get_server_tallies(struct mk_gateway_route *route)
-{
-    unsigned n = 0;
-    while (route->upstreams->server_name(route->group, n).len)
-        n++;
-    route->server_tallies = mk_account_alloc(NULL, n * sizeof(struct mk__gw_tally *));
-    for (; route->server_tallies && route->n_servers < n; route->n_servers++) {
-        struct mk_str name = route->upstreams->server_name(route->group, route->n_servers);
-        struct mk__gw_tally *tally = mk__gw_tally_get(route->gateway, get_backend(&route->conf->to), name);
-        if (!tally)
-            return -ENOMEM;
-        route->server_tallies[route->n_servers] = tally;
-    }
-    return route->server_tallies ? 0 : -ENOMEM;
-}
-
-static int get_tallies(struct mk_gateway_route *route)
-{
-    route->tally = mk__gw_tally_get(route->gateway, get_backend(&route->conf->to), MK_STR(""));
-    if (!route->tally)
-        return -ENOMEM;
-    return route->group ? get_server_tallies(route) : 0;
-}
-
-static void put_tallies(struct mk_gateway_route *route)
-{
-    if (route->tally)
-        mk__gw_tally_put(route->gateway, route->tally);
-    unsigned n = 0;
-    while (route->group && route->upstreams->server_name(route->group, n).len)
-        n++;
-    for (unsigned i = 0; i < route->n_servers; i++)
-        mk__gw_tally_put(route->gateway, route->server_tallies[i]);
-    if (route->server_tallies)
-        mk_account_free(NULL, route->server_tallies, n * sizeof(struct mk__gw_tally *));
-}
-
-const struct mk__gw_tally *mk__gw_route_find_tally(const struct mk_gateway_route *route, struct mk_str server)
-{
-    for (unsigned i = 0; i < route->n_servers; i++)
-        if (mk_str_eq(route->server_tallies[i]->server, server))
-            return route->server_tallies[i];
-    return route->tally;
-}
-
 /* ── bodies that wait ── */
 
 /* Makes sure of the budget for bodies that wait, if the section has a use for it. Returns 0, -EINVAL or -ENOMEM. */
@@ -185,7 +131,8 @@ static int hold_spools(const struct mk_gateway_route *route, struct mk_host *hos
 static int open_route(struct mk_gateway_route *route, struct mk_gateway_generation *g, struct mk_host *host)
 {
     const struct mk_gateway_conf *conf = route->conf;
-    int err = get_tallies(route);
+    int err = mk_backend_tallies_open(&route->tallies, &route->gateway->tallies, &route->conf->to, route->upstreams,
+                                      route->group);
     if (err == 0)
         err = set_key(route);
     if (err < 0)
@@ -223,7 +170,7 @@ void mk_gateway_free_routes(struct mk_gateway_route *list)
     while (list) {
         struct mk_gateway_route *route = list;
         list = route->next;
-        put_tallies(route);
+        mk_backend_tallies_close(&route->tallies, &route->gateway->tallies);
         if (route->key.p)
             mk_account_free(NULL, (char *)(uintptr_t)route->key.p, route->key.len);
         mk_account_free(NULL, route, sizeof(*route));

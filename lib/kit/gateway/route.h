@@ -6,7 +6,7 @@
 #ifndef MK_GATEWAY_ROUTE_H
 #define MK_GATEWAY_ROUTE_H
 
-#include "tally.h"
+#include "gateway.h"
 
 struct mk_gateway_route {
     struct mk_gateway_route *next;
@@ -16,17 +16,12 @@ struct mk_gateway_route {
     const struct mk__gw_client *client;
     const struct mk_upstreams *upstreams;
     const struct mk_upstream_group *group; /* NULL: To names a server */
-    struct mk__gw_tally *tally;
-    struct mk__gw_tally **server_tallies; /* of the lines of the group, in their order */
-    unsigned n_servers;
+    struct mk_backend_tallies tallies;
     struct mk_str key; /* what makes a connection one that this section may use */
     uint64_t hash;     /* of the key */
 };
 
 /* Closes the clients of a generation. Connections continue. */
 void mk__gw_route_close_clients(struct mk_gateway_generation *g);
-
-/* Returns the tally of a server of the route's group, by its line; or that of the route. Any thread. */
-const struct mk__gw_tally *mk__gw_route_find_tally(const struct mk_gateway_route *route, struct mk_str server);
 
 #endif
