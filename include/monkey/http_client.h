@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One request to another HTTP/1.1 server and its response, in the thread of a loop, on a connection that ends with it:
- * for health checks, and for answers that a plugin fetches now and then. It never blocks, and one timeout covers all.
+ * One request to another HTTP/1.1 server and its response, in the thread of a loop: for health checks, and for answers
+ * that a plugin fetches. It never blocks, and one timeout covers all. The connection ends with it, or is kept idle for
+ * the next one.
  *
  *     mk_http_client_start ─► dial ─► handshake ─► request ─► heads ─► body ─► callback(response or error)
+ *            ├──────── a connection of mk_http_idle ──▲                             │
  *            └─────────────────── mk_http_client_cancel: no callback ───────────────┘
  *
  * In the kit: plugins link -lmonkey-kit.
@@ -25,7 +27,29 @@ enum {
     MK_HTTP_CLIENT_HEAD_BYTES = 16384,
     MK_HTTP_CLIENT_FIELDS = 100,
     MK_HTTP_CLIENT_BODY_BYTES_MAX = 16 << 20,
+    MK_HTTP_IDLE_MAX = 32,  /* connections in a struct mk_http_idle; the one that was used first is closed then */
+    MK_HTTP_IDLE_MS = 4000, /* how long one is kept; most servers close theirs after 5 s or more */
 };
+
+struct mk_http_client;
+struct mk_http_conn;
+struct mk_tally;
+
+/* Connections of a thread that are kept between requests, in the caller's storage. The fields are private. */
+struct mk_http_idle {
+    struct mk_loop *loop;
+    struct mk_list list; /* struct mk_http_conn */
+    unsigned n;
+    struct mk_timer timer;
+};
+
+/* Makes it empty. `loop` is that of the requests. */
+MK_API void mk_http_idle_init(struct mk_http_idle *idle, struct mk_loop *loop);
+/*
+ * Closes all of them. Before the settings of their transports end, at the latest in worker_stop; requests that are
+ * under way must have ended then. May be used again. In the thread of the loop.
+ */
+MK_API void mk_http_idle_close(struct mk_http_idle *idle);
 
 /*
  * What a server has around its responses, if it does not speak HTTP: a protocol whose responses have a head with fields
@@ -48,8 +72,8 @@ struct mk_http_client_options {
     struct mk_transport_client *settings; /* of the transport; must stay until the end */
     struct mk_worker *worker;             /* may be NULL with plain sockets */
     /*
-     * The request as it is sent: the head, which asks for `Connection: close`, and the body. Must stay until the end.
-     * Without a head nothing is sent: the response is that the connection, and its handshake, are there.
+     * The request as it is sent: the head, which asks for `Connection: close` without `idle`, and the body. Must stay
+     * until the end. Without a head nothing is sent: the response is that the connection, and its handshake, are there.
      */
     struct mk_str head, body;
     const struct mk_http_client_codec *codec; /* NULL: HTTP/1.1 */
@@ -62,6 +86,13 @@ struct mk_http_client_options {
      * with the head. At most MK_HTTP_CLIENT_BODY_BYTES_MAX.
      */
     uint32_t body_bytes_max;
+    /*
+     * Where a connection is taken from, to the same address with the same settings, and kept; NULL: nowhere. For
+     * requests of HTTP that may be repeated (RFC 9110 section 9.2.2): a kept connection that ends before the response
+     * has begun costs a new one, and no error.
+     */
+    struct mk_http_idle *idle;
+    const struct mk_tally *tally; /* counts the request (<monkey/tally.h>); NULL: nothing is counted */
 };
 
 /* Is valid until the callback returns, with what it points to. */
@@ -77,9 +108,8 @@ struct mk_http_response {
     bool is_whole; /* `body` is all of it; may be false if that is just what was wanted */
 };
 
-struct mk_http_client;
 /*
- * The exchange is over: the connection is closed, and the memory of `client` may be freed or used again.
+ * The exchange is over: the connection is closed or kept, and the memory of `client` may be freed or used again.
  *
  *   - As of mk_dial_fn: there was no connection. -ETIMEDOUT: the time is over.
  *   - -EPIPE, -ECONNRESET: the connection has ended before the response was complete.
@@ -101,17 +131,19 @@ struct mk_http_client {
     struct mk_response_limits limits;
     struct mk_response_parser parser;
     struct mk_dial dial;
-    struct mk_event event;
-    struct mk_io io;
+    struct mk_http_conn *conn; /* NULL: there is none */
     struct mk_timer timer;
-    struct mk_buf in;        /* the head, then what is kept of the body */
-    struct mk_field *fields; /* NULL: not allocated */
+    uint64_t began_us, dialed_us; /* with a tally */
+    struct mk_buf in;             /* the head, then what is kept of the body */
+    struct mk_field *fields;      /* NULL: not allocated */
     size_t sent;
     uint32_t framing_bytes; /* of the codec */
     uint8_t state;          /* 0: not in progress */
     uint8_t n_interim;      /* responses of 1xx */
     bool has_failed;        /* a call of the transport */
     bool has_ended;         /* the response, by the codec */
+    bool is_reused;         /* the connection was kept idle, and nothing has come on it */
+    bool has_excess;        /* bytes behind the response */
 };
 
 /*
@@ -122,7 +154,7 @@ MK_API void mk_http_client_start(struct mk_http_client *client, struct mk_loop *
                                  const struct mk_http_client_options *options, mk_http_client_fn fn);
 
 /*
- * Cancels it, and closes the connection: `fn` is not called. Does nothing if it is over or was never started. At the
+ * Cancels it, and closes its connection: `fn` is not called. Does nothing if it is over or was never started. At the
  * latest in the worker_stop of the last worker of the thread, where the loop may have ended.
  */
 MK_API void mk_http_client_cancel(struct mk_http_client *client);

@@ -3,15 +3,16 @@
  * Sends a request to another server and reads the response (<monkey/http_client.h>).
  *
  *     IDLE ─► DIAL ─► HANDSHAKE ─► SEND ─► HEAD ─► BODY ─► IDLE, and the callback
+ *       │      ▲                    ▲ │      │
+ *       │      └── it has ended ────┼─┴──────┘
+ *       └── a connection that was kept
  *
  * The connection is watched once, edge-triggered: each event continues with the state until it waits again.
  */
-#include <monkey/http_client.h>
-#include <monkey/plugin.h>
+#include "connection.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/epoll.h>
 
 enum { IDLE, DIAL, HANDSHAKE, SEND, HEAD, BODY };
 enum {
@@ -74,28 +75,68 @@ static const char *describe_error(const struct mk_http_client *c, int err, struc
     else if (c->state == DIAL)
         return mk_dial_error(err);
     else if (c->has_failed && transport->describe_error)
-        transport->describe_error(&c->io, err, out);
+        transport->describe_error(&c->conn->io, err, out);
     else
         return find_phrase(err);
     return mk_buf_cstr(out);
+}
+
+/* ── counters ── */
+
+static uint64_t get_now_us(const struct mk_http_client *c)
+{
+    return c->options.tally ? mk_loop_now_us(c->loop) : 0;
+}
+
+static void count(const struct mk_http_client *c, enum mk_tally_counter counter)
+{
+    if (c->options.tally)
+        mk_tally_add(c->options.tally, counter, c->options.worker, 1);
+}
+
+static void observe(const struct mk_http_client *c, enum mk_tally_counter counter, uint64_t since_us)
+{
+    if (c->options.tally)
+        mk_tally_observe(c->options.tally, counter, c->options.worker, get_now_us(c) - since_us);
+}
+
+static void count_head(const struct mk_http_client *c)
+{
+    if (c->options.tally)
+        mk_tally_add_status(c->options.tally, c->options.worker, c->parser.status);
+    observe(c, MK_TALLY_HEAD_DURATION, c->began_us);
+}
+
+static void count_end(const struct mk_http_client *c, int err)
+{
+    if (err == 0)
+        observe(c, MK_TALLY_DURATION, c->began_us);
+    else
+        count(c, err == -ETIMEDOUT ? MK_TALLY_TIMEOUTS : MK_TALLY_FAILURES);
 }
 
 /* ── the end ── */
 
 static void close_connection(struct mk_http_client *c)
 {
-    if (c->state == DIAL)
-        return;
-    mk_event_del(c->loop, &c->event);
-    if (c->state > HANDSHAKE && c->options.transport->close_notify)
-        c->options.transport->close_notify(&c->io);
-    c->options.transport->close(&c->io);
+    if (c->conn)
+        mk__http_conn_close(c->conn);
+    c->conn = NULL;
+}
+
+/* Tells whether the response lets another request use the connection. */
+static bool keeps_connection(const struct mk_http_client *c)
+{
+    return c->options.idle && c->state == BODY && c->parser.is_done && c->parser.keep_alive && !c->has_excess;
 }
 
 /* Ends all but the response, which the caller frees. */
-static void end_exchange(struct mk_http_client *c)
+static void end_exchange(struct mk_http_client *c, int err)
 {
-    close_connection(c);
+    if (err == 0 && keeps_connection(c))
+        mk__http_conn_keep(c->conn, c->options.idle);
+    else
+        close_connection(c);
     mk_dial_cancel(&c->dial);
     mk_timer_cancel(&c->timer);
     c->state = IDLE;
@@ -111,7 +152,7 @@ void mk_http_client_cancel(struct mk_http_client *c)
 {
     if (c->state == IDLE)
         return;
-    end_exchange(c);
+    end_exchange(c, -ECANCELED);
     free_response(&c->in, c->fields, c->limits.fields_max);
 }
 
@@ -139,7 +180,8 @@ static void finish(struct mk_http_client *c, int err)
                                         .is_connected = c->state > HANDSHAKE};
     if (err == 0 && c->options.head.len)
         set_response(c, &response);
-    end_exchange(c);
+    count_end(c, err);
+    end_exchange(c, err);
     c->fn(c, &response);
     free_response(&in, fields, fields_max);
 }
@@ -157,9 +199,11 @@ static int note_error(struct mk_http_client *c, int err)
 
 static int continue_handshake(struct mk_http_client *c)
 {
-    int r = c->options.transport->handshake ? c->options.transport->handshake(&c->io) : 0;
+    int r = c->options.transport->handshake ? c->options.transport->handshake(&c->conn->io) : 0;
     if (r < 0)
         return note_error(c, r);
+    observe(c, MK_TALLY_CONNECT_DURATION, c->dialed_us);
+    c->conn->is_ready = true;
     c->state = SEND;
     return 0;
 }
@@ -182,12 +226,13 @@ static int send_request(struct mk_http_client *c)
 {
     struct iovec vec[2];
     for (int n = get_rest(c, vec); n; n = get_rest(c, vec)) {
-        ssize_t sent = c->options.transport->write(&c->io, vec, n, 0);
+        ssize_t sent = c->options.transport->write(&c->conn->io, vec, n, 0);
         if (sent < 0)
             return note_error(c, (int)sent);
+        mk__http_conn_count(c->conn, MK_TALLY_SENT_BYTES, sent);
         c->sent += (size_t)sent;
     }
-    int err = c->options.transport->flush ? c->options.transport->flush(&c->io) : 0;
+    int err = c->options.transport->flush ? c->options.transport->flush(&c->conn->io) : 0;
     if (err < 0)
         return note_error(c, err);
     c->state = HEAD;
@@ -202,11 +247,14 @@ static ssize_t read_bytes(struct mk_http_client *c)
     int err = mk_buf_reserve(&c->in, READ_BYTES);
     if (err < 0)
         return err;
-    ssize_t n = c->options.transport->read(&c->io, c->in.data + c->in.len, READ_BYTES);
-    if (n < 0)
+    ssize_t n = c->options.transport->read(&c->conn->io, c->in.data + c->in.len, READ_BYTES);
+    if (n < 0) {
         c->has_failed = n != -EAGAIN;
-    else
-        c->in.len += (size_t)n;
+        return n;
+    }
+    c->in.len += (size_t)n;
+    c->is_reused &= n == 0;
+    mk__http_conn_count(c->conn, MK_TALLY_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -280,6 +328,7 @@ static int decode(struct mk_http_client *c, size_t at)
         kept += piece.len;
         used += (size_t)n;
     }
+    c->has_excess = used < c->in.len;
     c->in.len = kept;
     return 0;
 }
@@ -287,6 +336,10 @@ static int decode(struct mk_http_client *c, size_t at)
 static int read_head(struct mk_http_client *c)
 {
     int r = MK_AGAIN;
+    if (!c->fields)
+        c->fields = mk_account_alloc(NULL, c->limits.fields_max * sizeof(*c->fields));
+    if (!c->fields)
+        return -ENOMEM;
     while (r == MK_AGAIN) {
         ssize_t n = receive(c);
         if (n <= 0)
@@ -295,6 +348,7 @@ static int read_head(struct mk_http_client *c)
     }
     if (r < 0)
         return r;
+    count_head(c);
     c->state = BODY;
     return decode(c, c->parser.head_bytes);
 }
@@ -330,17 +384,27 @@ static int advance(struct mk_http_client *c)
     return r;
 }
 
-static void continue_exchange(struct mk_http_client *c)
+static void dial(struct mk_http_client *c);
+
+/* The connection was kept, and is lost: another one may still carry the request. */
+static void dial_again(struct mk_http_client *c)
 {
-    int r = advance(c);
-    if (r != MK_AGAIN)
-        finish(c, r);
+    close_connection(c);
+    count(c, MK_TALLY_RETRIES + MK_UPSTREAM_KEPT_ENDED);
+    c->sent = 0;
+    c->has_failed = c->is_reused = false;
+    c->state = DIAL;
+    dial(c);
 }
 
-static void on_event(struct mk_event *event, uint32_t events)
+static void continue_exchange(void *client)
 {
-    (void)events;
-    continue_exchange(MK_CONTAINER_OF(event, struct mk_http_client, event));
+    struct mk_http_client *c = client;
+    int r = advance(c);
+    if (r < 0 && c->is_reused)
+        dial_again(c);
+    else if (r != MK_AGAIN)
+        finish(c, r);
 }
 
 static void on_timer(struct mk_timer *timer)
@@ -348,33 +412,25 @@ static void on_timer(struct mk_timer *timer)
     finish(MK_CONTAINER_OF(timer, struct mk_http_client, timer), -ETIMEDOUT);
 }
 
-/* Prepares a connection, which is there. Returns 0 or -errno. */
-static int open_connection(struct mk_http_client *c, int fd)
-{
-    c->state = HANDSHAKE;
-    c->event = (struct mk_event){on_event, fd};
-    c->io = (struct mk_io){.transport = c->options.transport, .fd = fd};
-    int err = c->options.transport->connect
-                  ? c->options.transport->connect(&c->io, c->options.worker, c->options.settings)
-                  : 0;
-    c->has_failed = err < 0;
-    if (err == 0 && c->options.head.len) {
-        c->fields = mk_account_alloc(NULL, c->limits.fields_max * sizeof(*c->fields));
-        err = c->fields ? 0 : -ENOMEM;
-    }
-    return err < 0 ? err : mk_event_add(c->loop, &c->event, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
-}
-
 static void on_dial(struct mk_dial *dial, int fd)
 {
     struct mk_http_client *c = MK_CONTAINER_OF(dial, struct mk_http_client, dial);
     if (c->options.worker && (fd >= 0 || fd == -EMFILE || fd == -ENFILE))
         mk_worker_note_descriptor(c->options.worker, fd);
-    int err = fd < 0 ? fd : open_connection(c, fd);
+    int err = fd < 0 ? fd : mk__http_conn_open(&c->options, c->loop, fd, continue_exchange, c, &c->conn);
+    c->state = fd < 0 ? DIAL : HANDSHAKE;
+    c->has_failed = c->conn && err < 0; /* of the transport, which can say more */
     if (err < 0)
         finish(c, err);
     else
         continue_exchange(c);
+}
+
+static void dial(struct mk_http_client *c)
+{
+    c->dialed_us = get_now_us(c);
+    mk_dial_start(&c->dial, c->loop, c->options.target, &(struct mk_dial_options){.timeout_ms = c->options.timeout_ms},
+                  on_dial);
 }
 
 /* ── the beginning ── */
@@ -391,10 +447,20 @@ static void set_defaults(struct mk_http_client_options *o)
         o->fields_max = MK_HTTP_CLIENT_FIELDS;
 }
 
+/* Its events continue with the response, so that the callback is not called from here. */
+static void use_kept(struct mk_http_client *c)
+{
+    c->is_reused = true;
+    c->state = SEND;
+    if (send_request(c) < 0)
+        dial_again(c);
+}
+
 void mk_http_client_start(struct mk_http_client *c, struct mk_loop *loop, const struct mk_http_client_options *options,
                           mk_http_client_fn fn)
 {
     assert(options->target && options->body_bytes_max <= MK_HTTP_CLIENT_BODY_BYTES_MAX);
+    assert(!options->idle || (options->head.len && !options->codec));
     *c = (struct mk_http_client){.loop = loop, .fn = fn, .options = *options, .state = DIAL};
     struct mk_http_client_options *o = &c->options;
     set_defaults(o);
@@ -404,5 +470,11 @@ void mk_http_client_start(struct mk_http_client *c, struct mk_loop *loop, const 
     mk_buf_init(&c->in, (size_t)o->head_bytes_max + o->body_bytes_max + READ_BYTES);
     mk_timer_init(&c->timer, on_timer);
     mk_timer_arm(loop, &c->timer, o->timeout_ms);
-    mk_dial_start(&c->dial, loop, o->target, &(struct mk_dial_options){.timeout_ms = o->timeout_ms}, on_dial);
+    c->began_us = get_now_us(c);
+    count(c, MK_TALLY_REQUESTS);
+    c->conn = o->idle ? mk__http_conn_take(o, continue_exchange, c) : NULL;
+    if (c->conn)
+        use_kept(c);
+    else
+        dial(c);
 }

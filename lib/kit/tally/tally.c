@@ -170,10 +170,12 @@ void mk_tallies_stop_generation(struct mk_tallies *all)
 
 /* ── the backend of a section ── */
 
-/* Returns what names the backend, without what its paths become. */
+/* Returns what names the backend, without what its paths become; the text may have none. */
 static struct mk_str get_name(const struct mk_target *to)
 {
-    return mk_str(to->text.p, to->path.p ? (size_t)(to->path.p - to->text.p) : to->text.len);
+    size_t len = to->text.len, path_len = to->path.len < len ? to->path.len : 0;
+    struct mk_str end = mk_str(to->text.p + len - path_len, path_len);
+    return mk_str(to->text.p, mk_str_eq(end, to->path) ? len - path_len : len);
 }
 
 static int open_servers(struct mk_backend_tallies *b, struct mk_tallies *all, struct mk_str backend,

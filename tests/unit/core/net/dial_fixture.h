@@ -33,7 +33,14 @@ static int64_t test_wall_seconds(void *ctx)
     return 0;
 }
 
-static const struct mk__clock test_clock = {.now_ms = test_now_ms, .wall_seconds = test_wall_seconds};
+static uint64_t test_now_us(void *ctx)
+{
+    return test_now_ms(ctx) * 1000;
+}
+
+static const struct mk__clock test_clock = {.now_ms = test_now_ms,
+                                            .now_us = test_now_us,
+                                            .wall_seconds = test_wall_seconds};
 
 static int test_open(struct mk_loop *l)
 {

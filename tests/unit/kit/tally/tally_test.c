@@ -71,6 +71,16 @@ TEST(a_backend_without_its_path, open_all, close_all)
     mk_backend_tallies_close(&b, &all);
 }
 
+/* A plugin may set one that is not in the text. */
+TEST(a_backend_with_another_path, open_all, close_all)
+{
+    const struct mk_target target = {.text = MK_STR("http://a:80"), .path = MK_STR("/")};
+    struct mk_backend_tallies b;
+    assert_int_equal(mk_backend_tallies_open(&b, &all, &target, NULL, NULL), 0);
+    assert_string_equal(show(), "backend=\"http://a:80\" 0\n");
+    mk_backend_tallies_close(&b, &all);
+}
+
 TEST(a_status_counts_in_its_class, open_all, close_all)
 {
     static const unsigned statuses[] = {100, 200, 204, 301, 404, 500, 599, 600, 999};

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opens, keeps and closes connections (connection.h). A server has nothing to say on one that is idle: bytes end it, as
+ * its end does (RFC 9112 section 9.3).
+ */
+#include "connection.h"
+
+#include <monkey/arena.h>
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+static void close_idle(struct mk_http_conn *c)
+{
+    mk_list_del(&c->node);
+    c->idle->n--;
+    mk__http_conn_count(c, MK_TALLY_IDLE, -1);
+    mk__http_conn_count(c, MK_TALLY_BUSY, 1); /* until it is closed, now */
+    mk__http_conn_close(c);
+}
+
+/* Tells whether there is nothing to read; what is read is lost. */
+static bool is_quiet(struct mk_http_conn *c)
+{
+    char byte;
+    return c->io.transport->read(&c->io, &byte, 1) == -EAGAIN;
+}
+
+static void on_event(struct mk_event *event, uint32_t events)
+{
+    struct mk_http_conn *c = MK_CONTAINER_OF(event, struct mk_http_conn, event);
+    if (c->fn)
+        c->fn(c->user);
+    else if (events & ~(uint32_t)EPOLLOUT && !is_quiet(c))
+        close_idle(c);
+}
+
+static struct mk_http_conn *make_conn(const struct mk_http_client_options *o, struct mk_loop *loop, int fd)
+{
+    struct mk_str address = o->target->text;
+    struct mk_http_conn *c = mk_account_alloc(NULL, sizeof(*c) + address.len);
+    if (!c)
+        return NULL;
+    *c = (struct mk_http_conn){.event = {on_event, fd},
+                               .io = {.transport = o->transport, .fd = fd},
+                               .loop = loop,
+                               .worker = o->worker,
+                               .settings = o->settings,
+                               .tally = o->tally,
+                               .address_len = address.len};
+    memcpy(c->address, address.p, address.len);
+    return c;
+}
+
+int mk__http_conn_open(const struct mk_http_client_options *o, struct mk_loop *loop, int fd, void (*fn)(void *),
+                       void *user, struct mk_http_conn **ret)
+{
+    struct mk_http_conn *c = *ret = make_conn(o, loop, fd);
+    if (!c) {
+        close(fd);
+        return -ENOMEM;
+    }
+    c->fn = fn;
+    c->user = user;
+    mk__http_conn_count(c, MK_TALLY_OPENED, 1);
+    mk__http_conn_count(c, MK_TALLY_BUSY, 1);
+    int err = o->transport->connect ? o->transport->connect(&c->io, o->worker, o->settings) : 0;
+    return err < 0 ? err : mk_event_add(loop, &c->event, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+void mk__http_conn_close(struct mk_http_conn *c)
+{
+    mk__http_conn_count(c, MK_TALLY_BUSY, -1);
+    mk_event_del(c->loop, &c->event);
+    if (c->is_ready && c->io.transport->close_notify)
+        c->io.transport->close_notify(&c->io);
+    c->io.transport->close(&c->io);
+    mk_account_free(NULL, c, sizeof(*c) + c->address_len);
+}
+
+/* ── idle ones ── */
+
+static bool fits(const struct mk_http_conn *c, const struct mk_http_client_options *o)
+{
+    return c->io.transport == o->transport && c->settings == o->settings &&
+           mk_str_eq(mk_str(c->address, c->address_len), o->target->text);
+}
+
+/* Returns the newest one; the list has the oldest first. */
+static struct mk_http_conn *find_idle(const struct mk_http_client_options *o)
+{
+    for (struct mk_list *n = o->idle->list.prev; n != &o->idle->list; n = n->prev) {
+        struct mk_http_conn *c = MK_CONTAINER_OF(n, struct mk_http_conn, node);
+        if (fits(c, o))
+            return c;
+    }
+    return NULL;
+}
+
+struct mk_http_conn *mk__http_conn_take(const struct mk_http_client_options *o, void (*fn)(void *), void *user)
+{
+    struct mk_http_conn *c = find_idle(o);
+    while (c && !is_quiet(c)) { /* its event may still be on the way */
+        close_idle(c);
+        c = find_idle(o);
+    }
+    if (!c)
+        return NULL;
+    mk_list_del(&c->node);
+    c->idle->n--;
+    mk__http_conn_count(c, MK_TALLY_IDLE, -1);
+    c->tally = o->tally;
+    c->fn = fn;
+    c->user = user;
+    mk__http_conn_count(c, MK_TALLY_BUSY, 1);
+    return c;
+}
+
+static void arm_timer(struct mk_http_idle *idle, uint64_t now)
+{
+    if (!idle->n)
+        return;
+    const struct mk_http_conn *oldest = MK_LIST_FIRST(&idle->list, struct mk_http_conn, node);
+    uint64_t end = oldest->idle_since_ms + MK_HTTP_IDLE_MS;
+    mk_timer_arm(idle->loop, &idle->timer, end > now ? (uint32_t)(end - now) : 0);
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct mk_http_idle *idle = MK_CONTAINER_OF(timer, struct mk_http_idle, timer);
+    uint64_t now = mk_loop_now_ms(idle->loop);
+    while (idle->n && MK_LIST_FIRST(&idle->list, struct mk_http_conn, node)->idle_since_ms + MK_HTTP_IDLE_MS <= now)
+        close_idle(MK_LIST_FIRST(&idle->list, struct mk_http_conn, node));
+    arm_timer(idle, now);
+}
+
+void mk__http_conn_keep(struct mk_http_conn *c, struct mk_http_idle *idle)
+{
+    if (idle->n == MK_HTTP_IDLE_MAX)
+        close_idle(MK_LIST_FIRST(&idle->list, struct mk_http_conn, node));
+    c->fn = NULL;
+    c->idle = idle;
+    c->idle_since_ms = mk_loop_now_ms(idle->loop);
+    mk_list_add(&idle->list, &c->node);
+    mk__http_conn_count(c, MK_TALLY_BUSY, -1);
+    mk__http_conn_count(c, MK_TALLY_IDLE, 1);
+    if (++idle->n == 1)
+        arm_timer(idle, c->idle_since_ms);
+}
+
+void mk_http_idle_init(struct mk_http_idle *idle, struct mk_loop *loop)
+{
+    *idle = (struct mk_http_idle){.loop = loop};
+    mk_list_init(&idle->list);
+    mk_timer_init(&idle->timer, on_timer);
+}
+
+void mk_http_idle_close(struct mk_http_idle *idle)
+{
+    while (idle->n)
+        close_idle(MK_LIST_FIRST(&idle->list, struct mk_http_conn, node));
+    mk_timer_cancel(&idle->timer);
+}
