@@ -24,11 +24,13 @@ static void free_process(struct auth_process *process)
     mk_thread_pool_close(&process->pool);
     cache_free(process->cache);
     mk_client_table_free(process->failures);
+    mk_tallies_release(&process->tallies);
     mk_account_free(NULL, process, sizeof(*process));
 }
 
 static int start_process(void **ret_state)
 {
+    static const struct mk_counter_info tally_infos[] = MK_TALLY_INFOS("auth");
     struct auth_process *process = mk_account_alloc(NULL, sizeof(*process));
     if (!process)
         return -ENOMEM;
@@ -37,6 +39,7 @@ static int start_process(void **ret_state)
     process->cache = cache_new();
     process->failures = failures_new();
     login_counters_open();
+    mk_tallies_init(&process->tallies, tally_infos);
     if (process->cache && process->failures) {
         *ret_state = process;
         return 0;
@@ -62,16 +65,21 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     struct auth_generation *state = mk_account_alloc(NULL, sizeof(*state));
     if (!state)
         return -ENOMEM;
-    *state = (struct auth_generation){.limits = settings_limits(g)};
+    *state = (struct auth_generation){.limits = settings_limits(g),
+                                      .process = mk_generation_plugin_state(g, &mk_plugin_auth)};
+    mk_tallies_start_generation(&state->process->tallies);
     *ret_state = state;
     return 0;
 }
 
 static void stop_generation(struct mk_generation *g, void *state)
 {
+    struct auth_generation *own = state;
+    struct auth_process *process = own->process;
     (void)g;
-    rules_close_files(state);
-    mk_account_free(NULL, state, sizeof(struct auth_generation));
+    rules_close_files(own);
+    mk_account_free(NULL, own, sizeof(*own));
+    mk_tallies_stop_generation(&process->tallies);
 }
 
 static int check_generation(struct mk_generation *g, void *state)
@@ -114,6 +122,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
         return -ENOMEM;
     memset(w, 0, worker_bytes(state->n_files));
     mk_list_init(&w->jobs);
+    mk_http_idle_init(&w->idle, mk_worker_loop(worker));
     w->n = state->n_files;
     for (const struct auth_file *file = state->files; file; file = file->next) {
         mk_watched_ref_init(&w->refs[file->index], file->watched);
@@ -134,16 +143,28 @@ static void serve_worker(struct mk_worker *worker, void *state)
     (void)state;
     mk_thread_pool_set_limits(&process->pool, (unsigned)generation->limits->threads,
                               (unsigned)generation->limits->queue);
+    if (mk_worker_index(worker) == 0)
+        mk_tallies_hide_unused(&process->tallies); /* of a former process */
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
 {
     struct auth_worker *w = state;
+    mk_http_idle_close(&w->idle);
     for (unsigned i = 0; i < w->n; i++)
         mk_watched_ref_release(&w->refs[i]);
     text_cache_free(w->tokens);
     text_cache_free(w->answers);
     mk_account_free(mk_worker_account(worker), w, worker_bytes(w->n));
+}
+
+/* The connections of other generations of the worker's thread end when they are not used. */
+static void shed_memory(struct mk_worker *worker, void *process)
+{
+    struct auth_worker *w = mk_worker_state(worker, &mk_plugin_auth);
+    (void)process;
+    if (w)
+        mk_http_idle_close(&w->idle);
 }
 
 /* ── requests ── */
@@ -300,6 +321,7 @@ MK_PLUGIN(auth) = {
     .worker_start = start_worker,
     .worker_serve = serve_worker,
     .worker_stop = stop_worker,
+    .low_on_memory = shed_memory,
     .on_head = defer_denial,
     .on_request = check_request,
     .allows_path = allows_path,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A section with `Type Forward`, ready for requests: how connections to its server carry their bytes, and the group of
- * servers, if it names one.
+ * A section with `Type Forward`, ready for requests: how connections to its server carry their bytes, the group of
+ * servers, if it names one, and what is counted.
  */
 #ifndef AUTH_FORWARD_H
 #define AUTH_FORWARD_H
 
+#include <monkey/tally.h>
 #include <monkey/upstreams.h>
 
 #include "settings.h"
@@ -16,10 +17,15 @@ struct forward {
     struct mk_transport_client *settings; /* of the transport; NULL: it has none */
     const struct mk_upstreams *upstreams;
     const struct mk_upstream_group *group; /* NULL: `To` names a server */
+    struct mk_tallies *all_tallies;        /* of the process */
+    struct mk_backend_tallies tallies;
 };
 
-/* Opens what a section needs, and reports mistakes at its keys; in host_start. Returns 0, -EINVAL or -ENOMEM. */
-int forward_open(struct forward *f, struct mk_host *host, const struct auth_conf *conf);
+/*
+ * Opens what a section needs, and reports mistakes at its keys; in host_start. Returns 0, -EINVAL or -ENOMEM. `tallies`
+ * are those of the process.
+ */
+int forward_open(struct forward *f, struct mk_host *host, const struct auth_conf *conf, struct mk_tallies *tallies);
 /* Closes it, also after a forward_open() that has failed. Questions under way must have ended. */
 void forward_close(struct forward *f);
 

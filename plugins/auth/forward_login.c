@@ -262,6 +262,12 @@ static uint32_t get_left_ms(const struct question *q)
     return q->end_ms > now_ms ? (uint32_t)(q->end_ms - now_ms) : 0;
 }
 
+static const struct mk_tally *find_tally(const struct question *q, const struct mk_upstream_server *server)
+{
+    const struct mk_backend_tallies *tallies = &q->rule->forward->tallies;
+    return server ? mk_backend_tallies_find(tallies, server->name) : tallies->backend;
+}
+
 static void send_question(struct question *q)
 {
     const struct forward *f = q->rule->forward;
@@ -274,6 +280,8 @@ static void send_question(struct question *q)
         .head = mk_buf_str(&q->head),
         .timeout_ms = left_ms ? left_ms : 1,
         .body_bytes_max = FORWARD_BODY_BYTES_MAX,
+        .idle = &q->worker->idle,
+        .tally = find_tally(q, q->server),
     };
     mk_timer_cancel(&q->timer);
     q->sent_ms = mk_loop_now_ms(mk_request_loop(q->req));
@@ -326,11 +334,13 @@ static bool ask_other_server(struct question *q, const struct mk_http_response *
                                              : MK_UPSTREAM_NOT_REACHED;
     q->server = NULL;
     bool is_asked = choose_server(q) == 0;
-    if (is_asked)
-        q->rule->forward->upstreams->end(former, mk_request_worker(q->req));
-    else
+    if (!is_asked) {
         q->server = former;
-    return is_asked;
+        return false;
+    }
+    mk_tally_add(find_tally(q, former), MK_TALLY_RETRIES + q->tries.loss, mk_request_worker(q->req), 1);
+    q->rule->forward->upstreams->end(former, mk_request_worker(q->req));
+    return true;
 }
 
 /* ── questions ── */

@@ -150,7 +150,7 @@ void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct
     mk_buf_adds(out, subject);
     if (id.len)
         write_field(out, MK_STR("X-Request-Id"), id);
-    mk_buf_adds(out, MK_STR("Connection: close\r\n\r\n"));
+    mk_buf_adds(out, MK_STR("\r\n"));
 }
 
 /* ── what decides ── */

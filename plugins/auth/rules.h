@@ -10,6 +10,7 @@
 #ifndef AUTH_RULES_H
 #define AUTH_RULES_H
 
+#include <monkey/http_client.h>
 #include <monkey/thread_pool.h>
 #include <monkey/watched.h>
 
@@ -27,6 +28,7 @@ struct auth_process {
     struct cache *cache;
     struct mk_client_table *failures;
     struct failures_evictions evictions; /* of that table */
+    struct mk_tallies tallies;           /* of the servers of Type Forward */
 };
 
 enum auth_file_kind { AUTH_FILE_USERS, AUTH_FILE_GROUPS, AUTH_FILE_KEYS };
@@ -43,6 +45,7 @@ struct auth_file {
 };
 
 struct auth_generation {
+    struct auth_process *process;
     const struct auth_limits *limits;
     struct auth_file *files;
     unsigned n_files;
@@ -68,6 +71,7 @@ struct auth_worker {
     struct text_cache *tokens;  /* NULL: no rule has tokens, or there is no memory */
     struct text_cache *answers; /* NULL: no rule keeps answers, or there is no memory */
     int64_t n_questions;        /* of forward_login.c: those under way */
+    struct mk_http_idle idle;   /* connections to the servers that they ask */
     unsigned n;
     struct mk_watched_ref refs[];
 };

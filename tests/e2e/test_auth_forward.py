@@ -12,6 +12,7 @@ from harness.content import populate
 from harness.failing_memory import fail_each, only_sanitized
 from harness.groups import GROUPS, backends, group  # noqa: F401
 from harness.messages import lines, request
+from harness.metrics import needs_status, scrape, status_of, status_section, total
 from harness.proxies import TEXT, proxy_section
 from harness.server import await_true, run, section, write_config
 from harness.services import reload
@@ -113,7 +114,7 @@ def test_question(protect):
         host, names = f"127.0.0.1:{server.port}", {name.lower() for name, _ in got.fields}
         assert (got.method, got.target, got.length, got["Host"]) == ("GET", "/verify", 0, auth.address)
         assert got["Cookie"] == "a=b" and got.all("X-Any") == ["1", "2"] and got["Accept"] == "text/html"
-        assert got["Authorization"] == "Basic YTpi" and got["Connection"] == "close"
+        assert got["Authorization"] == "Basic YTpi" and got["Connection"] is None
         assert got["X-Forwarded-Method"] == got["X-Original-Method"] == "POST"
         assert (got["X-Forwarded-Proto"], got["X-Forwarded-Uri"]) == ("http", "/app/a%20b?c=%20d")
         assert got["X-Forwarded-Host"] in (host, "localhost")
@@ -513,6 +514,125 @@ def test_unix(protect, tmp_path):
         server = protect(f"{auth.url} /check?x=1")
         assert ask(server, ADA).status == 200
         assert (auth.requests[0].target, auth.requests[0]["Host"]) == ("/check?x=1", "localhost")
+
+
+# ── connections ──
+
+
+def verify_all(peer):
+    while True:
+        verify(peer)
+
+
+def ask_some(server, n, *fields, status=200):
+    with server.connect() as client:
+        assert [client.ask("/app/secret.txt", *fields).status for _ in range(n)] == [status] * n
+
+
+@pytest.mark.parametrize("kind", ["plain", "tls"])
+def test_one_connection_for_all_questions(protect, tmp_path, kind):
+    if kind == "tls" and not build.speaks("tls"):
+        pytest.skip("the preset has no tls")
+    ca = Authority(tmp_path / "ca")
+    with Backend(verify_all, tls=ca.make("auth", "localhost") if kind == "tls" else None) as auth:
+        host = auth.url.replace("127.0.0.1", "localhost")
+        server = protect(f"{host}/verify", {"TlsCA": ca.cert} if kind == "tls" else None)
+        for client in range(3):
+            ask_some(server, 5, f"Cookie: session=user{client}")
+        ask_some(server, 2, status=401)
+        assert (len(auth.peers), len(auth.requests)) == (1, 17)
+        reload(server)
+        ask_some(server, 5, ADA)
+        assert len(auth.peers) == 2
+        await_true(lambda: auth.open == 1, what="the end of the connection of the former configuration")
+
+
+def test_connections_of_questions_at_once(protect):
+    """One for each question that is under way; all of them are used again."""
+    with Backend(hold_all) as auth:
+        server = protect(auth, limits={"ForwardRequests": 8})
+        for _ in range(2):
+            clients = [server.connect() for _ in range(8)]
+            before = len(auth.requests)
+            for client in clients:
+                client.send(request("/app/secret.txt", ADA))
+            auth.wait_requests(before + 8)
+            for _ in range(8):
+                auth.tell("go")
+            assert [client.response().status for client in clients] == [200] * 8
+            for client in clients:
+                client.close()
+        assert len(auth.peers) == 8
+
+
+def hold_all(peer):
+    while True:
+        hold(peer)
+
+
+def answer_and_end(peer):
+    """Reads a second request, and ends the connection instead of a response, as a server that is just closing it."""
+    verify(peer)
+    peer.request()
+
+
+def test_lost_connection(protect):
+    """A kept one that ends under a question is followed by a new one: no client sees it."""
+    with Backend(answer_and_end) as auth:
+        server = protect(auth)
+        ask_some(server, 6, ADA)
+        assert (len(auth.peers), len(auth.requests)) == (6, 11)  # each but the last has got a request that it lost
+
+
+def answer_twice(peer):
+    """Sends a second answer that was not asked for: one that would let the next client in."""
+    peer.request()
+    refusal, grant = (b"HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n" % line for line in (b"403 No", b"200 OK"))
+    peer.send(refusal + grant)
+    peer.rest()
+
+
+def test_answer_without_a_question(protect):
+    with Backend(answer_twice) as auth:
+        server = protect(auth)
+        ask_some(server, 4, ADA, status=403)
+        assert len(auth.peers) == 4
+
+
+@needs_status
+def test_figures(protect, backends):  # noqa: F811
+    """They are those of each server of the group, and what its server has counted."""
+    busy, fine = backends(2, verify_all)
+    busy.scripts[:] = [answer(b"", status=503, count=1), verify_all]
+    keys = {"Balance": "First", "EjectAfter": 0, "Retry": "503"}
+    config = {GROUPS: group([busy, fine], "auth", **keys), "plugins/status/status.conf": status_section()}
+    server = protect("http://auth/verify", config=config)
+    ask_some(server, 1, ADA)
+    busy.refuse()
+    ask_some(server, 3, ADA)
+    ask_some(server, 1, status=401)
+    with server.connect() as client:
+        samples = scrape(client)
+
+        def count(name, one, **labels):
+            name = f"monkey_auth_backend_{name}"
+            return total(samples, name, backend="http://auth", server=one.address, **labels)
+
+        assert (count("requests_total", busy), count("requests_total", fine)) == (5, 5)
+        assert count("responses_total", busy, status="5xx") == 1
+        assert count("responses_total", fine, status="2xx") == 4
+        assert count("responses_total", fine, status="4xx") == 1
+        assert count("retries_total", busy, reason="status") == 1
+        assert count("retries_total", busy, reason="not_reached") == 4
+        assert count("failures_total", busy) == 4
+        assert count("opened_connections_total", fine) == len(fine.peers) == 1
+        assert count("sent_bytes_total", fine) == sum(len(peer.raw) for peer in fine.peers)
+        assert count("received_bytes_total", fine) == sum(peer.sent for peer in fine.peers)
+        assert count("connections", fine, state="idle") == 1 and count("connections", fine, state="busy") == 0
+        assert count("head_duration_seconds_count", fine) == 5 and count("duration_seconds_count", fine) == 5
+        assert count("connect_duration_seconds_count", fine) == 1
+        rows = {row.get("server"): row for row in status_of(client)["backends"] if row["plugin"] == "auth"}
+        assert rows[fine.address]["requests"] == 5 and rows[fine.address]["status"]["4xx"] == 1
 
 
 # ── many at once ──
