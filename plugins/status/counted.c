@@ -39,7 +39,6 @@ static const struct counted_duration backend_durations[] = {
 };
 
 const struct counted_type counted_backends = {
-    .plugin = "proxy",
     .labels = {"backend", "server"},
     .keys = {"name", "server"},
     .name = "backends",
@@ -57,6 +56,8 @@ static const struct counted_number server_numbers[] = {
     {"server_ejections", NULL, NULL, NULL, "ejections"},
     {"server_up", NULL, NULL, NULL, "up"},
     {"server_ejected", NULL, NULL, NULL, "ejected"},
+    {"server_draining", NULL, NULL, NULL, "draining"},
+    {"server_taken_down", NULL, NULL, NULL, "taken_down"},
     {"server_checks", NULL, NULL, NULL, "checks"},
     {"server_failed_checks", NULL, NULL, NULL, "failed_checks"},
     {"queued_requests", NULL, NULL, NULL, "queued_requests"},
@@ -105,11 +106,17 @@ static void set_label(struct counted_row *row, unsigned i, struct mk_str value)
     row->label_lens[i] = (uint16_t)value.len;
 }
 
+static bool is_row_of(const struct counted_row *row, struct mk_str plugin, const struct mk_str labels[2])
+{
+    return mk_str_eq(mk_str(row->plugin, row->plugin_len), plugin) && mk_str_eq(get_label(row, 0), labels[0]) &&
+           mk_str_eq(get_label(row, 1), labels[1]);
+}
+
 /* Returns the row of these labels, a new one if there is none yet; NULL: there are too many. */
-static struct counted_row *find_row(struct counted *all, const struct mk_str labels[2])
+static struct counted_row *find_row(struct counted *all, struct mk_str plugin, const struct mk_str labels[2])
 {
     for (unsigned i = all->n; i--;)
-        if (mk_str_eq(get_label(&all->rows[i], 0), labels[0]) && mk_str_eq(get_label(&all->rows[i], 1), labels[1]))
+        if (is_row_of(&all->rows[i], plugin, labels))
             return &all->rows[i];
     if (all->n == all->room && !grow_rows(all)) {
         all->omits_some = true;
@@ -117,6 +124,8 @@ static struct counted_row *find_row(struct counted *all, const struct mk_str lab
     }
     struct counted_row *row = &all->rows[all->n++];
     memset(row, 0, sizeof(*row));
+    row->plugin_len = (uint16_t)(plugin.len < sizeof(row->plugin) ? plugin.len : sizeof(row->plugin));
+    memcpy(row->plugin, plugin.p, row->plugin_len);
     for (unsigned i = 0; i < 2; i++)
         set_label(row, i, labels[i]);
     return row;
@@ -160,11 +169,11 @@ void counted_add(struct counted *all, const struct mk_counter_value *v)
 {
     char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
     const struct counted_type *type = all->type;
-    if (!mk_str_eq(v->plugin, mk_str_c(type->plugin)))
+    if (type->plugin && !mk_str_eq(v->plugin, mk_str_c(type->plugin)))
         return;
     const struct mk_str labels[2] = {mk_counter_label_get(v->labels, mk_str_c(type->labels[0]), storage[0]),
                                      mk_counter_label_get(v->labels, mk_str_c(type->labels[1]), storage[1])};
-    struct counted_row *row = labels[0].len ? find_row(all, labels) : NULL;
+    struct counted_row *row = labels[0].len ? find_row(all, v->plugin, labels) : NULL;
     if (!row)
         return;
     if (v->kind == MK_COUNTER_HISTOGRAM)
@@ -195,6 +204,8 @@ static void write_numbers(const struct counted_number *numbers, const struct cou
 static void write_row(const struct counted_type *type, const struct counted_row *row, struct mk_buf *out)
 {
     mk_json_open(out, NULL, '{');
+    if (!type->plugin)
+        mk_json_str(out, "plugin", mk_str(row->plugin, row->plugin_len));
     for (unsigned i = 0; i < 2; i++)
         if (row->label_lens[i])
             mk_json_str(out, type->keys[i], get_label(row, i));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tables of what other plugins count by labels: a row for each pair of labels, such as the backends of the proxy and
+ * Tables of what other plugins count by labels: a row for each pair of labels, such as the backends of requests and
  * the servers of groups.
  */
 #ifndef STATUS_COUNTED_H
@@ -9,7 +9,7 @@
 #include <monkey/buf.h>
 #include <monkey/counters.h>
 
-enum { COUNTED_ROWS_MAX = 1024, COUNTED_NUMBERS_MAX = 20, COUNTED_DURATIONS_MAX = 3 };
+enum { COUNTED_ROWS_MAX = 1024, COUNTED_NUMBERS_MAX = 20, COUNTED_DURATIONS_MAX = 3, COUNTED_PLUGIN_BYTES = 32 };
 
 /* A number of a row: a counter, or one that has a certain value in a further label. */
 struct counted_number {
@@ -23,7 +23,7 @@ struct counted_duration {
 
 /* What is counted; constant. The tables end with a row without a counter. */
 struct counted_type {
-    const char *plugin;
+    const char *plugin;    /* NULL: any one, which the document names */
     const char *labels[2]; /* the second one may be missing */
     const char *keys[2];   /* of these in the document */
     const char *name, *omits_name;
@@ -36,6 +36,8 @@ struct counted_durations {
 };
 
 struct counted_row {
+    char plugin[COUNTED_PLUGIN_BYTES];
+    uint16_t plugin_len;
     char labels[2][MK_COUNTER_LABEL_VALUE_BYTES];
     uint16_t label_lens[2];
     int64_t numbers[COUNTED_NUMBERS_MAX];

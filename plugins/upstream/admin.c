@@ -5,6 +5,7 @@
 #include "admin.h"
 
 #include <monkey/arena.h>
+#include <monkey/log.h>
 
 #include <pthread.h>
 
@@ -13,6 +14,12 @@ static struct admin *first; /* under the lock */
 
 const char *const admin_state_names[ADMIN_STATES] = {
     [ADMIN_UNSET] = "", [ADMIN_UP] = "up", [ADMIN_DRAIN] = "drain", [ADMIN_DOWN] = "down"};
+
+static const struct mk_counter_info infos[ADMIN_COUNTS] = {
+    {"upstream", "server_draining",
+     "1 while a server gets only requests whose cookie names it, as its operator has set", MK_COUNTER_LEVEL},
+    {"upstream", "server_taken_down", "1 while a server gets no requests, as its operator has set", MK_COUNTER_LEVEL},
+};
 
 enum admin_state admin_find_state(struct mk_str name)
 {
@@ -32,6 +39,9 @@ static struct admin *make_admin(struct mk_str group, struct mk_str line)
     if (group.len) /* else its name is refused */
         memcpy(text, group.p, group.len);
     memcpy(text + group.len, line.p, line.len);
+    const struct mk_counter_label labels[] = {{"upstream", admin->group}, {"server", admin->line}};
+    for (unsigned i = 0; i < ADMIN_COUNTS; i++)
+        admin->counters[i] = mk_counter_open(&infos[i], labels, MK_COUNT_OF(labels));
     first = admin;
     return admin;
 }
@@ -50,6 +60,22 @@ struct admin *admin_hold(struct mk_str group, struct mk_str line)
     return admin;
 }
 
+/* Has the counters show a state. Under the lock. */
+static void show_state(struct admin *admin, enum admin_state state)
+{
+    if (admin->shown >= ADMIN_DRAIN)
+        mk_counter_add(admin->counters[admin->shown - ADMIN_DRAIN], NULL, -1);
+    if (state >= ADMIN_DRAIN)
+        mk_counter_add(admin->counters[state - ADMIN_DRAIN], NULL, 1);
+    admin->shown = state;
+}
+
+static void update_shown(struct admin *admin)
+{
+    uint32_t set = atomic_load(&admin->state);
+    show_state(admin, set != ADMIN_UNSET ? (enum admin_state)set : admin->configured);
+}
+
 void admin_release(struct admin *admin)
 {
     struct admin **at = &first;
@@ -59,9 +85,65 @@ void admin_release(struct admin *admin)
     bool is_last = --admin->refs == 0;
     while (is_last && *at != admin)
         at = &(*at)->next;
-    if (is_last)
+    if (is_last) {
         *at = admin->next;
+        show_state(admin, ADMIN_UNSET);
+    }
     pthread_mutex_unlock(&lock);
     if (is_last)
         mk_account_free(NULL, admin, 0);
+}
+
+void admin_set_state(struct admin *admin, enum admin_state state)
+{
+    pthread_mutex_lock(&lock);
+    atomic_store(&admin->state, (uint32_t)state);
+    update_shown(admin);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ── configurations ── */
+
+static void log_change(const struct admin *admin, const char *verb, const char *to)
+{
+    mk_log_info("upstream %.*s: the configuration has %s %.*s%s", MK_STR_ARG(admin->group), verb,
+                MK_STR_ARG(admin->line), to);
+}
+
+static void log_changes(const struct admin *admin, enum admin_state state, uint32_t weight, bool is_reload)
+{
+    static const char *const to[ADMIN_STATES] = {
+        [ADMIN_UP] = " to up", [ADMIN_DRAIN] = " to drain", [ADMIN_DOWN] = " to down"};
+    if (admin->configured == ADMIN_UNSET && is_reload)
+        log_change(admin, "added", "");
+    if (admin->configured != ADMIN_UNSET && admin->configured != state)
+        log_change(admin, "set", to[state]);
+    if (admin->configured != ADMIN_UNSET && admin->weight != weight)
+        mk_log_info("upstream %.*s: the configuration has set the weight of %.*s to %u", MK_STR_ARG(admin->group),
+                    MK_STR_ARG(admin->line), (unsigned)weight);
+}
+
+void admin_configure(struct admin *admin, enum admin_state state, uint32_t weight, bool is_reload)
+{
+    pthread_mutex_lock(&lock);
+    log_changes(admin, state, weight, is_reload);
+    admin->configured = state;
+    admin->weight = weight;
+    admin->is_current = true;
+    update_shown(admin);
+    pthread_mutex_unlock(&lock);
+}
+
+void admin_end_configuring(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct admin *admin = first; admin; admin = admin->next) {
+        if (admin->configured != ADMIN_UNSET && !admin->is_current) {
+            log_change(admin, "removed", "");
+            admin->configured = ADMIN_UNSET;
+            update_shown(admin);
+        }
+        admin->is_current = false;
+    }
+    pthread_mutex_unlock(&lock);
 }

@@ -13,6 +13,7 @@
 #ifndef UPSTREAM_ADMIN_H
 #define UPSTREAM_ADMIN_H
 
+#include <monkey/counters.h>
 #include <monkey/str.h>
 
 #include <stdatomic.h>
@@ -21,13 +22,21 @@
 
 enum admin_state { ADMIN_UNSET, ADMIN_UP, ADMIN_DRAIN, ADMIN_DOWN, ADMIN_STATES };
 
-/* What the shell has set. */
+enum { ADMIN_COUNTS = ADMIN_STATES - ADMIN_DRAIN };
+
+/* What the shell has set, and what the configuration says that is in use. */
 struct admin {
     struct admin *next;
     struct mk_str group, line;
     unsigned refs;                /* servers, and groups with the line, which may have no server now; under the lock */
-    _Atomic uint32_t state;       /* enum admin_state */
-    _Atomic uint32_t weight_plus; /* the weight and one; 0: it was not set */
+    _Atomic uint32_t state;       /* enum admin_state, set by the shell */
+    _Atomic uint32_t weight_plus; /* likewise: the weight and one; 0: it was not set */
+    /* under the lock */
+    enum admin_state configured;                     /* ADMIN_UNSET: the configuration in use has no such line */
+    uint32_t weight;                                 /* of the configuration */
+    bool is_current;                                 /* admin_configure() has named it */
+    enum admin_state shown;                          /* by the counters */
+    const struct mk_counter *counters[ADMIN_COUNTS]; /* for `drain` and `down`: 1 while it holds */
 };
 
 /* "up", "drain", "down"; "" for ADMIN_UNSET. */
@@ -40,5 +49,15 @@ enum admin_state admin_find_state(struct mk_str name);
 struct admin *admin_hold(struct mk_str group, struct mk_str line);
 /* `admin` may be NULL. Any thread. */
 void admin_release(struct admin *admin);
+
+/* Sets the state by the shell; ADMIN_UNSET: that of the configuration holds. Any thread. */
+void admin_set_state(struct admin *admin, enum admin_state state);
+
+/*
+ * A configuration is in use from now on: admin_configure() for each of its lines, then admin_end_configuring(), which
+ * finds those that are gone. Changes are logged, with `is_reload` also lines that are new. One thread at a time.
+ */
+void admin_configure(struct admin *admin, enum admin_state state, uint32_t weight, bool is_reload);
+void admin_end_configuring(void);
 
 #endif

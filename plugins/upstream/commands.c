@@ -165,7 +165,7 @@ static int set_state(struct mk_command_call *call, const struct member *m, unsig
         return refuse_order(call);
     for (unsigned i = 0; i < n && state == ADMIN_UP; i++)
         was_ejected |= server_readmit(m[i].server);
-    atomic_store(&server->admin->state, (uint32_t)state);
+    admin_set_state(server->admin, state);
     mk_log_info("upstream %.*s: the shell (%s) has set %.*s to %s%s", MK_STR_ARG(server->base.group), call->by,
                 MK_STR_ARG(server->base.name), admin_state_names[state],
                 was_ejected ? ", which ends its ejection" : "");
@@ -187,7 +187,7 @@ static int reset_server(struct mk_command_call *call, struct server *server)
 {
     if (call->n_args > 3)
         return refuse_order(call);
-    atomic_store(&server->admin->state, ADMIN_UNSET);
+    admin_set_state(server->admin, ADMIN_UNSET);
     atomic_store(&server->admin->weight_plus, 0);
     mk_log_info("upstream %.*s: the shell (%s) has reset %.*s: the configuration holds", MK_STR_ARG(server->base.group),
                 call->by, MK_STR_ARG(server->base.name));

@@ -7,10 +7,15 @@
 
 #include "member_list.h"
 
+static inline enum admin_state server_line_state(const struct server_line *line)
+{
+    return line->is_down ? ADMIN_DOWN : line->is_draining ? ADMIN_DRAIN : ADMIN_UP;
+}
+
 /* Return what the line says, and what is in force, since the shell may have set something else. Any thread. */
 static inline enum admin_state member_line_state(const struct member *m)
 {
-    return m->line->is_down ? ADMIN_DOWN : m->line->is_draining ? ADMIN_DRAIN : ADMIN_UP;
+    return server_line_state(m->line);
 }
 static inline enum admin_state member_state(const struct member *m)
 {

@@ -24,6 +24,7 @@ struct generation {
     struct runner runner;
     struct runner_user names_user;
     struct checks checks;
+    bool is_reload; /* there was one before */
 };
 
 enum { FIRST_LOOKUP_MS = 2000 }; /* of all names of a configuration that are new */
@@ -208,7 +209,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     struct generation *own = mk_account_alloc(NULL, sizeof(*own));
     if (!own)
         return -ENOMEM;
-    *own = (struct generation){0};
+    *own = (struct generation){.is_reload = generations > 0};
     names_init(&own->names);
     runner_init(&own->runner);
     own->names_user = (struct runner_user){.start = start_names, .stop = stop_names};
@@ -330,6 +331,17 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     return 0;
 }
 
+/* The lines of this configuration hold from now on. */
+static void configure_lines(const struct generation *own)
+{
+    for (const struct mk_upstream_group *group = own->first; group; group = group->next)
+        for (unsigned i = 0; i < group->conf->servers.n; i++) {
+            const struct server_line *line = &group->conf->servers.items[i];
+            admin_configure(group->admins[i], server_line_state(line), line->weight, own->is_reload);
+        }
+    admin_end_configuring();
+}
+
 /* A former process may have left counters. */
 static void serve_worker(struct mk_worker *worker, void *state)
 {
@@ -337,8 +349,10 @@ static void serve_worker(struct mk_worker *worker, void *state)
     struct process *process = mk_generation_plugin_state(g, &mk_plugin_upstream);
     struct generation *own = mk_generation_state(g, &mk_plugin_upstream);
     (void)state;
-    if (mk_worker_index(worker) == 0)
+    if (mk_worker_index(worker) == 0) {
+        configure_lines(own);
         hide_unused();
+    }
     runner_start(&process->runners, &own->runner, worker);
 }
 

@@ -370,7 +370,8 @@ def test_counters_of_servers(serve_group, backends):
                     found.setdefault(labels["server"], {})[name.removeprefix(PREFIX)] = value
         return found
 
-    checks = {"waited_requests_total": 0, "checks_total": 0, "failed_checks_total": 0, "up": 1, "ejected": 0}
+    states = {"up": 1, "ejected": 0, "draining": 0, "taken_down": 0}
+    checks = {"waited_requests_total": 0, "checks_total": 0, "failed_checks_total": 0, **states}
     failed = {"failures_total": 2, "ejections_total": 1}
     dead_row = {"requests_total": 2, "active_requests": 0, **failed, **checks, "ejected": 1}
     one_row = {"requests_total": 5, "active_requests": 0, "failures_total": 0, "ejections_total": 0, **checks}
@@ -533,6 +534,41 @@ def test_reloads_that_change_the_group(serve_group, backends):
         for each in threads:
             each.join()
     assert not failed and min(done) > 0
+
+
+@needs_status
+def test_what_a_reload_changes(serve_group, backends):
+    """A line in the log for each server that is new, gone or in another state; the gauges show the states."""
+    one, two, three = (each.address for each in backends(3))
+    config = {"plugins/status/status.conf": status_section()}
+    server = serve_group([one, two], config=config)
+
+    def change(rows, accepted=True):
+        before = len(server.log)
+        server.groups.write_text(group(rows))
+        reload(server, accepted)
+        with server.connect() as client:
+            samples = scrape(client)
+        states = {
+            (address, name)
+            for address in (one, two, three)
+            for name in ("draining", "taken_down")
+            if total(samples, f"{PREFIX}{name}", server=address)
+        }
+        return re.findall(r"upstream app: (the configuration has .*)", server.log[before:]), states
+
+    has = "the configuration has"
+    assert has not in server.log
+    assert change([one, two]) == ([], set())
+    assert change([f"{one} drain", f"{two} weight=3"]) == (
+        [f"{has} set {one} to drain", f"{has} set the weight of {two} to 3"], {(one, "draining")}
+    )
+    assert change([f"{one} down", f"{two} weight=3", three]) == (
+        [f"{has} set {one} to down", f"{has} added {three}"], {(one, "taken_down")}
+    )
+    refused = change([f"{one} fast", three], accepted=False)
+    assert refused == ([], {(one, "taken_down")}), "it changes nothing"
+    assert change([one, three]) == ([f"{has} set {one} to up", f"{has} removed {two}"], set())
 
 
 def test_a_group_that_comes_and_goes(serve_group, backends):

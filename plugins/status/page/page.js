@@ -265,27 +265,32 @@ function fillPaths(id, paths) {
 function describeServer(one) {
     if (one.server === undefined)
         return "";
+    if (one.draining || one.taken_down)
+        return one.draining ? "draining" : "taken down";
     if (one.ejected)
         return one.up > 1 ? `${one.ejected} of ${one.up} ejected` : "ejected";
     return one.up > 1 ? `${one.up} up` : one.up ? "up" : "down";
 }
 
 function fillServers(now) {
-    const heads = ["group", "server", "state", "requests", "under way", "failed", "ejected", "checks failed", "waiting", "got none"];
+    const heads = ["group", "server", "state", "requests", "under way", "failed", "ejected", "checks failed", "waited", "waiting", "got none"];
     fillTable("servers", heads, now.servers.map(one => ({
-        down: one.server !== undefined && (!one.up || one.ejected >= one.up),
+        down: one.server !== undefined && (!one.up || one.ejected >= one.up || one.taken_down > 0),
         cells: [one.group, one.server ?? "all", describeServer(one), formatNumber(one.requests), formatNumber(one.active_requests),
-            formatNumber(one.failures), formatNumber(one.ejections), formatNumber(one.failed_checks),
+            formatNumber(one.failures), formatNumber(one.ejections), formatNumber(one.failed_checks), formatNumber(one.waited_requests),
             formatNumber(one.queued_requests + one.held_requests), formatNumber(one.refused_requests)],
     })));
 }
 
 function fillBackends(now) {
-    const heads = ["backend", "requests", "4xx", "5xx", "failed", "sent again", "busy", "idle", "head: half within", "99 % within"];
+    const heads = ["plugin", "backend", "requests", "4xx", "5xx", "failed", "sent again", "busy", "idle", "opened", "sent", "received",
+        "connect: half within", "head: half within", "99 % within", "whole: half within"];
     fillTable("backends", heads, now.backends.map(one => ({
-        cells: [[one.name, one.server].filter(Boolean).join(" "), formatNumber(one.requests), formatNumber(one.status["4xx"]), formatNumber(one.status["5xx"]),
+        cells: [one.plugin, [one.name, one.server].filter(Boolean).join(" "), formatNumber(one.requests), formatNumber(one.status["4xx"]), formatNumber(one.status["5xx"]),
             formatNumber(one.failures + one.timeouts), formatNumber(one.retries), formatNumber(one.busy_connections),
-            formatNumber(one.idle_connections), formatMs(one.head_latency.p50_ms), formatMs(one.head_latency.p99_ms)],
+            formatNumber(one.idle_connections), formatNumber(one.opened_connections), formatBytes(one.sent_bytes),
+            formatBytes(one.received_bytes), formatMs(one.connect_latency.p50_ms), formatMs(one.head_latency.p50_ms),
+            formatMs(one.head_latency.p99_ms), formatMs(one.latency.p50_ms)],
     })));
 }
 

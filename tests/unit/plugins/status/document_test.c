@@ -214,15 +214,18 @@ TEST(document)
         "\"refused_connections\":{\"plugin\":3,\"evicted\":4},",
         "{\"minutes\":5,\"busiest\":[{\"path\":\"/<b>\\\"\\u000a\xef\xbf\xbd  \",\"requests\":5,\"excess\":1,"
         "\"mean_ms\":2,\"max_ms\":3}],\"slowest\":[]}",
-        "\"backends\":[{\"name\":\"http://b\",\"requests\":7,\"status\":{\"1xx\":0,\"2xx\":6,\"3xx\":0,\"4xx\":0,"
+        "\"backends\":[{\"plugin\":\"proxy\",\"name\":\"http://b\","
+        "\"requests\":7,\"status\":{\"1xx\":0,\"2xx\":6,\"3xx\":0,\"4xx\":0,"
         "\"5xx\":0},\"retries\":0,\"failures\":0,\"timeouts\":0,\"opened_connections\":0,\"busy_connections\":3,"
         "\"idle_connections\":2,",
-        "{\"name\":\"http://a\",\"requests\":0,\"status\":{\"1xx\":0,\"2xx\":0,\"3xx\":0,\"4xx\":0,\"5xx\":1},",
+        "{\"plugin\":\"proxy\",\"name\":\"http://a\","
+        "\"requests\":0,\"status\":{\"1xx\":0,\"2xx\":0,\"3xx\":0,\"4xx\":0,\"5xx\":1},",
         "\"head_latency\":{\"count\":4,\"mean_ms\":2,",
         "\"omits_backends\":false,\"servers\":[{\"group\":\"app\",\"server\":\"127.0.0.1:1\",\"requests\":3,"
         "\"active_requests\":0,",
         "{\"group\":\"app\",\"requests\":0,\"active_requests\":0,\"waited_requests\":0,\"failures\":0,"
-        "\"ejections\":0,\"up\":0,\"ejected\":0,\"checks\":0,\"failed_checks\":0,\"queued_requests\":2,"
+        "\"ejections\":0,\"up\":0,\"ejected\":0,\"draining\":0,\"taken_down\":0,\"checks\":0,\"failed_checks\":0,"
+        "\"queued_requests\":2,"
         "\"held_requests\":0,",
         "\"omits_servers\":false,\"plugins\":[{\"plugin\":\"cache\",\"name\":\"requests\","
         "\"labels\":\"host=\\\"a\\\"\",\"value\":9},",

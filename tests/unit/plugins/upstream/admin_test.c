@@ -2,6 +2,8 @@
 /* What a line says of a server, and what the shell has set instead. */
 #include "testing.h"
 
+#include "counters_memory.h"
+
 #include "plugins/upstream/groups.h"
 
 static struct server_line line = {.name = MK_STR("127.0.0.1:1"), .weight = 3};
@@ -95,4 +97,57 @@ TEST(requests_that_a_server_takes, reset, reset)
         assert_int_equal(member_takes(&member, false), rows[i].takes);
         assert_int_equal(member_takes(&member, true), rows[i].takes_sticky);
     }
+}
+
+/* ── configurations ── */
+
+static void expect_shown(const struct admin *a, int draining, int taken_down)
+{
+    assert_int_equal(mk_counter_read(a->counters[0]), draining);
+    assert_int_equal(mk_counter_read(a->counters[1]), taken_down);
+}
+
+/* What holds is counted: what the shell has set, or what the configuration in use says. */
+TEST(states_are_counted, mk_test_counters_open, mk_test_counters_close)
+{
+    struct admin *a = admin_hold(MK_STR("app"), MK_STR("a:1"));
+    expect_shown(a, 0, 0);
+    admin_configure(a, ADMIN_DRAIN, 1, false);
+    expect_shown(a, 1, 0);
+    admin_set_state(a, ADMIN_DOWN);
+    expect_shown(a, 0, 1);
+    admin_configure(a, ADMIN_UP, 1, true);
+    expect_shown(a, 0, 1);
+    admin_set_state(a, ADMIN_UNSET);
+    expect_shown(a, 0, 0);
+    admin_end_configuring();
+    admin_release(a);
+}
+
+/* A line that the next configuration does not have; requests may still hold it. */
+TEST(a_line_that_is_removed, mk_test_counters_open, mk_test_counters_close)
+{
+    struct admin *a = admin_hold(MK_STR("app"), MK_STR("a:1")), *b = admin_hold(MK_STR("app"), MK_STR("b:1"));
+    admin_configure(a, ADMIN_DOWN, 1, false);
+    admin_configure(b, ADMIN_DOWN, 1, false);
+    admin_end_configuring();
+    expect_shown(a, 0, 1);
+    admin_configure(b, ADMIN_DOWN, 1, true);
+    admin_end_configuring();
+    assert_int_equal(a->configured, ADMIN_UNSET);
+    expect_shown(a, 0, 0);
+    expect_shown(b, 0, 1);
+    admin_release(a);
+    admin_release(b);
+}
+
+/* The counters of the process outlive the line. */
+TEST(a_line_that_ends_with_its_state, mk_test_counters_open, mk_test_counters_close)
+{
+    struct admin *a = admin_hold(MK_STR("app"), MK_STR("a:1"));
+    const struct mk_counter *draining = a->counters[0];
+    admin_set_state(a, ADMIN_DRAIN);
+    assert_int_equal(mk_counter_read(draining), 1);
+    admin_release(a);
+    assert_int_equal(mk_counter_read(draining), 0);
 }
