@@ -50,6 +50,8 @@ struct mk_upstream_tries {
     uint64_t first_ms, hold_end_ms;
     unsigned n_sent;
     bool is_counted;
+    /* Set by the caller: the server that is to have the request, as one that a cookie names. NULL: any one. */
+    const struct mk_upstream_server *preferred; /* only compared, since it may be gone */
 };
 
 /* How a server has served a request. */

@@ -69,6 +69,8 @@ static int choose(const struct mk_upstream_group *group, struct mk_request *req,
     uint64_t key;
     struct wish wish;
     read_wish(group, req, &key, &wish);
+    if (tries->preferred)
+        wish.sticky = server_of((struct mk_upstream_server *)(uintptr_t)tries->preferred);
     wait->req = req;
     wait->fn = fn;
     int r = group_choose(group, mk_request_loop(req), &wish, tries, wait, ret);

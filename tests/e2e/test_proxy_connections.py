@@ -4,12 +4,14 @@
 import ipaddress
 import socket
 import struct
+import time
 
 import pytest
 
 from harness import build
 from harness.backend import Backend, answer
 from harness.certificates import Authority
+from harness.few_descriptors import no_descriptor_left
 from harness.messages import request
 from harness.proxies import TEXT, proxy_section
 from harness.server import run, write_config
@@ -174,6 +176,43 @@ def test_connections_end_with_their_clients(proxy):
                     assert client.ask("/").body == b"hello"
         backend.wait_open(0)
         assert len(backend.peers) == 3
+
+
+@pytest.mark.parametrize("keys", [{"KeepAlive": 0}, {"KeepAliveTimeout": "50ms"}], ids=["none", "timeout"])
+def test_idle_connections_of_a_client(proxy, keys):
+    """They are kept as those of all clients are, while the client stays."""
+    with Backend(serve_behind("v2", [])) as backend:
+        with proxy(backend, {"SendProxy": "v2", **keys}).connect() as client:
+            for count in (1, 2):
+                assert client.ask("/").body == b"hello"
+                backend.wait_open(0)
+                assert len(backend.peers) == count
+
+
+def test_what_may_be_done_twice_uses_any_idle_connection(proxy):
+    """A POST uses one that was idle for less than a second, else a new one."""
+    with Backend(serve_behind("v1", [])) as backend:
+        with proxy(backend, {"SendProxy": "v1", "KeepAliveTimeout": "1h"}).connect() as client:
+            for expected, method in ((1, "GET"), (1, "POST")):
+                assert client.ask("/", method=method).body == b"hello"
+                assert len(backend.peers) == expected
+            time.sleep(1.1)  # the rule is about time
+            assert client.ask("/").body == b"hello" and len(backend.peers) == 1
+            time.sleep(1.1)
+            assert client.ask("/", method="POST", body=b"x").body == b"hello"
+            assert len(backend.peers) == 2
+
+
+def test_idle_connections_end_before_others_fail(serve):
+    """A dial without a descriptor gets that of an idle connection of a client."""
+    with Backend(serve_behind("v2", [])) as one, Backend(answer(b"two", TEXT)) as two:
+        keys = {"Match": "/one", "KeepAliveTimeout": "1h", "SendProxy": "v2"}
+        server = serve({"Workers": 1}, text=proxy_section(one, keys) + proxy_section(two, {"Match": "/two"}))
+        with server.connect() as client:
+            assert client.ask("/one").body == b"hello"
+            with no_descriptor_left(server):
+                assert client.ask("/two").body == b"two"
+            one.wait_open(0)
 
 
 @pytest.mark.parametrize("version", READERS)

@@ -8,6 +8,7 @@ import pytest
 
 from harness import build
 from harness.backend import Backend, answer
+from harness.groups import backends, serve_group  # noqa: F401
 from harness.messages import chunked, lines
 from harness.proxies import TEXT, proxy_section
 from harness.server import run, section, write_config
@@ -472,6 +473,40 @@ def test_a_bound_connection_that_ends(proxy):
             backend.tell("end")
             backend.wait_open(0)
             assert client.ask("/").body == b"1"
+
+
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("balance", ["LeastLoaded", "RoundRobin", "Hash", "Sticky"])
+def test_a_login_binds_the_server_of_a_group(serve_group, backends, balance):  # noqa: F811
+    """A login is complete after several requests; another server would begin anew."""
+
+    def script(peer):
+        for status in (401, *[200] * 100):
+            peer.request()
+            peer.respond(peer.backend.address, TEXT, "WWW-Authenticate: NTLM", status=status)
+
+    servers = backends(4, script)
+    server = serve_group(servers, {"Balance": balance, "HashBy": "Path"} if balance == "Hash" else {"Balance": balance})
+    found = set()
+    for _ in range(8):
+        with server.connect() as client:
+            answers = [client.ask(f"/{number}") for number in range(6)]
+            assert [each.status for each in answers] == [401] + [200] * 5
+            assert len({each.body for each in answers}) == 1
+            found.add(answers[0].body)
+    assert len(found) > 1 or balance == "Hash"
+
+
+@pytest.mark.single_protocol
+def test_a_login_outlives_the_timeout_of_idle_connections(proxy):
+    with Backend([login("NTLM"), login("Basic", statuses=[200])]) as backend:
+        server = proxy(backend, {"KeepAliveTimeout": "50ms", "KeepAlive": 1})
+        with server.connect() as client:
+            assert client.ask("/").status == 401
+            with server.connect() as other:
+                assert other.ask("/").body == b"1"
+            backend.wait_open(1)
+            assert client.ask("/").body == b"0"
 
 
 def test_clients_of_a_trusted_proxy_share_no_login(proxy):

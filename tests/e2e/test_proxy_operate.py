@@ -4,9 +4,7 @@ proxy URL`, idle connections when resources run short."""
 
 import contextlib
 import json
-import os
 import re
-import resource
 import select
 import ssl
 import subprocess
@@ -16,6 +14,7 @@ import pytest
 from harness import build
 from harness.backend import Backend, answer, replay
 from harness.certificates import TlsClient
+from harness.few_descriptors import no_descriptor_left
 from harness.messages import lines, sized
 from harness.metrics import needs_status, scrape, status_of, status_section, total
 from harness.protocol import Client
@@ -512,13 +511,9 @@ def test_dial_without_a_descriptor(serve):
         server = serve(PATIENT, text=text)
         with server.connect() as client:
             assert client.ask("/one").body == b"one"
-            taken = {int(name) for name in os.listdir(f"/proc/{server.pid}/fd")}
-            free = min(set(range(len(taken) + 1)) - taken)
-            before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
-            resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (free, before[1]))
-            assert client.ask("/two").body == b"two"
+            with no_descriptor_left(server):
+                assert client.ask("/two").body == b"two"
             one.wait_open(0)
-            resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
 
 
 # ── names without an address ──

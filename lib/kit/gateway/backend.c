@@ -299,17 +299,11 @@ int mk__gw_backend_add(struct mk__gw_backend *b, int fd, const struct mk__gw_cli
     return 0;
 }
 
-/* Tells whether three quarters of MemoryLimit are used: what would be idle is closed then. */
-static bool is_low_on_memory(const struct mk_account *account)
-{
-    return account->bytes_max && account->bytes > account->bytes_max / 4 * 3;
-}
-
 void mk__gw_backend_keep(struct mk__gw_backend_conn *c)
 {
     struct mk__gw_backend *b = c->backend;
     c->fn = NULL;
-    if (!b->keep_alive || is_low_on_memory(b->thread->account) || b->thread->base.ended || c->is_ending ||
+    if (!b->keep_alive || mk__gw_thread_is_low_on_memory(b->thread) || b->thread->base.ended || c->is_ending ||
         !is_quiet(c)) {
         mk__gw_backend_close(c);
         return;
@@ -369,9 +363,21 @@ static void free_spares(struct mk__gw_thread *t)
     t->n_spares = 0;
 }
 
+/* Closes those that belong to clients, which know how. */
+static void close_bound(struct mk__gw_thread *t, bool with_logins)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&t->bound, n, save) {
+        struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, bound_node);
+        if (with_logins || !c->has_login)
+            c->fn(c->user, EPOLLHUP);
+    }
+}
+
 void mk__gw_thread_shed(struct mk__gw_thread *t)
 {
     free_spares(t);
+    close_bound(t, false);
     for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
         struct mk_list *n, *save;
         MK_LIST_EACH(&t->backends[i], n, save) {
@@ -436,10 +442,7 @@ static void open_thread(struct mk_thread *base, struct mk_worker *worker)
 static void end_thread(struct mk_thread *base)
 {
     struct mk__gw_thread *t = mk__gw_thread_of(base);
-    while (!mk_list_empty(&t->bound)) {
-        struct mk__gw_backend_conn *c = MK_LIST_FIRST(&t->bound, struct mk__gw_backend_conn, bound_node);
-        c->fn(c->user, EPOLLHUP);
-    }
+    close_bound(t, true);
     mk__gw_thread_shed(t);
     mk_account_free(t->account, t->buffer, t->buffer ? MK__GW_BUFFER_BYTES : 0);
     t->buffer = NULL;

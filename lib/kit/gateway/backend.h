@@ -53,7 +53,14 @@ char *mk__gw_thread_get_buffer(struct mk__gw_thread *t);
 /* Allocates an exchange of `bytes` bytes, not zeroed; NULL without memory. A few are kept for the next ones. */
 void *mk__gw_thread_alloc(struct mk__gw_thread *t, size_t bytes);
 void mk__gw_thread_free(struct mk__gw_thread *t, void *exchange, size_t bytes);
-/* Closes the idle connections of the thread, and frees the exchanges that it keeps. In it. */
+/* Tells whether three quarters of MemoryLimit are used: what would be idle is closed then. */
+static inline bool mk__gw_thread_is_low_on_memory(const struct mk__gw_thread *t)
+{
+    return t->account->bytes_max && t->account->bytes > t->account->bytes_max / 4 * 3;
+}
+/*
+ * Closes the idle connections of the thread, but for those with a login, and frees the exchanges that it keeps. In it.
+ */
 void mk__gw_thread_shed(struct mk__gw_thread *t);
 /* Closes the idle connections of all threads. Any thread. */
 void mk__gw_threads_shed(struct mk_threads *all);
@@ -71,15 +78,15 @@ struct mk__gw_backend_conn {
     bool is_drained; /* there is nothing to read now */
     bool is_ending;  /* the backend has ended its side, or the connection has failed */
     bool is_reused;
-    bool is_bound; /* to a connection of a client, by its login or the preamble: it is not kept for others */
+    bool is_bound; /* to a connection of a client, by a login or the preamble: it is not kept for others */
+    bool has_login;
     struct mk__gw_backend *backend;
-    struct mk_list node; /* while it is idle */
-    union {              /* likewise */
-        uint64_t idle_since_ms;
-        struct mk__gw_bound *bound; /* if it is bound; `fn` closes it when it ends */
-    };
-    struct mk_list bound_node; /* likewise */
-    mk__gw_backend_conn_fn fn; /* while it is lent */
+    struct mk_list node; /* while it is idle, as the next */
+    uint64_t idle_since_ms;
+    struct mk__gw_bound *bound; /* if it is bound, as the next two; `fn` closes it when it ends */
+    struct mk_list bound_node;
+    const struct mk_upstream_server *server; /* of a group; only compared, since it may be gone */
+    mk__gw_backend_conn_fn fn;               /* while it is lent */
     void *user;
 };
 

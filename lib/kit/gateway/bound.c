@@ -48,17 +48,50 @@ static void on_idle_event(void *user, uint32_t events)
 
 /* ── sets ── */
 
+/* Returns when the connection is to end. */
+static uint64_t get_end(const struct mk__gw_backend_conn *c)
+{
+    return c->has_login ? UINT64_MAX : c->idle_since_ms + c->backend->keep_alive_timeout_ms;
+}
+
+static void arm_timer(struct mk__gw_bound *bound, uint64_t now)
+{
+    struct mk_list *n, *save;
+    uint64_t first = UINT64_MAX;
+    MK_LIST_EACH(&bound->conns, n, save) {
+        uint64_t end = get_end(MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node));
+        first = end < first ? end : first;
+    }
+    if (first != UINT64_MAX)
+        mk_timer_arm(bound->loop, &bound->timer, first > now ? (uint32_t)(first - now) : 0);
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct mk__gw_bound *bound = MK_CONTAINER_OF(timer, struct mk__gw_bound, timer);
+    uint64_t now = mk_loop_now_ms(bound->loop);
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&bound->conns, n, save) {
+        struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
+        if (get_end(c) <= now)
+            close_conn(bound, c);
+    }
+    arm_timer(bound, now);
+}
+
 /* The connection of the client ends. */
 static void free_bound(void *state)
 {
     struct mk__gw_bound *bound = state;
     close_conns(bound);
+    mk_timer_cancel(&bound->timer);
     mk_account_free(NULL, bound, sizeof(*bound));
 }
 
 /* Returns the set of the request's connection, which is made if there is none; NULL without memory. */
-static struct mk__gw_bound *get_bound(struct mk_request *req, const struct mk_plugin *plugin)
+static struct mk__gw_bound *get_bound(struct mk_request *req, const struct mk__gw_thread *t)
 {
+    const struct mk_plugin *plugin = t->gateway->type->plugin;
     struct mk_connection *conn = mk_request_connection(req);
     struct mk__gw_bound *bound = mk_connection_state(conn, plugin);
     if (bound)
@@ -66,8 +99,9 @@ static struct mk__gw_bound *get_bound(struct mk_request *req, const struct mk_pl
     bound = mk_account_alloc(NULL, sizeof(*bound));
     if (!bound)
         return NULL;
-    *bound = (struct mk__gw_bound){0};
+    *bound = (struct mk__gw_bound){.loop = t->base.loop};
     mk_list_init(&bound->conns);
+    mk_timer_init(&bound->timer, on_timer);
     if (mk_connection_set_state(conn, plugin, bound, free_bound) < 0) {
         mk_account_free(NULL, bound, sizeof(*bound));
         return NULL;
@@ -75,7 +109,7 @@ static struct mk__gw_bound *get_bound(struct mk_request *req, const struct mk_pl
     return bound;
 }
 
-struct mk__gw_backend_conn *mk__gw_bound_take(struct mk_request *req, struct mk__gw_backend *b)
+struct mk__gw_backend_conn *mk__gw_bound_take(struct mk_request *req, struct mk__gw_backend *b, uint64_t age_ms)
 {
     const struct mk_plugin *plugin = b->thread->gateway->type->plugin;
     struct mk__gw_bound *bound = b->n_bound ? mk_connection_state(mk_request_connection(req), plugin) : NULL;
@@ -84,7 +118,7 @@ struct mk__gw_backend_conn *mk__gw_bound_take(struct mk_request *req, struct mk_
         return NULL;
     MK_LIST_EACH(&bound->conns, n, save) {
         struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
-        if (c->backend != b)
+        if (c->backend != b || (!c->has_login && mk_loop_now_ms(bound->loop) - c->idle_since_ms >= age_ms))
             continue;
         remove_conn(bound, c);
         mk__gw_backend_put(b); /* the caller holds it */
@@ -94,13 +128,36 @@ struct mk__gw_backend_conn *mk__gw_bound_take(struct mk_request *req, struct mk_
     return NULL;
 }
 
+const struct mk_upstream_server *mk__gw_bound_find_login(struct mk_request *req, const struct mk__gw_thread *t,
+                                                         const struct mk_gateway_route *route)
+{
+    struct mk__gw_bound *bound =
+        mk_list_empty(&t->bound) ? NULL : mk_connection_state(mk_request_connection(req), t->gateway->type->plugin);
+    struct mk_list *n, *save;
+    if (!bound)
+        return NULL;
+    MK_LIST_EACH(&bound->conns, n, save) {
+        const struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
+        if (c->has_login && c->server && mk_str_starts(c->backend->key, route->key))
+            return c->server;
+    }
+    return NULL;
+}
+
+/* Tells whether a connection may be kept for the client of a request. */
+static bool may_keep(struct mk_request *req, struct mk__gw_backend_conn *c)
+{
+    const struct mk__gw_backend *b = c->backend;
+    char byte;
+    return (c->has_login || (b->keep_alive && !mk__gw_thread_is_low_on_memory(b->thread))) &&
+           !mk_connection_is_proxy(mk_request_connection(req)) && !b->thread->base.ended && !c->is_ending &&
+           mk__gw_backend_read(c, &byte, 1) == -EAGAIN;
+}
+
 void mk__gw_bound_keep(struct mk_request *req, struct mk__gw_backend_conn *c)
 {
     struct mk__gw_thread *t = c->backend->thread;
-    char byte;
-    bool is_fine = !mk_connection_is_proxy(mk_request_connection(req)) && !t->base.ended && !c->is_ending &&
-                   mk__gw_backend_read(c, &byte, 1) == -EAGAIN;
-    struct mk__gw_bound *bound = is_fine ? get_bound(req, t->gateway->type->plugin) : NULL;
+    struct mk__gw_bound *bound = may_keep(req, c) ? get_bound(req, t) : NULL;
     if (!bound || bound->n >= CONNS_MAX) {
         mk__gw_backend_close(c);
         return;
@@ -108,9 +165,13 @@ void mk__gw_bound_keep(struct mk_request *req, struct mk__gw_backend_conn *c)
     c->fn = on_idle_event;
     c->user = c;
     c->bound = bound;
+    c->server = c->backend->server;
+    c->idle_since_ms = mk_loop_now_ms(bound->loop);
     mk_list_add(&bound->conns, &c->node);
     mk_list_add(&t->bound, &c->bound_node);
     bound->n++;
     c->backend->n_bound++;
     c->backend->refs++;
+    if (!c->has_login)
+        arm_timer(bound, c->idle_since_ms);
 }

@@ -423,9 +423,10 @@ static void dial_backend(struct mk__gw_exchange *x)
 static void connect_backend(struct mk__gw_exchange *x)
 {
     bool can_repeat = x->is_idempotent && (x->body.kind == MK_GATEWAY_BODY_NONE || x->body.is_received);
-    struct mk__gw_backend_conn *c = x->is_retry ? NULL : mk__gw_bound_take(x->req, x->backend);
+    uint64_t age_ms = can_repeat ? UINT64_MAX : FRESH_MS;
+    struct mk__gw_backend_conn *c = x->is_retry ? NULL : mk__gw_bound_take(x->req, x->backend, age_ms);
     if (!c && !x->is_retry)
-        c = mk__gw_backend_take_idle(x->backend, can_repeat ? UINT64_MAX : FRESH_MS);
+        c = mk__gw_backend_take_idle(x->backend, age_ms);
     if (c) {
         use_conn(x, c);
         begin_request(x);

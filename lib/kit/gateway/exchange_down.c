@@ -280,6 +280,7 @@ static int take_last_head(struct mk__gw_exchange *x, const struct mk_gateway_hea
     if (err < 0)
         return err;
     x->conn->is_bound |= binds;
+    x->conn->has_login |= binds;
     if (mk_status_set_has(&x->conf->intercept, x->down.parser.status))
         return respond_page(x, head);
     int has_file = x->conf->send_file.n ? mk__gw_response_find_file(&x->call, head, &named) : 0;

@@ -2,6 +2,7 @@
 /*
  * Which server an exchange goes to (exchange.h): that of `To`, or one of a group.
  */
+#include "bound.h"
 #include "exchange.h"
 
 #include <errno.h>
@@ -67,6 +68,8 @@ int mk__gw_exchange_choose_server(struct mk__gw_exchange *x)
 {
     const struct mk_gateway_route *route = x->route;
     struct mk_upstream_server *server = NULL;
+    if (route->group)
+        x->tries.preferred = mk__gw_bound_find_login(x->req, x->thread, route);
     int r =
         route->group ? route->upstreams->choose(route->group, x->req, &x->tries, &x->wait, on_wait_end, &server) : 0;
     if (r == 0)

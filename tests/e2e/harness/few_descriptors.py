@@ -31,6 +31,10 @@ def few_descriptors(server, count):
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
 
 
+def no_descriptor_left(server):
+    return few_descriptors(server, 0)
+
+
 def exchange_with(server, opened, client, exchange, count):
     """Runs exchange(client) with so many descriptors to open, and once more. Returns whether they were enough."""
     with client() as one:
