@@ -81,6 +81,18 @@ static struct mk_str cut_own_origin(const struct proxy_conf *conf, struct mk_str
     return path;
 }
 
+/*
+ * Returns what keeps a path that has lost its origin from naming another one: two slashes would begin an authority (RFC
+ * 3986 section 4.2). Browsers read a backslash as a slash, and drop tabs.
+ */
+static struct mk_str get_guard(struct mk_str path)
+{
+    size_t i = 1;
+    while (i < path.len && path.p[i] == '\t')
+        i++;
+    return path.len && path.p[0] == '/' && i < path.len && strchr("/\\", path.p[i]) ? MK_STR("/.") : MK_STR("");
+}
+
 struct mk_str rewrite_location(const struct proxy_conf *conf, struct mk_str authority, struct mk_str value,
                                struct mk_arena *arena)
 {
@@ -92,6 +104,8 @@ struct mk_str rewrite_location(const struct proxy_conf *conf, struct mk_str auth
         prefix = get_prefix(conf);
         path = rest;
     }
+    if (!prefix.len && path.p != value.p)
+        prefix = get_guard(path);
     bool has_slash = path.len && path.p[0] == '/';
     struct mk_str location = join(arena, prefix, has_slash ? MK_STR("") : MK_STR("/"), path);
     return location.p ? location : value;

@@ -38,6 +38,16 @@ static const struct row {
         {"/a", false, "/v", "http://back.example:81", "/"},
         {"/a", false, "/v", "http://back.example:81?q", "/?q"},
         {"/", true, NULL, "/x", "/x"},
+        /* a path that would name another host */
+        {"/", false, NULL, "http://site.example//evil.example/x", "/.//evil.example/x"},
+        {"/", false, NULL, "http://back.example:81//evil.example", "/.//evil.example"},
+        {"/", false, NULL, "http://site.example/\\evil.example", "/./\\evil.example"},
+        {"/", false, NULL, "http://site.example/\t\t/evil.example", "/./\t\t/evil.example"},
+        {"/", false, "/v", "/v//evil.example", "/.//evil.example"},
+        {"/", false, "/v", "http://back.example:81/v/\\evil.example", "/./\\evil.example"},
+        {"/a", true, NULL, "http://back.example:81//evil.example", "/a//evil.example"},
+        {"/", false, NULL, "http://site.example/\t", "/\t"},
+        {"/", false, NULL, "http://site.example/x//y", "/x//y"},
 },
   cookies[] = {
       {"/a", true, NULL, "", ""},
