@@ -111,6 +111,15 @@ struct mk_upstream_group *group_make(const struct upstream_conf *conf, struct na
     return NULL;
 }
 
+static void end_current(const struct mk_upstream_group *group)
+{
+    struct pool *pool = group->pool;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->current == group)
+        pool->current = NULL;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 void group_free(struct mk_upstream_group *group)
 {
     names_lock();
@@ -119,12 +128,26 @@ void group_free(struct mk_upstream_group *group)
     names_unlock();
     for (unsigned i = 0; i < group->conf->servers.n; i++)
         admin_release(group->admins[i]);
+    if (group->pool)
+        end_current(group);
     if (group->members)
         members_free(group->members);
     if (group->pool)
         pool_release(group->pool);
     pthread_mutex_destroy(&group->turns_lock);
     mk_account_free(NULL, group, get_bytes(group->conf));
+}
+
+void group_make_current(struct mk_upstream_group *group)
+{
+    uint64_t now = mk_time_monotonic_ms();
+    struct pool *pool = group->pool;
+    pthread_mutex_lock(&pool->lock);
+    pool->current = group;
+    pthread_mutex_unlock(&pool->lock);
+    const struct members *members = group_members(group);
+    for (unsigned i = 0; i < members->n; i++)
+        group_note_room(pool, members->items[i].server, false, now);
 }
 
 /* Nothing reads the list of a group that is not in use, but other addresses may replace it. */

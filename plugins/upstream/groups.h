@@ -10,6 +10,8 @@
 /* Makes the group of a section, whose names are added to `names`. Returns NULL without memory. */
 struct mk_upstream_group *group_make(const struct upstream_conf *conf, struct names *names);
 void group_free(struct mk_upstream_group *group);
+/* The group is in use from now on: requests of former groups of its name that wait get its servers. Any thread. */
+void group_make_current(struct mk_upstream_group *group);
 /* Makes the values of the cookies. */
 void group_make_tokens(struct mk_upstream_group *group, const uint64_t key[2]);
 

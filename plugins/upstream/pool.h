@@ -7,7 +7,8 @@
  *                              ├─ the time is over ─► fn
  *                              └─ pool_cancel
  *
- * One list for all workers, under a lock: the first one is served first.
+ * One list for all workers, under a lock: the first one is served first. A reload is for those that wait, too: they get
+ * the servers, and the limits, of the configuration that is in use.
  */
 #ifndef UPSTREAM_POOL_H
 #define UPSTREAM_POOL_H
@@ -25,8 +26,9 @@ struct pool {
     struct pool *next;
     unsigned refs; /* under the lock of all pools, as `next` */
     pthread_mutex_t lock;
-    struct mk_list waiting; /* struct mk_upstream_wait, under the lock */
-    uint32_t n_queued;      /* those of MaxConnections, likewise */
+    const struct mk_upstream_group *current; /* that of the configuration in use, under the lock; NULL: none */
+    struct mk_list waiting;                  /* struct mk_upstream_wait, likewise */
+    uint32_t n_queued;                       /* those of MaxConnections, likewise */
     _Atomic uint32_t n_waiting;
     struct retry_budget budget;
     const struct mk_counter *counters[POOL_COUNTS];

@@ -336,11 +336,13 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 /* The lines of this configuration hold from now on. */
 static void configure_lines(const struct generation *own)
 {
-    for (const struct mk_upstream_group *group = own->first; group; group = group->next)
+    for (struct mk_upstream_group *group = own->first; group; group = group->next) {
         for (unsigned i = 0; i < group->conf->servers.n; i++) {
             const struct server_line *line = &group->conf->servers.items[i];
             admin_configure(group->admins[i], server_line_state(line), line->weight, own->is_reload);
         }
+        group_make_current(group);
+    }
     admin_end_configuring();
 }
 

@@ -56,19 +56,6 @@ static bool has_tries_left(const struct mk_upstream_group *group, const struct m
            (!is_costly_retry(tries) || may_repeat(group, tries, now));
 }
 
-static int choose_now(const struct mk_upstream_group *group, const struct criteria *criteria,
-                      struct mk_upstream_tries *tries, struct mk_upstream_server **ret)
-{
-    uint64_t now = criteria->now_ms;
-    bool is_costly = is_costly_retry(tries);
-    if (tries->n && (!retry_allows(&group->conf->retry, tries) || !has_tries_left(group, tries, now)))
-        return -ENXIO;
-    int err = group->conf->max_connections && group->pool->n_queued ? -EBUSY : pick_server(group, criteria, tries, ret);
-    if (err == 0 && is_costly)
-        retry_budget_note_retry(&group->pool->budget, now);
-    return err;
-}
-
 /* ── waits ── */
 
 static void note_waited(struct server *server, const struct mk_worker *worker)
@@ -103,7 +90,14 @@ static void on_granted(struct mk_message *message)
     deliver(wait, 0, wait->server);
 }
 
-/* Gives a request that waits a server, `only` if that is not NULL. Under the lock; returns as pick_server(). */
+/* Returns the group from which a request that waits gets its server. Under the lock, as the next. */
+static const struct mk_upstream_group *get_group(const struct mk_upstream_wait *wait)
+{
+    const struct mk_upstream_group *current = wait->group->pool->current;
+    return current ? current : wait->group;
+}
+
+/* Gives a request that waits a server, `only` if that is not NULL. Returns as pick_server(). */
 static int pick_for(struct mk_upstream_wait *wait, const struct server *only, uint64_t now,
                     struct mk_upstream_server **ret)
 {
@@ -111,13 +105,13 @@ static int pick_for(struct mk_upstream_wait *wait, const struct server *only, ui
                               .sticky = wait->sticky ? server_of(wait->sticky) : NULL};
     const struct criteria criteria = {
         .tries = wait->tries, .wish = &wish, .only = only, .is_probe = wait->is_held, .now_ms = now};
-    return pick_server(wait->group, &criteria, wait->tries, ret);
+    return pick_server(get_group(wait), &criteria, wait->tries, ret);
 }
 
 /* With Hold one of the requests tries a server that has not been tried for a while. Under the lock. */
 static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
-    struct members *members = group_members(wait->group);
+    struct members *members = group_members(get_group(wait));
     for (unsigned i = 0; i < members->n; i++) {
         struct server *server = members->items[i].server;
         if (server->probe_ms > now || pick_for(wait, server, now, ret) < 0)
@@ -144,11 +138,28 @@ static bool serve_queue(struct pool *pool, const struct mk_upstream_wait *self, 
             pool_remove(pool, wait);
         } else if (err == 0) {
             pool_grant(pool, wait, granted);
-        } else if (err == -EBUSY && !wait->sticky && !wait->tries->n && wait->group == self->group) {
-            break; /* any server would have done; another configuration may have other servers and limits */
+        } else if (err == -EBUSY && !wait->sticky && !wait->tries->n) {
+            break; /* any server would have done */
         }
     }
     return is_served;
+}
+
+/* Hold: the request waits until a server responds. Under the lock. Returns MK_AGAIN or -ENXIO. */
+static int begin_holding(struct mk_upstream_wait *wait, uint64_t now)
+{
+    const struct mk_upstream_group *group = wait->group;
+    struct mk_upstream_tries *tries = wait->tries;
+    bool is_allowed = !tries->n || (retry_allows(&group->conf->retry, tries) &&
+                                    (!is_costly_retry(tries) || may_repeat(group, tries, now)));
+    tries->hold_end_ms = tries->hold_end_ms ? tries->hold_end_ms : now + group->conf->hold_ms;
+    if (!is_allowed || now >= tries->hold_end_ms || group->pool->n_waiting - group->pool->n_queued >= HELD_MAX)
+        return -ENXIO;
+    tries->n = 0;
+    wait->is_held = true;
+    wait->end_ms = tries->hold_end_ms;
+    pool_add(group->pool, wait);
+    return MK_AGAIN;
 }
 
 static void arm_timer(struct mk_upstream_wait *wait, uint64_t now)
@@ -157,16 +168,28 @@ static void arm_timer(struct mk_upstream_wait *wait, uint64_t now)
     mk_timer_arm(wait->loop, &wait->timer, (uint32_t)(left < tick ? left : tick));
 }
 
-/* Ends a wait whose time is over, or for which there is a server now. Under the lock. Returns whether it has ended. */
-static bool end_wait(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
+/* Continues to wait in the queue. Under the lock, as the next. Returns 0, MK_AGAIN, -ETIMEDOUT or -ENXIO. */
+static int continue_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
     struct pool *pool = wait->group->pool;
-    if (!wait->is_held && serve_queue(pool, wait, now, ret))
-        return true;
-    if (wait->state != POOL_WAITING || (now < wait->end_ms && !(wait->is_held && probe_server(wait, now, ret))))
-        return false;
+    if (serve_queue(pool, wait, now, ret))
+        return 0;
+    int r = pick_for(wait, NULL, now, ret);
+    if (r == -EBUSY && now < wait->end_ms)
+        return MK_AGAIN;
     pool_remove(pool, wait);
-    return true;
+    if (r == -ENXIO) /* the others have no server, either */
+        return begin_holding(wait, now);
+    return r < 0 ? -ETIMEDOUT : 0;
+}
+
+static int continue_holding(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
+{
+    bool is_served = now < wait->end_ms && probe_server(wait, now, ret);
+    if (!is_served && now < wait->end_ms)
+        return MK_AGAIN;
+    pool_remove(wait->group->pool, wait);
+    return is_served ? 0 : -ENXIO;
 }
 
 static void on_timer(struct mk_timer *timer)
@@ -176,12 +199,14 @@ static void on_timer(struct mk_timer *timer)
     struct mk_upstream_server *server = NULL;
     uint64_t now = mk_loop_now_ms(wait->loop);
     pthread_mutex_lock(&pool->lock);
-    bool was_waiting = wait->state == POOL_WAITING; /* else the message is on its way */
-    bool is_over = was_waiting && end_wait(wait, now, &server), is_waiting = wait->state == POOL_WAITING;
+    bool is_granted = wait->state != POOL_WAITING; /* the message is on its way */
+    int r = is_granted      ? MK_AGAIN
+            : wait->is_held ? continue_holding(wait, now, &server)
+                            : continue_queueing(wait, now, &server);
     pthread_mutex_unlock(&pool->lock);
-    if (is_over)
-        deliver(wait, server ? 0 : wait->is_held ? -ENXIO : -ETIMEDOUT, server);
-    else if (is_waiting)
+    if (r != MK_AGAIN)
+        deliver(wait, r, server);
+    else if (!is_granted)
         arm_timer(wait, now);
 }
 
@@ -201,11 +226,23 @@ static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_gr
     mk_timer_init(&wait->timer, on_timer);
 }
 
+/* Returns how many requests queue for the same server, or for any. */
+static unsigned count_rivals(struct pool *pool, const struct mk_upstream_wait *wait)
+{
+    unsigned rivals = 0;
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&pool->waiting, n, save) {
+        const struct mk_upstream_wait *other = MK_CONTAINER_OF(n, struct mk_upstream_wait, node);
+        rivals += !other->is_held && other->sticky == wait->sticky;
+    }
+    return rivals;
+}
+
 /* MaxConnections: the request waits for its turn. Under the lock. Returns MK_AGAIN, 0 or -EBUSY. */
 static int begin_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
     const struct mk_upstream_group *group = wait->group;
-    if (group->pool->n_queued >= group->conf->queue)
+    if (group->pool->n_queued >= group->conf->queue && count_rivals(group->pool, wait) >= group->conf->queue)
         return -EBUSY;
     wait->is_held = false;
     wait->end_ms = now + group->conf->queue_timeout_ms;
@@ -214,21 +251,19 @@ static int begin_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk
     return serve_queue(group->pool, wait, now, ret) ? 0 : MK_AGAIN;
 }
 
-/* Hold: the request waits until a server responds. Under the lock. Returns MK_AGAIN or -ENXIO. */
-static int begin_holding(struct mk_upstream_wait *wait, uint64_t now)
+static int choose_now(const struct mk_upstream_group *group, const struct criteria *criteria,
+                      struct mk_upstream_tries *tries, struct mk_upstream_server **ret)
 {
-    const struct mk_upstream_group *group = wait->group;
-    struct mk_upstream_tries *tries = wait->tries;
-    bool is_allowed = !tries->n || (retry_allows(&group->conf->retry, tries) &&
-                                    (!is_costly_retry(tries) || may_repeat(group, tries, now)));
-    tries->hold_end_ms = tries->hold_end_ms ? tries->hold_end_ms : now + group->conf->hold_ms;
-    if (!is_allowed || now >= tries->hold_end_ms || group->pool->n_waiting - group->pool->n_queued >= HELD_MAX)
+    uint64_t now = criteria->now_ms;
+    bool is_costly = is_costly_retry(tries);
+    if (tries->n && (!retry_allows(&group->conf->retry, tries) || !has_tries_left(group, tries, now)))
         return -ENXIO;
-    tries->n = 0;
-    wait->is_held = true;
-    wait->end_ms = tries->hold_end_ms;
-    pool_add(group->pool, wait);
-    return MK_AGAIN;
+    if (group->conf->max_connections && group->pool->n_queued)
+        serve_queue(group->pool, NULL, now, NULL); /* what is left then is for this one */
+    int err = pick_server(group, criteria, tries, ret);
+    if (err == 0 && is_costly)
+        retry_budget_note_retry(&group->pool->budget, now);
+    return err;
 }
 
 static bool can_wait(const struct mk_upstream_tries *tries)

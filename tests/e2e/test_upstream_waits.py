@@ -205,6 +205,58 @@ def test_reloads_amid_a_queue(serve_group):
     assert script.most == 2
 
 
+@needs_status
+def test_a_reload_serves_the_queue(serve_group, backends):
+    """Requests that wait since the former configuration get the limit, and the servers, of the next one."""
+    one, two = backends(2, hold)
+    keys = {"MaxConnections": 1, "Queue": 4, "QueueTimeout": "60s"}
+    server = serve_group([one], keys, config=STATUS)
+    clients = [server.connect() for _ in range(5)]
+    for client in clients:
+        client.send(request("/"))
+    one.wait_requests(1)
+    with server.connect() as watcher:
+        await_queued(watcher, 4)
+    server.groups.write_text(group([one, two], **{**keys, "MaxConnections": 2}))
+    reload(server)
+    one.wait_requests(2)
+    two.wait_requests(2)
+    for each in (one, two):
+        each.tell("go")
+    assert [client.response().status for client in clients] == [200] * 5
+    for client in clients:
+        client.close()
+
+
+def hold_slow(peer):
+    while True:
+        if peer.request().target == "/slow":
+            peer.wait("go")
+        peer.respond(b"done", TEXT)
+
+
+@needs_status
+def test_a_queue_for_one_server(serve_group, backends):
+    """Those whose cookies name a full server do not keep others from the rest."""
+    servers = backends(2, hold_slow)
+    keys = {**STICKY, "MaxConnections": 1, "Queue": 2, "QueueTimeout": "60s"}
+    server = serve_group(servers, keys, config=STATUS)
+    with server.connect() as client:
+        cookie = "Cookie: " + get_cookie(client.ask("/"))
+        bound = [server.connect() for _ in range(3)]
+        for each in bound:
+            each.send(request("/slow", cookie))
+        await_queued(client, 2)
+        with server.connect() as other:
+            assert other.ask("/slow", cookie).status == 503
+        assert [client.ask("/").status for _ in range(4)] == [200] * 4
+    for each in servers:
+        each.tell("go")
+    assert [each.response().status for each in bound] == [200] * 3
+    for each in bound:
+        each.close()
+
+
 @only_sanitized
 def test_each_allocation_fails_once_in_the_queue(serve_group, backends):
     (one,) = backends(1)
@@ -298,11 +350,18 @@ def test_hold_is_over(serve_group, backends):
 
 
 def test_a_group_without_servers_in_use_is_held(serve_group, backends):
-    """Until a reload: the requests belong to the configuration before."""
-    (one,) = backends(1)
+    """Until a reload brings one."""
+    one, two = backends(2)
     server = serve_group([f"{one.address} down"], {"Hold": "400ms"})
     with server.connect() as client:
         assert client.ask("/").status == 503
+    server.groups.write_text(group([f"{one.address} down"], Hold="60s"))
+    reload(server)
+    with server.connect() as client:
+        client.send(request("/"))
+        server.groups.write_text(group([two], Hold="60s"))
+        reload(server)
+        assert client.response().body == b"1"
 
 
 # ── retries ──

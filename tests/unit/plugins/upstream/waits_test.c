@@ -172,6 +172,147 @@ TEST(a_sticky_request_waits_for_its_server)
     close_group();
 }
 
+/* Those that one server keeps waiting neither fill the queue of the others nor stand before them. */
+TEST(sticky_requests_have_a_queue_of_their_own)
+{
+    open_queue(2, 2);
+    const struct wish wish = {.sticky = group_members(group)->items[0].server};
+    assert_int_equal(ask_for(0, &wish), 0);
+    assert_int_equal(ask_for(1, &wish), -EAGAIN);
+    assert_int_equal(ask_for(2, &wish), -EAGAIN);
+    assert_int_equal(ask_for(3, &wish), -EBUSY);
+    assert_int_equal(ask(3), 1);
+    assert_int_equal(ask(4), -EAGAIN);
+    assert_int_equal(ask(5), -EAGAIN);
+    assert_int_equal(ask(6), -EBUSY);
+    end_request(3);
+    assert_int_equal(waiters[4].result, 1);
+    end_request(0);
+    assert_int_equal(waiters[1].result, 0);
+    end_request(1);
+    end_request(2);
+    end_request(4); /* 5 has the first server by now */
+    end_request(5);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
+/* Without a server that could be used later there is nothing to wait for. */
+TEST(the_queue_ends_when_all_servers_are_down)
+{
+    open_queue(1, 4);
+    conf.queue_timeout_ms = 60000;
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), -EAGAIN);
+    lines[0].is_down = true;
+    assert_int_equal(ask(2), -ENXIO);
+    pass(250);
+    assert_int_equal(waiters[1].result, -ENXIO);
+    end_request(0);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
+/* With Hold they wait on, for a server that responds. */
+TEST(the_queue_is_held_when_all_servers_are_down)
+{
+    open_queue(1, 4);
+    conf.queue_timeout_ms = 60000;
+    conf.hold_ms = 1000;
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), -EAGAIN);
+    assert_int_equal(ask(2), -EAGAIN);
+    lines[0].is_down = true;
+    end_request(0);
+    pass(250);
+    assert_int_equal(group->pool->n_queued, 0);
+    lines[0].is_down = false;
+    pass(100);
+    assert_int_equal(waiters[1].result, 0);
+    lines[0].is_down = true;
+    end_request(1);
+    pass(1000);
+    assert_int_equal(waiters[2].result, -ENXIO);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
+/* ── reloads ── */
+
+/* Another configuration of the group, in use from now on; the caller frees it. */
+static struct mk_upstream_group *reload(const struct upstream_conf *changed)
+{
+    struct mk_upstream_group *next = group_make(changed, &group_names);
+    assert_non_null(next);
+    group_make_current(next);
+    settle();
+    return next;
+}
+
+TEST(a_reload_raises_the_limit_for_those_that_wait)
+{
+    open_queue(1, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(ask(i), i ? -EAGAIN : 0);
+    struct upstream_conf raised = conf;
+    raised.max_connections = 3;
+    struct mk_upstream_group *former = group, *next = reload(&raised);
+    assert_int_equal(waiters[1].result, 0);
+    assert_int_equal(waiters[2].result, 0);
+    assert_int_equal(waiters[3].result, -EAGAIN);
+    group = next;
+    assert_int_equal(ask(4), -EAGAIN); /* behind the one that came before */
+    end_request(0);
+    assert_int_equal(waiters[3].result, 0);
+    for (unsigned i = 1; i < 5; i++)
+        end_request(i);
+    assert_int_equal(add_loads(), 0);
+    group_free(former);
+    close_group();
+}
+
+/* The limit is gone: all that wait are served, and new ones do not see the queue. */
+TEST(a_reload_ends_the_limit)
+{
+    open_queue(1, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(ask(i), i ? -EAGAIN : 0);
+    struct upstream_conf unlimited = conf;
+    unlimited.max_connections = unlimited.queue = 0;
+    struct mk_upstream_group *next = reload(&unlimited);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(waiters[i].result, 0);
+    for (unsigned i = 0; i < 4; i++)
+        end_request(i);
+    assert_int_equal(add_loads(), 0);
+    group_free(next);
+    close_group();
+}
+
+/* The next configuration has a server that this one does not have: held requests get it. */
+TEST(a_reload_brings_a_server_for_held_requests)
+{
+    struct server_line added = {.name = MK_STR("127.0.0.1:9"), .weight = 1};
+    open_queue(0, 0);
+    conf.max_connections = 0;
+    conf.hold_ms = 5000;
+    assert_int_equal(ask(0), -EAGAIN);
+    struct upstream_conf repaired = conf;
+    repaired.servers = (struct server_lines){&added, 1};
+    struct mk_upstream_group *next = reload(&repaired);
+    pass(100);
+    assert_int_equal(waiters[0].result, -1); /* none of the former ones */
+    struct server *server = group_members(next)->items[0].server;
+    assert_ptr_equal(server_of(waiters[0].tries.servers[0]), server);
+    end_request(0);
+    assert_int_equal(server->load, 0);
+    group_free(next);
+    assert_null(group->pool->current);
+    close_group();
+}
+
+/* ── servers that come back ── */
+
 /* No request gives these servers back: their time has come, or a reload has changed them. */
 TEST(the_queue_gets_servers_that_are_in_use_again)
 {
