@@ -64,6 +64,11 @@ struct mk_spool_counts {
  * ... May block: not for workers.
  */
 MK_API int mk_spool_budget_new(const char *folder, const struct mk_spool_limits *limits, struct mk_spool_budget **ret);
+/*
+ * Opens the folder of a budget that has one anew: another one may be there by now. Returns as mk_spool_budget_new(),
+ * and after an error nothing has changed. May block.
+ */
+MK_API int mk_spool_budget_reopen(struct mk_spool_budget *budget, const char *folder);
 /* Frees the budget, which no spool uses any more, also none whose `freed` has not been called. NULL is allowed. */
 MK_API void mk_spool_budget_free(struct mk_spool_budget *budget);
 /* Changes the limits, such as after a reload. Spools that use more keep what they have. Any thread. */

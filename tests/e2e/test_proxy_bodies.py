@@ -265,6 +265,28 @@ def test_reloads_amid_what_is_kept(proxy, tmp_path):
                 assert take(slow, len(body)) == body
 
 
+def test_a_folder_that_is_made_again(proxy):
+    """The former one is gone with its files: a reload says so, or finds the new one."""
+    body = make_body(MEGABYTE)
+    with Backend(echo_length) as backend:
+        server = proxy(backend, {"SpoolRequest": "On"})
+
+        def put():
+            with server.connect() as client:
+                upload(client, body)
+                return client.response("PUT")
+
+        assert put().body == body
+        proxy.folder.rmdir()
+        assert put().status == 503
+        server.wait_log(f"the body of a request cannot be kept in {proxy.folder}")
+        said = reload(server, accepted=False)
+        assert any(f'{SPOOL}:2' in line and f'no file can be made in "{proxy.folder}"' in line for line in said)
+        proxy.folder.mkdir()
+        reload(server)
+        assert put().body == body
+
+
 # ── requests ──
 
 

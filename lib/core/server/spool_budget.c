@@ -122,6 +122,17 @@ int mk_spool_budget_new(const char *folder, const struct mk_spool_limits *limits
     return 0;
 }
 
+/* Files are being made in the folder meanwhile: its descriptor stays the same. */
+MK_COLD int mk_spool_budget_reopen(struct mk_spool_budget *budget, const char *folder)
+{
+    int fd = open_folder(folder);
+    if (fd < 0)
+        return fd;
+    int err = dup3(fd, budget->folder, O_CLOEXEC) < 0 ? -errno : 0;
+    close(fd);
+    return err;
+}
+
 void mk_spool_budget_free(struct mk_spool_budget *budget)
 {
     if (!budget)

@@ -84,7 +84,8 @@ static struct mk__spools *hold_spools(const struct spool_conf *conf)
 {
     const char *folder = conf->folder.len ? conf->folder.p : default_folder;
     struct mk__spools *s = all;
-    while (s && (s->err || strcmp(s->folder, folder) != 0)) /* a folder that failed is tried again */
+    /* a folder that has failed, or fails now, is tried anew */
+    while (s && (s->err || strcmp(s->folder, folder) != 0 || mk_spool_budget_reopen(s->budget, folder) < 0))
         s = s->next;
     if (!s) {
         s = make_spools(folder, conf);

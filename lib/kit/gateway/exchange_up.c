@@ -164,8 +164,8 @@ static void reject_body(struct mk__gw_exchange *x, int err)
         mk__gw_exchange_reject(x, 413);
         return;
     }
-    mk_request_log(x->req, MK_LOG_ERROR, "%s: the body of a request cannot be kept: %s", x->call.protocol->name,
-                   strerror(-err));
+    mk_request_log(x->req, MK_LOG_ERROR, "%s: the body of a request cannot be kept in %s: %s", x->call.protocol->name,
+                   x->route->spool_folder, strerror(-err));
     mk__gw_exchange_respond_failure(x, 503, "proxy_internal_error", MK_STR_NONE);
 }
 

@@ -108,20 +108,19 @@ static int set_key(struct mk_gateway_route *route)
 /* ── bodies that wait ── */
 
 /* Makes sure of the budget for bodies that wait, if the section has a use for it. Returns 0, -EINVAL or -ENOMEM. */
-static int hold_spools(const struct mk_gateway_route *route, struct mk_host *host)
+static int hold_spools(struct mk_gateway_route *route, struct mk_host *host)
 {
     const struct mk_gateway_conf *conf = route->conf;
-    const char *folder;
     int file_err;
     if (!conf->buffer.memory_bytes && !conf->spool_request_bytes && !route->protocol->needs_length)
         return 0;
-    int err = mk_host_hold_spools(host, &folder, &file_err);
+    int err = mk_host_hold_spools(host, &route->spool_folder, &file_err);
     if (err < 0 || file_err == 0 || !conf->spool_request_bytes)
         return err;
     mk_host_error(host, conf, offsetof(struct mk_gateway_conf, spool_request_bytes), 0,
                   "SpoolRequest needs a folder that can be written, and \"%s\" cannot (%s): name one in Folder of "
                   "[SPOOL]",
-                  folder, strerror(-file_err));
+                  route->spool_folder, strerror(-file_err));
     return -EINVAL;
 }
 

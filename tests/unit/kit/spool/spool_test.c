@@ -386,6 +386,26 @@ TEST(folders_are_checked, open_fixture, close_fixture)
     mk_spool_budget_free(NULL);
 }
 
+TEST(a_folder_that_is_opened_anew, open_fixture, close_fixture)
+{
+    const struct mk_spool_limits limits = {.memory_max = MB};
+    struct mk_spool_budget *other = NULL;
+    mk_test_mkdir("gone");
+    assert_int_equal(mk_spool_budget_new(mk_test_path("gone"), &limits, &other), 0);
+    unsigned before = mk_test_descriptors();
+    assert_int_equal(mk_spool_budget_reopen(other, mk_test_path("gone")), 0);
+    mk_test_remove(mk_test_path("gone"));
+    assert_int_equal(mk_spool_budget_reopen(other, mk_test_path("gone")), -ENOENT);
+    assert_true(mk_spool_budget_make_file(other) < 0);
+    mk_test_mkdir("gone");
+    assert_int_equal(mk_spool_budget_reopen(other, mk_test_path("gone")), 0);
+    assert_int_equal(mk_test_descriptors(), before);
+    int fd = mk_spool_budget_make_file(other);
+    assert_true(fd >= 0);
+    close(fd);
+    mk_spool_budget_free(other);
+}
+
 TEST(file_systems_without_nameless_files, open_fixture, close_fixture)
 {
     struct mk_spool_options options = make_options();
