@@ -207,7 +207,8 @@ struct mk_gateway_protocol {
     void (*write_preamble)(const struct mk_gateway_call *c, struct mk_buf *out);
     /*
      * Writes the head, also for a further connection, with which the state begins anew. Returns 0, -EINVAL (the
-     * client's request is wrong: 400, and its connection is closed) or -ENOBUFS (it does not fit: 431).
+     * client's request is wrong: 400, and its connection is closed), -ELOOP (it has passed here before: 502) or
+     * -ENOBUFS (it does not fit: 431).
      */
     int (*write_head)(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out);
     /* (opt) Returns what stands behind the body in place of body_end; valid until the exchange ends. `.p` NULL: that.

@@ -14,17 +14,23 @@
 
 /* ── names ── */
 
-static bool has_name(const struct field_list *list, struct mk_str name)
+static const struct field *find_name(const struct field_list *list, struct mk_str name)
 {
     const struct field *f = list->first;
     while (f && !mk_header_same_name(f->name, name))
         f = f->next;
-    return f != NULL;
+    return f;
 }
 
 bool fields_replace(const struct field_changes *changes, struct mk_str name)
 {
-    return has_name(&changes->set, name) || has_name(&changes->remove, name);
+    return find_name(&changes->set, name) || find_name(&changes->remove, name);
+}
+
+bool fields_are_disguised(const struct field_changes *changes, struct mk_str name)
+{
+    const struct field *f = find_name(&changes->set, name);
+    return f && !mk_str_ieq(f->name, name);
 }
 
 /* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
@@ -74,7 +80,7 @@ static int add_field(struct field_list *list, struct mk_str name, struct mk_aren
     const char *refusal = refuse_name(name);
     if (refusal)
         return mk_conf_fail(error, refusal);
-    if (has_name(list, name))
+    if (find_name(list, name))
         return mk_conf_fail(error, "a line before this one has the same name");
     struct field *f = mk_arena_zalloc(arena, sizeof(*f));
     if (!f)

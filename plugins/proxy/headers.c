@@ -23,6 +23,7 @@ static const struct row rows[] = {
     ROW("date", HEADER_PASS, HEADER_DATE),
     ROW("host", HEADER_SET, HEADER_PASS),
     ROW("proxy", HEADER_DROP, HEADER_PASS), /* httpoxy: HTTP_PROXY of CGI */
+    ROW("cookie", HEADER_PASS, HEADER_PASS),
     ROW("expect", HEADER_DROP, HEADER_DROP),
     ROW("server", HEADER_PASS, HEADER_DROP),
     ROW("trailer", HEADER_DROP, HEADER_DROP),
@@ -57,8 +58,8 @@ enum { ROWS = MK_COUNT_OF(rows), NAME_BYTES_MAX = 19 };
 
 /* The first row whose name has this length. */
 static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
-    [0 ... 2] = 0, [3] = 1,   [4] = 2,   [5] = 4,   [6] = 5,   [7] = 7,   [8] = 9,   [9] = 10,  [10] = 12,   [11] = 16,
-    [12] = 16,     [13] = 18, [14] = 20, [15] = 22, [16] = 23, [17] = 29, [18] = 31, [19] = 32, [20] = ROWS,
+    [0 ... 2] = 0, [3] = 1,   [4] = 2,   [5] = 4,   [6] = 5,   [7] = 8,   [8] = 10,  [9] = 11,  [10] = 13,   [11] = 17,
+    [12] = 17,     [13] = 19, [14] = 21, [15] = 23, [16] = 24, [17] = 30, [18] = 32, [19] = 33, [20] = ROWS,
 };
 
 /*

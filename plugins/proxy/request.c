@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { ADDRESS_BYTES = 64 };
+enum { ADDRESS_BYTES = 64, HOPS_MAX = 10 };
 
 /* ── the request line ── */
 
@@ -103,7 +103,7 @@ static bool is_connection_valid(struct mk_str connection, const struct field_cha
         enum header_rule rule = header_of_request(option);
         if (rule == HEADER_SET || rule == HEADER_DISGUISED || rule == HEADER_MAX_FORWARDS ||
             mk_str_ieq(option, MK_STR("Content-Length")) || mk_str_ieq(option, MK_STR("Transfer-Encoding")) ||
-            fields_replace(changes, option))
+            mk_str_ieq(option, MK_STR("traceparent")) || fields_replace(changes, option))
             return false;
     }
     return true;
@@ -117,7 +117,7 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
         enum header_rule rule = header_of_request(name);
         if (rule == HEADER_MAX_FORWARDS)
             forwards_write(out, req, value);
-        else if (rule == HEADER_DISGUISED)
+        else if (rule == HEADER_DISGUISED || (rule == HEADER_PASS && fields_are_disguised(&conf->request, name)))
             disguised_report(req, name);
         else if (rule == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
                  !fields_replace(&conf->request, name) && mk_request_passes_header(req, name))
@@ -127,11 +127,9 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
 
 /* ── what the proxy says of the client ── */
 
-/* Writes the list that the client has sent, if it is trusted, and an element of our own behind it. */
-static void write_list(struct mk_buf *out, struct mk_request *req, bool is_trusted, struct mk_str name,
-                       struct mk_str element)
+/* Writes a list, which may be empty, and an element of our own behind it. */
+static void write_element(struct mk_buf *out, struct mk_str name, struct mk_str former, struct mk_str element)
 {
-    struct mk_str former = is_trusted ? mk_request_header_by_name(req, name) : MK_STR_NONE;
     if (!former.len) {
         write_field(out, name, element);
         return;
@@ -142,6 +140,13 @@ static void write_list(struct mk_buf *out, struct mk_request *req, bool is_trust
     mk_buf_adds(out, MK_STR(", "));
     mk_buf_adds(out, element);
     mk_buf_adds(out, MK_STR("\r\n"));
+}
+
+/* Writes the list of the client only if it is trusted. */
+static void write_list(struct mk_buf *out, struct mk_request *req, bool is_trusted, struct mk_str name,
+                       struct mk_str element)
+{
+    write_element(out, name, is_trusted ? mk_request_header_by_name(req, name) : MK_STR_NONE, element);
 }
 
 /* Passes a value of a trusted proxy on, or writes our own. */
@@ -280,11 +285,26 @@ static void write_ids(struct mk_buf *out, struct mk_request *req, const struct f
         write_trace(out, trace);
 }
 
-static void write_via(struct mk_buf *out, struct mk_request *req)
+/* Returns how many proxies of our name the request has passed. */
+static unsigned count_own(struct mk_str via)
+{
+    struct mk_str element, own = MK_STR(" monkey");
+    unsigned n = 0;
+    while (mk_str_next(&via, &element))
+        n += element.len > own.len && mk_str_ieq(mk_str(element.p + element.len - own.len, own.len), own);
+    return n;
+}
+
+/* Returns 0, or -ELOOP: the request has passed so many servers of our name that it will not leave them. */
+static int write_via(struct mk_buf *out, struct mk_request *req)
 {
     static const struct mk_str versions[] = {MK_STR("1.0 monkey"), MK_STR("1.1 monkey"), MK_STR("2.0 monkey")};
     unsigned version = mk_request_major(req) > 1 ? 2 : mk_request_minor(req) > 0;
-    write_list(out, req, true, MK_STR("Via"), versions[version]);
+    struct mk_str former = mk_request_header_by_name(req, MK_STR("Via"));
+    if (former.len && count_own(former) >= HOPS_MAX)
+        return -ELOOP;
+    write_element(out, MK_STR("Via"), former, versions[version]);
+    return 0;
 }
 
 /* ── the head ── */
@@ -317,7 +337,8 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
     if (conf->forwarded != PROXY_FORWARDED_OFF)
         write_forwarded(out, req, conf->forwarded);
     write_ids(out, req, &conf->request);
-    write_via(out, req);
+    if (write_via(out, req) < 0)
+        return -ELOOP;
     if (mk_request_expects_continue(req) && !body->is_received)
         mk_buf_adds(out, MK_STR("Expect: 100-continue\r\n"));
     if (upgrade->token.len)

@@ -10,9 +10,10 @@ import pytest
 
 from harness import build
 from harness.backend import Backend, answer, echo, replay, stay_silent
+from harness.groups import GROUPS, group
 from harness.messages import CLOSE, chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
-from harness.server import await_true, run, write_config
+from harness.server import await_true, free_port, run, write_config
 from harness.services import CONTROL_THREAD, reload
 
 pytestmark = pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins")
@@ -146,7 +147,7 @@ def test_headers_of_a_connection_stay(proxy):
 
 @pytest.mark.single_protocol
 @pytest.mark.parametrize(
-    "option", ["Host", "content-length", "Transfer-Encoding", "X-Forwarded-For", "Via", "x_real_ip", "X-Request-ID"]
+    "option", ["Host", "content-length", "Transfer-Encoding", "X-Forwarded-For", "Via", "x_real_ip", "X-Request-ID", "traceparent"]
 )
 def test_connection_must_not_name(proxy, option):
     with Backend(answer(b"hello", TEXT)) as backend:
@@ -256,6 +257,21 @@ def test_via(proxy, minor, said):
             assert client.response().status == 200
         (sent,) = backend.requests
     assert sent["Via"] == ", ".join(filter(None, [said, f"1.{minor} monkey"]))
+
+
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("kind", ["server", "group"])
+def test_loop(serve, kind):
+    """A backend that is the server itself: the request ends after ten rounds, and says why."""
+    address = f"127.0.0.1:{free_port()}"
+    to = f"http://{address}" if kind == "server" else "http://itself"
+    config = {GROUPS: group([address], "itself")} if kind == "group" else {}
+    server = serve({"Workers": 2, "Listen": address}, text=proxy_section(None, {"To": to}), config=config)
+    with server.connect() as client:
+        got = client.ask("/x")
+        assert (got.status, got["Proxy-Status"]) == (502, "monkey; error=proxy_loop_detected")
+        assert client.ask("/x", f"Via: {', '.join(['1.1 monkeys, 1.1 a-monkey'] * 20)}").status == 502
+    assert server.log.count("the request comes back again and again") == 2
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])

@@ -71,11 +71,12 @@ def numbers(client, url):
 def test_headers_that_are_disguised(proxy):
     """Counted, and in the log, but not each of them."""
     with Backend(answer(b"hello", TEXT)) as backend:
-        server = proxy(backend)
+        server = proxy(backend, {"RequestSet": "X-User $user", "RequestRemove": "X-Gone"})
+        lies = ["X_Real_IP: 192.0.2.3", "X-Forwarded_Host: evil", "X_User: root", "X-User: root", "X_Gone: 1"]
         with server.connect() as client:
             for _ in range(3):
-                assert client.ask("/b", "X_Real_IP: 192.0.2.3", "X-Forwarded_Host: evil", "Own_Name: 1").status == 200
-            assert total(scrape(client), "monkey_proxy_disguised_headers_total") == 6
+                assert client.ask("/b", *lies, "Own_Name: 1").status == 200
+            assert total(scrape(client), "monkey_proxy_disguised_headers_total") == 9
         assert [request["Own_Name"] for request in backend.requests] == ["1"] * 3
     assert server.log.count("is not passed on: a backend that reads _ as -") == 1
     server.wait_log("the header X_Real_IP is not passed on")

@@ -129,11 +129,17 @@ static void release(void *arg)
     mk__gw_tunnel_release(&owner->tunnel);
 }
 
-void mk__gw_exchange_reject(struct mk__gw_exchange *x, int status)
+/* This server responds. */
+static void end_here(struct mk__gw_exchange *x)
 {
     end_waits(x);
     drop_conn(x);
     mk__gw_exchange_end_use(x);
+}
+
+void mk__gw_exchange_reject(struct mk__gw_exchange *x, int status)
+{
+    end_here(x);
     mk_response_error(x->req, status);
 }
 
@@ -141,13 +147,8 @@ void mk__gw_exchange_reject(struct mk__gw_exchange *x, int status)
 
 void mk__gw_exchange_respond_failure(struct mk__gw_exchange *x, int status, const char *type, struct mk_str details)
 {
-    char storage[2 * REASON_BYTES + 128];
-    struct mk_buf value;
-    struct mk_request *req = x->req;
-    mk_buf_init_fixed(&value, storage, sizeof(storage));
-    mk__gw_failure_write(&value, type, details);
-    mk__gw_exchange_reject(x, status);
-    mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));
+    end_here(x);
+    mk__gw_failure_respond(x->req, status, type, details);
 }
 
 bool mk__gw_exchange_can_resend(const struct mk__gw_exchange *x)
@@ -478,7 +479,7 @@ void mk__gw_exchange_reject_group(struct mk__gw_exchange *x, int err)
 {
     bool is_full = err == -EBUSY || err == -ETIMEDOUT;
     if (err == -ENOMEM) {
-        mk__gw_exchange_reject(x, 503);
+        mk__gw_exchange_respond_failure(x, 503, "proxy_internal_error", MK_STR_NONE);
         return;
     }
     mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s: %s", x->call.protocol->name, MK_STR_ARG(x->conf->to.text),
@@ -525,6 +526,14 @@ static bool is_idempotent(struct mk_request *req)
     return idempotent >> mk_request_method(req) & 1;
 }
 
+static void reject_begin(struct mk__gw_exchange *x, int status)
+{
+    if (status == 503)
+        mk__gw_exchange_respond_failure(x, status, "proxy_internal_error", MK_STR_NONE);
+    else
+        mk__gw_exchange_reject(x, status);
+}
+
 static void begin_exchange(struct mk__gw_exchange *x)
 {
     struct mk_request *req = x->req;
@@ -535,7 +544,7 @@ static void begin_exchange(struct mk__gw_exchange *x)
         mk_request_end_with_client(req);
     int status = x->call.protocol->begin ? x->call.protocol->begin(&x->call) : 0;
     if (status) {
-        mk_response_error(req, status);
+        reject_begin(x, status);
         return;
     }
     mk__gw_report_begin(&x->report, req, x->route);
@@ -551,7 +560,7 @@ void mk_gateway_pass(struct mk_request *req, const struct mk_gateway_route *rout
     struct mk__gw_thread *t = mk__gw_thread_of(w->thread);
     struct mk__gw_exchange *x = make_exchange(req, route, t);
     if (!x || !mk__gw_thread_get_buffer(t) || mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
-        mk_response_error(req, 503);
+        mk__gw_failure_respond(req, 503, "proxy_internal_error", MK_STR_NONE);
         return;
     }
     x->call.arg = arg;

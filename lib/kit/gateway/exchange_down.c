@@ -3,6 +3,7 @@
  * The way of a response to the client (exchange.h): heads, then the body as the client takes it, or a tunnel.
  */
 #include "exchange.h"
+#include "failure.h"
 
 #include "response.h"
 
@@ -242,7 +243,7 @@ static int respond_file(struct mk__gw_exchange *x, const struct mk_gateway_head 
                         const struct mk__gw_named_file *named)
 {
     if (mk__gw_response_keep_for_file(&x->call, head) < 0)
-        mk_response_error(x->req, 502);
+        mk__gw_failure_respond(x->req, 502, "proxy_internal_error", MK_STR_NONE);
     else
         mk__gw_send_file_respond(x->req, &x->conf->send_file, named);
     discard_response(x);

@@ -45,7 +45,7 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
     if (end && x->call.has_trailers)
         x->up.body_end = x->call.protocol->write_trailers(&x->call);
     if (x->phase < MK__GW_WAITING && piece.len) {
-        mk__gw_exchange_reject(x, 502); /* it would be missing */
+        mk__gw_exchange_respond_failure(x, 502, "proxy_internal_error", MK_STR_NONE); /* it would be missing */
         return;
     }
     if (x->phase == MK__GW_OVER || x->phase < MK__GW_WAITING) {
@@ -128,15 +128,27 @@ static int send_head(struct mk__gw_exchange *x)
     return has_ended ? mk__gw_upload_piece(&x->up, io, MK_STR_NONE, true) : mk__gw_upload_flush(&x->up, io);
 }
 
+/* The protocol cannot say it to the backend. */
+static void reject_head(struct mk__gw_exchange *x, int err)
+{
+    if (err == -ELOOP) {
+        mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s: the request comes back again and again, as its Via says",
+                       x->call.protocol->name, MK_STR_ARG(x->conf->to.text));
+        mk__gw_exchange_respond_failure(x, 502, "proxy_loop_detected", MK_STR_NONE);
+        return;
+    }
+    if (err == -EINVAL)
+        mk_response_close_connection(x->req); /* nor is what follows to be trusted */
+    mk__gw_exchange_reject(x, err == -EINVAL ? 400 : 431);
+}
+
 void mk__gw_exchange_up_begin(struct mk__gw_exchange *x)
 {
     struct mk_buf head;
     mk_buf_init_fixed(&head, x->thread->buffer, MK__GW_BUFFER_BYTES);
     int err = x->call.protocol->write_head(&x->call, &x->body, &head);
-    if (err == -EINVAL)
-        mk_response_close_connection(x->req); /* nor is what follows to be trusted */
     if (err < 0) {
-        mk__gw_exchange_reject(x, err == -EINVAL ? 400 : 431);
+        reject_head(x, err);
         return;
     }
     bool has_body = x->body.kind != MK_GATEWAY_BODY_NONE && !x->call.is_upgrade; /* of an upgrade it has no byte */

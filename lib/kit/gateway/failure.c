@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+enum { VALUE_BYTES = 1280 };
+
 static const struct mk__gw_failure failures[] = {
     {-ETIMEDOUT, true, false, 504, "connection_timeout", NULL},
     {-ENXIO, true, false, 502, "dns_error", NULL},
@@ -64,4 +66,14 @@ void mk__gw_failure_write(struct mk_buf *out, const char *type, struct mk_str de
     mk_buf_adds(out, MK_STR("; details=\"")); /* a string of structured fields (RFC 8941 section 3.3.3) */
     mk_quoted_escape(out, details);
     mk_buf_addc(out, '"');
+}
+
+void mk__gw_failure_respond(struct mk_request *req, int status, const char *type, struct mk_str details)
+{
+    char storage[VALUE_BYTES];
+    struct mk_buf value;
+    mk_buf_init_fixed(&value, storage, sizeof(storage));
+    mk__gw_failure_write(&value, type, details);
+    mk_response_error(req, status);
+    mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));
 }

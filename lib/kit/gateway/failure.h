@@ -22,5 +22,7 @@ const struct mk__gw_failure *mk__gw_failure_find(bool is_dial, int err);
 const char *mk__gw_failure_describe(const struct mk_gateway_call *call, int err);
 /* Writes the value of Proxy-Status; `details` may be empty. */
 void mk__gw_failure_write(struct mk_buf *out, const char *type, struct mk_str details);
+/* Responds with an error of this server, and with Proxy-Status. */
+void mk__gw_failure_respond(struct mk_request *req, int status, const char *type, struct mk_str details);
 
 #endif
