@@ -92,6 +92,8 @@ struct mk_upstreams {
      * thread.
      */
     const struct mk_upstream_group *(*find)(const struct mk_generation *g, struct mk_str name);
+    /* Returns the name of the n-th group; empty: there is none. As find(). */
+    struct mk_str (*group_name)(const struct mk_generation *g, unsigned n);
     /* Returns the n-th line `Server` of a group; empty: there is none. Any thread, as long as the group. */
     struct mk_str (*server_name)(const struct mk_upstream_group *group, unsigned n);
     /*

@@ -34,7 +34,11 @@ int forward_parse_to(const struct mk_conf_value *value, void *field, struct mk_a
         err = MK_DECLINED;
     if (err > 0)
         return mk_conf_fail(error, "the server is http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:/SOCKET /PATH");
-    return err < 0 ? err : set_path(t, t->dial->port ? t->path : rest, error);
+    if (err == 0)
+        err = set_path(t, t->dial->port ? t->path : rest, error);
+    if (err < 0)
+        t->dial = NULL;
+    return err;
 }
 
 /* ── names of headers ── */

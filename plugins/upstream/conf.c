@@ -87,7 +87,10 @@ static int parse_target(struct server_line *line, struct mk_str word, struct mk_
         return resolve_parse_srv(mk_str(word.p + srv.len, word.len - srv.len), &line->target, arena, error);
     int err = mk_dial_target_parse(arena, word, UPSTREAM_PORT, &line->target, &why);
     if (err == -EINVAL)
-        mk_buf_addf(error, "\"%.*s\" is no address of a server: %s", MK_STR_ARG(word), why);
+        mk_buf_addf(error, "\"%.*s\" is no address of a server: %s", MK_STR_ARG(word),
+                    memmem(word.p, word.len, "://", 3) ? "write it without http://, which To says"
+                    : memchr(word.p, ',', word.len)    ? "write a line for each server"
+                                                       : why);
     return err;
 }
 

@@ -43,8 +43,9 @@ static void check_servers(const struct mk_conf_check *check, const struct upstre
     uint64_t weights = 0;
     bool is_usable = false;
     for (uint32_t i = 0; i < conf->servers.n; i++) {
-        weights += conf->servers.items[i].weight;
-        is_usable |= !conf->servers.items[i].is_down;
+        const struct server_line *line = &conf->servers.items[i];
+        weights += line->weight;
+        is_usable |= !line->is_down && !line->is_draining && line->weight;
         check_twins(check, &conf->servers, i);
         check_service(check, conf, i);
     }
@@ -52,7 +53,8 @@ static void check_servers(const struct mk_conf_check *check, const struct upstre
         mk_conf_error(check, key,
                       "all servers have the weight 0: none would get a request; leave out `weight=0` of one");
     else if (conf->servers.n && !is_usable)
-        mk_conf_warn(check, key, "all servers are down: requests get 503 until the shell sets one up");
+        mk_conf_warn(check, key,
+                     "all servers are down, drain or have the weight 0: requests get 503 until the shell sets one up");
 }
 
 /* ── keys without effect ── */

@@ -116,14 +116,12 @@ int sticky_get_own_key(uint64_t key[2])
     static uint64_t own[2];
     static bool is_made;
     pthread_mutex_lock(&lock);
-    int err = is_made ? 0 : mk_siphash_key(own);
-    if (!is_made && err == 0)
-        mk_log_info("upstream: there is no StickySecret: a secret was made, which lasts until the server ends; other "
-                    "servers do not know it");
-    is_made |= err == 0;
+    int r = is_made ? 0 : mk_siphash_key(own);
+    r = !is_made && r == 0 ? 1 : r;
+    is_made |= r > 0;
     memcpy(key, own, sizeof(own));
     pthread_mutex_unlock(&lock);
-    return err;
+    return r;
 }
 
 /* ── tokens ── */

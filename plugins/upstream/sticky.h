@@ -19,7 +19,7 @@ int sticky_parse_cookie(const struct mk_conf_value *value, void *cookie, struct 
 void sticky_derive_key(struct mk_str secret, uint64_t key[2]);
 /* Reads a secret from a file. Returns 0, -EINVAL (it has too few or too many bytes) or -errno. Blocks. */
 int sticky_read_key(const char *path, uint64_t key[2]);
-/* Gets the key of a group without a secret, which the process makes once. Returns 0 or -errno. */
+/* Gets the key of groups without a secret, which the process makes once. Returns 0, 1 (it was made now) or -errno. */
 int sticky_get_own_key(uint64_t key[2]);
 
 /* Writes the value of the cookie for a server. Pure. */

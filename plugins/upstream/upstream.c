@@ -27,7 +27,10 @@ struct generation {
     bool is_reload; /* there was one before */
 };
 
-enum { FIRST_LOOKUP_MS = 2000 }; /* of all names of a configuration that are new */
+enum {
+    FIRST_LOOKUP_MS = 2000, /* of all names of a configuration that are new */
+    PLACE_BYTES_MAX = 8192,
+};
 
 static unsigned generations; /* in the hooks of the configuration */
 
@@ -45,6 +48,14 @@ static const struct mk_upstream_group *find(const struct mk_generation *g, struc
         if (mk_str_ieq(group->conf->name, name))
             return group;
     return NULL;
+}
+
+static struct mk_str get_group_name(const struct mk_generation *g, unsigned n)
+{
+    const struct mk_upstream_group *group = groups_first(g);
+    while (group && n--)
+        group = group->next;
+    return group ? group->conf->name : MK_STR("");
 }
 
 static struct mk_str get_server_name(const struct mk_upstream_group *group, unsigned n)
@@ -114,6 +125,7 @@ static void add_headers(const struct mk_upstream_group *group, const struct mk_u
 
 static const struct mk_upstreams upstreams = {
     .find = find,
+    .group_name = get_group_name,
     .server_name = get_server_name,
     .choose = choose,
     .cancel = group_cancel,
@@ -237,6 +249,17 @@ static int start_host(struct mk_host *host, void **ret_state)
     return checks_open(&own->checks, host);
 }
 
+static void log_own_key(struct mk_generation *g, const struct mk_upstream_group *group)
+{
+    struct mk_buf place;
+    mk_buf_init(&place, PLACE_BYTES_MAX);
+    mk_host_place(mk_generation_first_host(g), group->conf, &place);
+    mk_log_info("upstream %.*s: %s: there is no StickySecret: a secret was made, which lasts until the server ends; "
+                "other servers do not know it, and other groups without one have the same",
+                MK_STR_ARG(group->conf->name), mk_buf_cstr(&place));
+    mk_buf_release(&place);
+}
+
 /* Makes the values of the cookies. Returns 0, -EINVAL or another -errno. */
 static int prepare_sticky(struct mk_generation *g, struct mk_upstream_group *group)
 {
@@ -245,10 +268,12 @@ static int prepare_sticky(struct mk_generation *g, struct mk_upstream_group *gro
     if (conf->balance != UPSTREAM_STICKY)
         return 0;
     int err = conf->sticky_secret.len ? sticky_read_key(conf->sticky_secret.p, key) : sticky_get_own_key(key);
-    if (err == 0)
+    if (err >= 0)
         group_make_tokens(group, key);
-    if (err == 0 || !conf->sticky_secret.len)
-        return err;
+    if (err > 0)
+        log_own_key(g, group);
+    if (err >= 0 || !conf->sticky_secret.len)
+        return err < 0 ? err : 0;
     mk_host_error(mk_generation_first_host(g), conf, offsetof(struct upstream_conf, sticky_secret), 0,
                   err == -EINVAL ? "\"%.*s\" must have from 16 bytes to 4 KB" : "\"%.*s\" cannot be read",
                   MK_STR_ARG(conf->sticky_secret));

@@ -360,6 +360,7 @@ def test_fields_of_retries_and_clients_that_leave(logged):
             client.ask("/b")
         assert [row["retries"] for row in rows(2)] == [0, 1]
         assert [row["upstream_status"] for row in rows(2)] == ["200", "connection_terminated, 200"]
+        assert [row["upstream"] for row in rows(2)] == [backend.url, f"{backend.url}, {backend.url}"]
         with server.connect() as client:
             client.send("GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n")
             backend.wait_requests(3)

@@ -605,6 +605,10 @@ MISTAKES = {
     "    Name a\n    Server 127.0.0.1:1\n[UPSTREAM]\n    Name A\n    Server 127.0.0.1:2": "there is a group A already",
     "    Name app\n    Server 127.0.0.1:1\n    Balance Fast": "LeastLoaded",
     "    Name app\n    Server 127.0.0.1:1\n    HashBy Header": "it takes Client, Path, Url, Header NAME",
+    "    Name app\n    Server 127.0.0.1:1\n    HashBy Header X-Key:": "no request can have such a name",
+    "    Name app\n    Server 127.0.0.1:1\n    HashBy Cookie \"\"": "no request can have such a name",
+    "    Name app\n    Server http://127.0.0.1:1": "write it without http://, which To says",
+    "    Name app\n    Server 127.0.0.1:1,127.0.0.1:2": "write a line for each server",
     "    Name app\n    Server 127.0.0.1\n    Server 127.0.0.1:80": "is in this group already",
     "    Name app\n    Server unix:/A\n    Server unix:/A weight=2": "is in this group already",
     "    Name app\n    Server 127.0.0.1:1 weight=1 weight=2": "a server has one weight",
@@ -652,16 +656,18 @@ def test_groups_without_a_warning(tmp_path, site_root):
     assert "upstream.conf" not in said
 
 
-def test_all_servers_are_down_in_the_configuration(tmp_path, site_root):
-    assert "all servers are down" in check_group(tmp_path, site_root, "Server 127.0.0.1:1 down")
+@pytest.mark.parametrize("options", [["down"], ["drain"], ["down", "drain"], ["down", "weight=0"], ["backup down"]])
+def test_no_server_gets_requests_in_the_configuration(tmp_path, site_root, options):
+    lines = "\n    ".join(f"Server 127.0.0.1:{port} {each}" for port, each in enumerate(options, 1))
+    assert "all servers are down, drain or have the weight 0" in check_group(tmp_path, site_root, lines)
 
 
 @pytest.mark.parametrize("to", ["http://ap", "https://ap/v2"])
 def test_an_unknown_group(tmp_path, site_root, to):
     """It is a name of a host that may be known later: a warning, at the value."""
-    config = {GROUPS: group(["127.0.0.1:1"])}
+    config = {GROUPS: group(["127.0.0.1:1"]) + group(["127.0.0.1:2"], "other")}
     write_config(tmp_path / "conf", site_root, text=section("PROXY", {"To": to}), files=config)
     got = run("-c", tmp_path / "conf", "--test")
     assert got.returncode == 0, got.stderr
-    what = 'warning: no [UPSTREAM] has the name "ap", which is looked up as that of a server'
+    what = 'warning: no [UPSTREAM] has the name "ap", which is looked up as that of a server; the groups are: app, other'
     assert re.search(rf"sites/default:\d+:\d+: {re.escape(what)}\n    To +{to}\n", got.stderr), got.stderr

@@ -164,7 +164,7 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
                                   .words = w->word,
                                   .n = w->n,
                                   .fault = MK_SMALL ? NULL : &fault};
-    char sentence[400], where[400];
+    char sentence[MK__SCAN_LINE_MAX + 1024], where[400]; /* a sentence may quote what the line has */
     struct mk_buf error, place;
 
     mk_buf_init_fixed(&error, sentence, sizeof(sentence));

@@ -246,6 +246,15 @@ static void cut_response(struct mk__gw_exchange *x)
         mk_response_abort(x->req);
 }
 
+static void log_failure(const struct mk__gw_exchange *x, int err, const char *reason)
+{
+    const struct mk_upstream_server *server = x->backend ? x->backend->server : NULL;
+    const char *advice = x->phase < MK__GW_WAITING && x->call.protocol->advise ? x->call.protocol->advise(err) : NULL;
+    struct mk_str address = server ? server->address : MK_STR("");
+    mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s%s%.*s: %s%s%s", x->call.protocol->name, MK_STR_ARG(x->conf->to.text),
+                   server ? ", server " : "", MK_STR_ARG(address), reason, advice ? ": " : "", advice ? advice : "");
+}
+
 void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
 {
     char storage[REASON_BYTES];
@@ -267,9 +276,7 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
     bool is_detailed;
     const char *type = describe_failure(x, f, err, &reason, &is_detailed);
     mk__gw_report_failure(&x->report, err);
-    const char *advice = x->phase < MK__GW_WAITING && x->call.protocol->advise ? x->call.protocol->advise(err) : NULL;
-    mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s: %s%s%s", x->call.protocol->name, MK_STR_ARG(x->conf->to.text),
-                   mk_buf_cstr(&reason), advice ? ": " : "", advice ? advice : "");
+    log_failure(x, err, mk_buf_cstr(&reason));
     if (x->phase != MK__GW_BODY) {
         mk__gw_exchange_respond_failure(x, f->status, type, is_detailed ? mk_buf_str(&reason) : MK_STR_NONE);
         return;

@@ -66,12 +66,21 @@ void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const 
     note_number(r, MK_STR("retries"), 0);
 }
 
+static void count_retry(struct mk__gw_report *r, enum mk_upstream_loss reason)
+{
+    r->retries++;
+    count_sum(r, MK_GATEWAY_COUNT_RETRIES);
+    count(r, MK_TALLY_RETRIES + reason, 1);
+    if (r->began_us)
+        note_number(r, MK_STR("retries"), r->retries);
+}
+
 void mk__gw_report_server(struct mk__gw_report *r, const struct mk_tally *tally, struct mk_str address,
                           enum mk_upstream_loss loss)
 {
     bool is_first = r->servers++ == 0;
     if (!is_first)
-        mk__gw_report_retry(r, loss);
+        count_retry(r, loss);
     r->tally = tally;
     r->server_us = r->began_us ? get_now_us(r) : 0;
     count(r, MK_TALLY_REQUESTS, 1);
@@ -97,13 +106,20 @@ void mk__gw_report_connected(const struct mk__gw_report *r)
         note_time(r, MK_STR("upstream_connect_us"));
 }
 
+/* The same server has the request again. */
+static void note_same_server(const struct mk__gw_report *r)
+{
+    struct mk_str name = MK_STR("upstream"), list = mk_request_get_note(r->req, name);
+    const char *comma = list.len ? memrchr(list.p, ',', list.len) : NULL;
+    size_t skip = comma ? (size_t)(comma - list.p) + 2 : 0; /* and a space */
+    note_element(r, name, mk_str(list.p + skip, list.len - skip));
+}
+
 void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_loss reason)
 {
-    r->retries++;
-    count_sum(r, MK_GATEWAY_COUNT_RETRIES);
-    count(r, MK_TALLY_RETRIES + reason, 1);
+    count_retry(r, reason);
     if (r->began_us)
-        note_number(r, MK_STR("retries"), r->retries);
+        note_same_server(r);
 }
 
 void mk__gw_report_head(const struct mk__gw_report *r, unsigned status)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <strings.h>
 
-enum { HTTP_PORT = 80, HTTPS_PORT = 443 };
+enum { HTTP_PORT = 80, HTTPS_PORT = 443, GROUPS_BYTES_MAX = 4096 };
 
 static bool starts_with(struct mk_str s, struct mk_str prefix)
 {
@@ -73,6 +73,26 @@ int mk_target_parse_address(struct mk_target *t, struct mk_str text, const char 
 
 /* ── groups ── */
 
+/* Writes the names of the groups that there are. */
+static void write_groups(struct mk_buf *out, const struct mk_generation *g)
+{
+    const struct mk_upstreams *upstreams = mk_generation_upstreams(g);
+    struct mk_str name = upstreams ? upstreams->group_name(g, 0) : MK_STR("");
+    for (unsigned n = 1; name.len; name = upstreams->group_name(g, n++))
+        mk_buf_addf(out, "%s%.*s", n == 1 ? "; the groups are: " : ", ", MK_STR_ARG(name));
+}
+
+static void warn_of_name(struct mk_host *host, const void *section, size_t offset, struct mk_str name)
+{
+    struct mk_buf groups;
+    mk_buf_init(&groups, GROUPS_BYTES_MAX);
+    write_groups(&groups, mk_host_generation(host));
+    mk_host_warn(host, section, offset, 0,
+                 "no [UPSTREAM] has the name \"%.*s\", which is looked up as that of a server%s", MK_STR_ARG(name),
+                 mk_buf_cstr(&groups));
+    mk_buf_release(&groups);
+}
+
 void mk_target_find_group(const struct mk_target *t, struct mk_host *host, const void *section, size_t offset,
                           const struct mk_upstreams **ret_upstreams, const struct mk_upstream_group **ret_group)
 {
@@ -83,6 +103,5 @@ void mk_target_find_group(const struct mk_target *t, struct mk_host *host, const
     *ret_upstreams = mk_generation_upstreams(g);
     *ret_group = *ret_upstreams ? (*ret_upstreams)->find(g, name) : NULL;
     if (!*ret_group && !mk_str_ieq(name, MK_STR("localhost")))
-        mk_host_warn(host, section, offset, 0,
-                     "no [UPSTREAM] has the name \"%.*s\", which is looked up as that of a server", MK_STR_ARG(name));
+        warn_of_name(host, section, offset, name);
 }

@@ -166,3 +166,19 @@ TEST(long_line)
     mk_buf_release(&out);
     mk__conf_free(conf);
 }
+
+/* What is said of a long word is seen. */
+TEST(long_word)
+{
+    struct mk__conf *conf = sample_new();
+    char want[800];
+    struct mk_buf out;
+
+    mk__conf_error(conf, (struct mk__conf_origin){0}, "%0203d and %0204d are too long; %0200d is not", 0, 0, 0);
+    mk_buf_init(&out, 4096);
+    mk__conf_diagnostics(conf, &out);
+    snprintf(want, sizeof(want), "error: %0200d... and %0200d... are too long; %0200d is not\n", 0, 0, 0);
+    assert_string_equal(mk_buf_cstr(&out), want);
+    mk_buf_release(&out);
+    mk__conf_free(conf);
+}
