@@ -13,7 +13,7 @@ from harness import build
 from harness.backend import Backend, answer
 from harness.client import Client
 from harness.failing_memory import fail_each, only_sanitized
-from harness.groups import GROUPS, ask_many, group, hold
+from harness.groups import GROUPS, ask_many, await_queued, get_cookie, group, hold
 from harness.load import Asking
 from harness.messages import chunked, request
 from harness.metrics import needs_status, scrape, status_section, total
@@ -88,15 +88,6 @@ def test_a_queue_in_order(serve_group, backends):
 
 
 STATUS = {"plugins/status/status.conf": status_section()}
-
-
-def await_queued(client, count):
-    """Waits until so many requests wait for a server."""
-
-    def read():
-        return sum(value for (name, _), value in scrape(client).items() if name == "monkey_upstream_queued_requests")
-
-    await_true(lambda: read() == count, what=f"{count} requests that wait")
 
 
 def test_a_full_group_without_a_queue(serve_group, backends):
@@ -453,12 +444,6 @@ def test_a_slow_upload_is_not_a_slow_server(serve_group, backends, framing):
 # ── Sticky ──
 
 STICKY = {"Balance": "Sticky"}
-
-
-def get_cookie(got):
-    found = re.fullmatch(r"server=([0-9a-f]{32}); Path=/(.*)", got["Set-Cookie"])
-    assert found, got["Set-Cookie"]
-    return f"server={found[1]}"
 
 
 def test_sticky(serve_group, backends):

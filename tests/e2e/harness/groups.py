@@ -2,12 +2,14 @@
 """Groups of servers ([UPSTREAM]), for tests with backends (backend.py). A plugin of pytest: it has the fixtures."""
 
 import collections
+import re
 
 import pytest
 
 from .backend import Backend, answer
+from .metrics import scrape, total
 from .proxies import PATIENT, TEXT
-from .server import section
+from .server import await_true, section
 
 PREFIX = "monkey_upstream_server_"
 GROUPS = "plugins/upstream/upstream.conf"
@@ -25,6 +27,19 @@ def ask_many(server, count):
         answers = [client.ask("/") for _ in range(count)]
     assert {each.status for each in answers} == {200}
     return collections.Counter(int(each.body) for each in answers)
+
+
+def await_queued(client, count):
+    """Waits until so many requests wait for a server."""
+    await_true(lambda: total(scrape(client), "monkey_upstream_queued_requests") == count,
+               what=f"{count} requests that wait")
+
+
+def get_cookie(got):
+    """The pair of the cookie of Balance Sticky that a response sets."""
+    found = re.fullmatch(r"(server=[0-9a-f]{32}); Path=/(.*)", got["Set-Cookie"])
+    assert found, got["Set-Cookie"]
+    return found[1]
 
 
 def hold(peer):

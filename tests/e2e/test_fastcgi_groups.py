@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applications of FastCGI in a group of servers: the queue, waits for a server, cookies, retries and orders."""
+
+import itertools
+import pathlib
+import re
+import threading
+
+import pytest
+
+from harness import build
+from harness.fastcgi import Application, answer, fastcgi_section
+from harness.groups import GROUPS, await_queued, get_cookie, group
+from harness.load import Asking
+from harness.messages import request
+from harness.metrics import needs_status, scrape, status_section, total
+from harness.server import await_true, section
+from harness.services import reload
+from test_shell import path, shell  # noqa: F401 (fixtures)
+
+pytestmark = [
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(not (build.PLUGINS / "fastcgi.so").exists(), reason="this preset has no plugins"),
+]
+needs_shell = pytest.mark.skipif(not (build.PLUGINS / "cheetah.so").exists(), reason="the preset has no plugin cheetah")
+
+FILES = {"a.php": b"<?php source"}
+STATUS = {"plugins/status/status.conf": status_section()}
+BUSY = b"Status: 503 Busy\r\nContent-Type: text/plain\r\n\r\n"
+
+
+class Place:
+    """The path of a socket, at which an application can be killed and started again. It answers with its number."""
+
+    def __init__(self, path, script):
+        self.path, self.script, self.application = path, script, None
+        self.to = f"unix:{path}"
+        self.start()
+
+    def start(self, script=None):
+        pathlib.Path(self.path).unlink(missing_ok=True)
+        self.application = Application(script or self.script, self.path)
+
+    def kill(self):
+        self.application.kill()
+
+    @property
+    def requests(self):
+        return self.application.requests
+
+
+@pytest.fixture
+def places(tmp_path):
+    """Starts applications that answer with their number."""
+    made = []
+
+    def start(count, script=None):
+        for _ in range(count):
+            number = len(made)
+            made.append(Place(tmp_path / f"app{number}.sock", script or answer(b"%d" % number)))
+        return made[-count:]
+
+    yield start
+    for each in made:
+        each.kill()
+        assert not each.application.errors, each.application.errors
+
+
+@pytest.fixture
+def serve_places(serve):
+    """A server that passes all scripts to a group."""
+
+    def start(servers, keys=None, fastcgi=None, settings=None, config=None):
+        config = {GROUPS: write_group(servers, keys), **(config or {})}
+        text = fastcgi_section("app", ResponseTimeout="60s", **(fastcgi or {}))
+        settings = {"Workers": 1, "MaxKeepAliveRequest": 0, **(settings or {})}
+        server = serve(settings, text=text, files=FILES, config=config)
+        server.groups = server.conf / GROUPS
+        return server
+
+    return start
+
+
+def write_group(servers, keys=None):
+    return group([getattr(each, "to", each) for each in servers], **(keys or {}))
+
+
+def ask_bodies(server, count):
+    """The bodies that came."""
+    with server.connect() as client:
+        answers = [client.ask("/a.php") for _ in range(count)]
+    assert {each.status for each in answers} == {200}
+    return {int(each.body) for each in answers}
+
+
+# ── MaxConnections, Queue and Hold ──
+
+
+@needs_status
+def test_a_queue_in_order(serve_places, places):
+    """The application has one request at a time; the others come in the order in which they have come."""
+    release, count = threading.Semaphore(0), 5
+    (one,) = places(1, lambda peer: (peer.request(), release.acquire(), peer.respond(b"0")))
+    keys = {"MaxConnections": 1, "Queue": count - 1, "QueueTimeout": "60s"}
+    server = serve_places([one], keys, config=STATUS)
+    clients = [server.connect() for _ in range(count)]
+    with server.connect() as watcher:
+        for number, client in enumerate(clients):
+            client.send(request(f"/a.php?{number}"))
+            one.application.wait_requests(1)
+            await_queued(watcher, number)
+        got = watcher.ask("/a.php")
+        assert got.status == 503 and "connection_limit_reached" in got["Proxy-Status"]
+        server.wait_log("all servers of the group have MaxConnections, and Queue is full")
+        for number, client in enumerate(clients):
+            one.application.wait_requests(number + 1)
+            assert [each.params["QUERY_STRING"] for each in one.requests] == [str(each) for each in range(number + 1)]
+            release.release()
+            assert client.response().body == b"0"
+        assert total(scrape(watcher), "monkey_upstream_server_waited_requests_total") == count - 1
+    for client in clients:
+        client.close()
+
+
+def test_queue_timeout(serve_places, places):
+    (one,) = places(1, lambda peer: (peer.request(), peer.application.event("go").wait(60), peer.respond(b"0")))
+    server = serve_places([one], {"MaxConnections": 1, "Queue": 5, "QueueTimeout": "200ms"})
+    with server.connect() as first, server.connect() as second:
+        first.send(request("/a.php"))
+        one.application.wait_requests(1)
+        got = second.ask("/a.php", method="POST", body=b"x" * 1000)
+        assert got.status == 503 and "connection_limit_reached" in got["Proxy-Status"]
+        one.application.event("go").set()
+        assert first.response().status == 200
+    server.wait_log("no server of the group had room within QueueTimeout")
+    assert len(one.requests) == 1
+
+
+@needs_status
+def test_requests_are_held(serve_places, places):
+    """All applications are away; each request gets the first one that comes back, with its body."""
+    servers = places(2, lambda peer: peer.respond(peer.request().body))
+    keys = {"Hold": "60s", "EjectAfter": 1, "EjectTime": "5m"}
+    server = serve_places(servers, keys, settings={"Workers": 2}, config=STATUS)
+    for each in servers:
+        each.kill()
+    clients = [server.connect() for _ in range(20)]
+    for number, client in enumerate(clients):
+        client.send(request("/a.php", method="POST", body=b"body %d" % number))
+    with server.connect() as watcher:
+        held = lambda: total(scrape(watcher), "monkey_upstream_held_requests")
+        await_true(lambda: held() == len(clients), what="requests that wait for a server")
+    servers[1].start()
+    for number, client in enumerate(clients):
+        got = client.response("POST")
+        assert (got.status, got.body) == (200, b"body %d" % number)
+        client.close()
+
+
+# ── Sticky ──
+
+
+def test_sticky(serve_places, places):
+    """The cookie is beside those of the application, comes once, and brings the client to the same server."""
+    head = b"Set-Cookie: own=1\r\nContent-Type: text/plain\r\n\r\n"
+    servers = [place for number in range(4) for place in places(1, answer(b"%d" % number, head))]
+    server = serve_places(servers, {"Balance": "Sticky"})
+    with server.connect() as client:
+        first = client.ask("/a.php")
+        cookies = [value for name, value in first.fields if name == "Set-Cookie"]
+        (own,) = [each for each in cookies if each.startswith("server=")]
+        assert len(cookies) == 2 and "own=1" in cookies
+        cookie = own.split(";")[0]
+        for _ in range(20):
+            got = client.ask("/a.php", f"Cookie: a=b; {cookie}")
+            assert (got.body, got["Set-Cookie"]) == (first.body, "own=1")
+        number = len(servers[int(first.body)].requests)
+        assert number == 21 and all(not each.requests for each in servers if each is not servers[int(first.body)])
+
+
+def test_a_sticky_server_that_is_away(serve_places, places):
+    """The client gets another one, and its cookie."""
+    servers = places(2)
+    server = serve_places(servers, {"Balance": "Sticky"})
+    with server.connect() as client:
+        first = client.ask("/a.php")
+        servers[int(first.body)].kill()
+        got = client.ask("/a.php", f"Cookie: {get_cookie(first)}", method="POST", body=b"x")
+        assert got.status == 200 and got.body != first.body
+        assert get_cookie(got) != get_cookie(first)
+
+
+# ── retries ──
+
+
+@pytest.mark.parametrize("method, body, repeats", [("GET", None, True), ("PUT", b"x", True), ("POST", b"x", False)])
+def test_statuses_are_repeated(serve_places, places, method, body, repeats):
+    (sick,), (well,) = places(1, answer(b"busy", BUSY)), places(1)
+    server = serve_places([sick, well], {"Balance": "First", "Retry": "Idempotent 503", "EjectAfter": 0})
+    with server.connect() as client:
+        for _ in range(3):
+            got = client.ask("/a.php", method=method, **({"body": body} if body else {}))
+            assert (got.status, got.body) == ((200, b"1") if repeats else (503, b"busy"))
+    assert len(sick.requests) == 3
+    assert [each.body for each in well.requests] == ([body or b""] * 3 if repeats else [])
+
+
+def test_a_status_of_all_servers(serve_places, places):
+    """The last response is the client's."""
+    servers = places(2, answer(b"busy", BUSY))
+    server = serve_places(servers, {"Retry": "Idempotent 503", "EjectAfter": 0})
+    with server.connect() as client:
+        got = client.ask("/a.php")
+        assert (got.status, got.body) == (503, b"busy")
+    assert [len(each.requests) for each in servers] == [1, 1]
+
+
+@pytest.mark.concurrent
+@pytest.mark.parametrize("keep", [0, 4])
+def test_killed_under_load_amid_reloads(serve_places, places, keep):
+    """No request that may be repeated fails, while one application after the other ends and comes back."""
+    servers = places(3)
+    keys = {"Retry": "Idempotent", "RetryBudget": 100, "EjectTime": "1s"}
+    fastcgi = {"KeepAlive": keep, **({"KeepAliveTimeout": "60s"} if keep else {})}
+    server = serve_places(servers, keys, fastcgi, {"Workers": 2})
+
+    def change(turn):
+        rows = [f"{each.to} weight={1 + (turn + number) % 3}" for number, each in enumerate(servers)]
+        server.groups.write_text(write_group(rows, keys))
+        reload(server)
+
+    def get(client):
+        got = client.ask("/a.php")
+        assert got.status == 200 and got.body in (b"0", b"1", b"2")
+
+    turns = itertools.count()
+    with Asking(server, get) as clients:
+        for each in servers:
+            clients.await_answers(50)
+            each.kill()
+            change(next(turns))
+            clients.await_answers(50)
+            each.start()
+            change(next(turns))
+            await_true(lambda each=each: each.requests or clients.errors, what="requests of the one that is back")
+    assert not clients.errors, clients.errors
+
+
+# ── orders of the shell ──
+
+
+@needs_shell
+@pytest.mark.parametrize("state", ["drain", "down"])
+def test_an_application_without_new_requests(serve_places, places, path, shell, state):  # noqa: F811
+    """A request under way continues; the next ones go to the other one, until it is up again."""
+    (one,) = places(1, lambda peer: (peer.request(), peer.application.event("go").wait(60), peer.respond(b"0")))
+    (two,) = places(1)
+    config = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
+    server = serve_places([one, two], {"Balance": "First"}, config=config)
+
+    def order(what):
+        (row,) = [each for each in asking.ask(f"upstream app {one.to} {what}") if "server" in each]
+        assert row["server"] == one.to
+        return row
+
+    with server.connect() as held:
+        asking = shell()
+        held.send(request("/a.php"))
+        one.application.wait_requests(1)
+        row = order(state)
+        assert (row["state"], row["active"]) == (state, 1)
+        assert ask_bodies(server, 10) == {1}
+        server.groups.write_text(write_group([f"{one.to} weight=2", two], {"Balance": "First"}))
+        reload(server)
+        assert ask_bodies(server, 10) == {1}
+        one.application.event("go").set()
+        assert held.response().body == b"0"
+    assert order("up")["state"] == "up"
+    assert ask_bodies(server, 3) == {0}
+    server.wait_log(rf"has set {re.escape(one.to)} to {state}")
