@@ -190,6 +190,110 @@ TEST(one_family_has_no_answer, open_all, close_all)
     await_members(half_rows, "127.0.0.1:80 [::1]:80");
 }
 
+/* ── when a name is looked up again ── */
+
+static uint64_t stopped_ms; /* the time, which only the test moves on */
+
+static uint64_t get_stopped_ms(void *ctx)
+{
+    (void)ctx;
+    return stopped_ms;
+}
+
+static void stop_time(void)
+{
+    stopped_ms = mk_loop_now_ms(&loop);
+    test_clock.now_ms = get_stopped_ms;
+}
+
+/* The next lookup begins after so long, and not a millisecond before; waits for its end. */
+static void assert_next_lookup(uint32_t wait_ms)
+{
+    stopped_ms += wait_ms - 1;
+    mk_test_turn(&loop);
+    assert_int_equal(names.running, 0);
+    stopped_ms++;
+    mk_test_turn(&loop);
+    assert_int_equal(names.running, 1);
+    while (names.running)
+        assert_int_equal(mk__loop_turn(&loop), 0);
+}
+
+/* Opens a group that has had its addresses from these rows; `again`: in place of the one before. */
+static void start_group(const struct dns_row *rows, bool again)
+{
+    names_stop(&names);
+    if (again)
+        group_free(group);
+    names_init(&names);
+    dns_fixture_set(rows);
+    open_group();
+    names_start(&names, &loop);
+}
+
+/* The first lookup is made while the configuration is loaded, the others in the loop. */
+TEST(the_ttl_of_an_answer_decides, open_all, close_all)
+{
+    static const struct {
+        uint32_t resolve_ms;
+        uint16_t first_s, second_s; /* of the answers */
+        uint32_t first_ms, second_ms;
+    } rows[] = {
+        {10000, 3, 5, 3000, 5000},     {10000, 0, 1, 1000, 1000},      {10000, 2, 0, 2000, 1000},
+        {10000, 10, 11, 10000, 10000}, {10000, 65535, 9, 10000, 9000}, {2000, 60, 1, 2000, 1000},
+        {100, 0, 60, 100, 100},        {60000, 59, 61, 59000, 60000},
+    };
+    static struct dns_row tables[COUNT(rows)][2][2]; /* the thread of the name server may have read those before */
+    stop_time();
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tables[i][0][0] = (struct dns_row){"app.test.", "127.0.0.1", DNS_A, rows[i].first_s, ANSWER};
+        tables[i][1][0] = (struct dns_row){"app.test.", "127.0.0.1", DNS_A, rows[i].second_s, ANSWER};
+        conf.resolve_ms = rows[i].resolve_ms;
+        start_group(tables[i][0], i > 0);
+        dns_fixture_set(tables[i][1]);
+        assert_next_lookup(rows[i].first_ms);
+        assert_next_lookup(rows[i].second_ms);
+    }
+}
+
+/* The least of all records that have led to the addresses. */
+TEST(the_least_ttl_of_a_service_decides, open_all, close_all)
+{
+    static const struct {
+        uint16_t service_s, address_s;
+        uint32_t ms;
+    } rows[] = {{7, 4, 4000}, {4, 7, 4000}, {60, 60, 9000}, {10, 8, 8000}};
+    static struct dns_row tables[COUNT(rows)][4];
+    set_line("srv:_http._tcp.test.", "_http._tcp.test.", true);
+    stop_time();
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tables[i][0] = (struct dns_row){"_http._tcp.test.", "0 1 1 a.test", DNS_SRV, rows[i].service_s, ANSWER};
+        tables[i][1] = (struct dns_row){"a.test.", "127.0.0.1", DNS_A, rows[i].address_s, ANSWER};
+        tables[i][2] = (struct dns_row){"a.test.", "127.0.0.2", DNS_A, 9, ANSWER};
+        start_group(tables[i], i > 0);
+        assert_next_lookup(rows[i].ms);
+    }
+}
+
+/* After failures: twice as long after each, up to Resolve; and as the TTL says after the next answer. */
+TEST(failures_are_waited_for_longer, open_all, close_all)
+{
+    static const uint32_t waits_ms[] = {1000, 2000, 4000, 8000, RESOLVE_MS, RESOLVE_MS};
+    stop_time();
+    start_group(one_row, false);
+    dns_fixture_set(no_rows);
+    assert_next_lookup(3000);
+    for (size_t i = 0; i < COUNT(waits_ms); i++) {
+        if (i + 1 == COUNT(waits_ms))
+            dns_fixture_set(one_row);
+        assert_next_lookup(waits_ms[i]);
+    }
+    assert_null(get_failure());
+    assert_next_lookup(3000);
+}
+
+/* ── members ── */
+
 /* A server that goes is there until its last request has ended, and is found again until then. */
 TEST(a_server_goes_with_requests, open_all, close_all)
 {
