@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sections of hosts by path, and in monkey.conf for all hosts: which one is used, and what is reported."""
 
+import contextlib
 import functools
 import re
 
 import pytest
 
+from harness import build
+from harness.backend import Backend, answer
 from harness.content import populate
 from harness.messages import request
+from harness.proxies import TEXT, proxy_section
 from harness.server import run, section, write_config
+from harness.services import reload
 from harness.ways import WAYS
 from test_config import problems
 
@@ -84,6 +89,42 @@ def test_included_files_and_files_of_plugins(hosts):
     client = hosts("@INCLUDE more/*.conf\n", more=more)
     assert ask(client, "own.test", "/p/1")["Location"] == "/i"  # monkey.conf is read first
     assert ask(client, "own.test", "/p")["Location"] == "/f"
+
+
+@pytest.mark.single_protocol
+@pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugin proxy")
+def test_proxies(serve, tmp_path):
+    """A host's own sections come first, a broader one too; the file of monkey.conf is read again by a reload."""
+    names = ("all", "other", "own", "rest")
+    with contextlib.ExitStack() as stack:
+        backends = {name: stack.enter_context(Backend(answer(name.encode(), TEXT))) for name in names}
+        rule = lambda match, name: proxy_section(backends[name], {"Match": match})
+        conf = make_conf(tmp_path / "made", rule("/api", "all") + rule("/deep/x", "other"), "",
+                         rule("/api/own", "own") + rule("/deep", "rest"))
+        files = {str(path.relative_to(conf)): path.read_text() for path in conf.rglob("*") if path.is_file()}
+        server = serve(config=files)
+        rows = {
+            ("localhost", "/api"): b"all",
+            ("localhost", "/api/own"): b"all",
+            ("localhost", "/deep/x/y"): b"other",
+            ("localhost", "/deep/c.txt"): FILES["deep/c.txt"],
+            ("own.test", "/api"): b"all",
+            ("own.test", "/api/owner"): b"all",
+            ("own.test", "/api/own/x"): b"own",
+            ("own.test", "/deep/x/y"): b"rest",
+            ("own.test", "/deep/c.txt"): b"rest",
+            ("own.test", "/a.txt"): FILES["a.txt"],
+        }
+        with server.connect() as client:
+            assert {row: ask(client, *row).body for row in rows} == rows
+        text = (server.conf / "monkey.conf").read_text()
+        (server.conf / "monkey.conf").write_text(text.replace(rule("/api", "all"), rule("/a.txt", "all")))
+        reload(server)
+        rows |= {("localhost", "/a.txt"): b"all", ("own.test", "/a.txt"): b"all"}
+        with server.connect() as client:
+            assert ask(client, "own.test", "/api").status == ask(client, "localhost", "/api/own").status == 404
+            left = {row: body for row, body in rows.items() if not row[1].startswith("/api") or body == b"own"}
+            assert {row: ask(client, *row).body for row in left} == left
 
 
 COMPRESS = """

@@ -222,6 +222,17 @@ def test_many_addresses(names, serve, serve_names):
     assert "gets no requests" not in server.log
 
 
+def test_more_addresses_than_are_used(names, serve, serve_names):
+    """The log says so, beside those that are."""
+    port = serve_everywhere(serve).port
+    names.set(NAME, *[f"127.0.{number // 200}.{1 + number % 200}" for number in range(257)])
+    server = serve_names(f"{NAME}:{port}")
+    server.wait_log(rf"info  upstream app: {NAME} has 256 addresses: .* and 248 more")
+    server.wait_log(rf"warn  upstream app: {NAME} has more than 256 addresses; the others are not used")
+    with server.connect() as client:
+        assert client.ask("/b").body == b"hello"
+
+
 @pytest.mark.parametrize("family, wanted", [("IPv4", {0}), ("IPv6", {1}), ("Any", {0, 1})])
 def test_families(serve_names, names, backends, family, wanted):
     (one,) = backends(1)

@@ -539,7 +539,7 @@ static void fail_each(struct file_calls *calls, int err, bool is_kept)
     struct mk_spool_options options = make_options();
     unsigned before = mk_test_descriptors();
     options.is_kept = is_kept;
-    for (long n = 0;; n += 1 + n / 16) {
+    for (long n = 0;; n++) {
         *calls = (struct file_calls){.fails_at = n, .err = err};
         int result = run_once(&options);
         assert_int_equal(mk_test_descriptors(), before);
