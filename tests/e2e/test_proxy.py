@@ -15,6 +15,7 @@ from harness.messages import CLOSE, chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
 from harness.server import await_true, free_port, run, write_config
 from harness.services import CONTROL_THREAD, reload
+from test_config import problems
 
 pytestmark = pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins")
 
@@ -738,31 +739,39 @@ def test_a_slow_client_stops_the_backend(proxy):
 # ── the configuration ──
 
 
+# Lines are counted from that of the section.
 MISTAKES = {
-    "To http://a\n    StripPrefix On\n    Match *.php": "StripPrefix removes the prefix of Match, which is none",
-    "To http://a\n    StripPrefix On": "StripPrefix removes the prefix of Match, which is none: write `Match /prefix`",
-    "To http://a\n    StripPrefix On\n    Match /": "StripPrefix removes the prefix of Match, which is none",
-    "To http://127.0.0.1:80/x\n    Match ~^/a": "a path behind the host replaces the prefix of Match, which is none",
-    "To ftp://a": "a backend is http://HOST:PORT, https://HOST:PORT or unix:/PATH",
-    "To http://": "the URL has no host",
-    "To http://u:p@a/": "a URL with a user cannot be used",
-    "To http://a:99999": 'address of a backend',
-    "To http://a/b?c": "without a query",
-    "To http://a b": "it takes one URL",
-    "Match /": "To",
-    "To http://a\n    HostHeader a/b": "a host name",
-    "To http://a\n    Match /x\n    StripPrefix On\n    Path Raw": "a raw path has no prefix",
-    "To http://a\n    MaxResponseHead 1M": "MaxResponseHead",
-    "To http://a\n[PROXY]\n    To http://b": "can never match",
+    "To http://a\n    StripPrefix On\n    Match *.php": (3, "StripPrefix removes the prefix of Match, which is none"),
+    "To http://a\n    StripPrefix On": (
+        3, "StripPrefix removes the prefix of Match, which is none: write `Match /prefix`"
+    ),
+    "To http://a\n    StripPrefix On\n    Match /": (3, "StripPrefix removes the prefix of Match, which is none"),
+    "To http://127.0.0.1:80/x\n    Match ~^/a": (
+        2, "a path behind the host replaces the prefix of Match, which is none"
+    ),
+    "To ftp://a": (2, "a backend is http://HOST:PORT, https://HOST:PORT or unix:/PATH"),
+    "To http://": (2, "the URL has no host"),
+    "To http://u:p@a/": (2, "a URL with a user cannot be used"),
+    "To http://a:99999": (2, "address of a backend"),
+    "To http://a/b?c": (2, "without a query"),
+    "To http://a b": (2, "it takes one URL"),
+    "Match /": (1, "To"),
+    "To http://a\n    HostHeader a/b": (3, "a host name"),
+    "To http://a\n    Match /x\n    StripPrefix On\n    Path Raw": (5, "a raw path has no prefix"),
+    "To http://a\n    MaxResponseHead 1M": (3, "MaxResponseHead"),
+    "To http://a\n[PROXY]\n    To http://b": (3, "can never match"),
 }
 
 
 @pytest.mark.parametrize("text", MISTAKES)
 def test_mistakes(tmp_path, site_root, text):
+    line, sentence = MISTAKES[text]
     write_config(tmp_path / "conf", site_root, text=f"[PROXY]\n    {text}\n")
+    before = (tmp_path / "conf" / "sites" / "default").read_text().split("[PROXY]")[0].count("\n")
     got = run("-c", tmp_path / "conf", "--test")
     assert got.returncode == 1
-    assert MISTAKES[text] in got.stderr and "sites/default:" in got.stderr
+    (problem,) = [row for row in problems(got) if row[3].startswith("error: ")]
+    assert problem[:2] == ("default", before + line) and sentence in problem[3]
 
 
 def test_a_name_without_address_loads(proxy):

@@ -21,6 +21,7 @@ from harness.origins import Origin
 from harness.proxies import TEXT
 from harness.server import await_true, run, section, write_config
 from harness.services import reload
+from test_config import problems
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -595,45 +596,51 @@ def test_a_group_that_comes_and_goes(serve_group, backends):
 # ── mistakes ──
 
 MISTAKES = {
-    "    Name a b\n    Server 127.0.0.1:1": "a group has a name of letters",
-    "    Name app": "Server",
-    "    Name app\n    Server 127.0.0.1:1 weight=x": "a weight is a number from 0 to 256",
-    "    Name app\n    Server 127.0.0.1:1 fast": 'behind the address may stand weight=N, backup, drain and down',
-    "    Name app\n    Server 127.0.0.1:x": "is no address of a server",
-    "    Name app\n    Server 127.0.0.1:1\n    Server 127.0.0.1:1": "is in this group already",
-    "    Name app\n    Server 127.0.0.1:1 weight=0": "all servers have the weight 0",
-    "    Name a\n    Server 127.0.0.1:1\n[UPSTREAM]\n    Name A\n    Server 127.0.0.1:2": "there is a group A already",
-    "    Name app\n    Server 127.0.0.1:1\n    Balance Fast": "LeastLoaded",
-    "    Name app\n    Server 127.0.0.1:1\n    HashBy Header": "it takes Client, Path, Url, Header NAME",
-    "    Name app\n    Server 127.0.0.1:1\n    HashBy Header X-Key:": "no request can have such a name",
-    "    Name app\n    Server 127.0.0.1:1\n    HashBy Cookie \"\"": "no request can have such a name",
-    "    Name app\n    Server http://127.0.0.1:1": "write it without http://, which To says",
-    "    Name app\n    Server 127.0.0.1:1,127.0.0.1:2": "write a line for each server",
-    "    Name app\n    Server 127.0.0.1\n    Server 127.0.0.1:80": "is in this group already",
-    "    Name app\n    Server unix:/A\n    Server unix:/A weight=2": "is in this group already",
-    "    Name app\n    Server 127.0.0.1:1 weight=1 weight=2": "a server has one weight",
+    "    Name a b\n    Server 127.0.0.1:1": (2, "a group has a name of letters"),
+    "    Name app": (1, "Server"),
+    "    Name app\n    Server 127.0.0.1:1 weight=x": (3, "a weight is a number from 0 to 256"),
+    "    Name app\n    Server 127.0.0.1:1 fast": (3, "behind the address may stand weight=N, backup, drain and down"),
+    "    Name app\n    Server 127.0.0.1:x": (3, "is no address of a server"),
+    "    Name app\n    Server 127.0.0.1:1\n    Server 127.0.0.1:1": (4, "is in this group already"),
+    "    Name app\n    Server 127.0.0.1:1 weight=0": (3, "all servers have the weight 0"),
+    "    Name a\n    Server 127.0.0.1:1\n[UPSTREAM]\n    Name A\n    Server 127.0.0.1:2": (
+        5, "there is a group A already"
+    ),
+    "    Name app\n    Server 127.0.0.1:1\n    Balance Fast": (4, "LeastLoaded"),
+    "    Name app\n    Server 127.0.0.1:1\n    HashBy Header": (4, "it takes Client, Path, Url, Header NAME"),
+    "    Name app\n    Server 127.0.0.1\n    Server 127.0.0.1:80": (4, "is in this group already"),
+    "    Name app\n    Server unix:/A\n    Server unix:/A weight=2": (4, "is in this group already"),
+    "    Name app\n    Server 127.0.0.1:1 weight=1 weight=2": (3, "a server has one weight"),
+    "    Name app\n    Server 127.0.0.1:1\n    Queue 1": (4, "no request waits without MaxConnections: say how many a"),
+    "    Name app\n    Server 127.0.0.1:1\n    StickySecret /secret": (4, "it is for Balance Sticky"),
+    "    Name app\n    Server 127.0.0.1:1\n    HashBy Header X-Key:": (4, "no request can have such a name"),
+    "    Name app\n    Server 127.0.0.1:1\n    HashBy Cookie \"\"": (4, "no request can have such a name"),
+    "    Name app\n    Server http://127.0.0.1:1": (3, "write it without http://, which To says"),
+    "    Name app\n    Server 127.0.0.1:1,127.0.0.1:2": (3, "write a line for each server"),
 }
 
 
 @pytest.mark.parametrize("text", MISTAKES)
 def test_mistakes(tmp_path, site_root, text):
+    line, sentence = MISTAKES[text]
     write_config(tmp_path / "conf", site_root, files={GROUPS: f"[UPSTREAM]\n{text}\n"})
     got = run("-c", tmp_path / "conf", "--test")
     assert got.returncode == 1, got.stdout
-    assert MISTAKES[text] in got.stderr and "upstream.conf:" in got.stderr, got.stderr
+    (problem,) = problems(got)
+    assert problem[:2] == ("upstream.conf", line) and sentence in problem[3], got.stderr
 
 
 # What does no harm is a warning: keys behind those that a group needs.
 WARNINGS = {
-    "HashBy Path": "HashBy has no effect without Balance Hash",
-    "StickyCookie x": "StickyCookie has no effect without Balance Sticky",
-    "QueueTimeout 1s": "QueueTimeout has no effect without MaxConnections",
-    "Retry Off\n    RetryMost 1": "RetryMost has no effect with Retry Off",
-    "Retry Off\n    RetryTime 1s": "RetryTime has no effect with Retry Off",
-    "Retry Off\n    RetryBudget 1": "RetryBudget has no effect with Retry Off",
-    "EjectAfter 0\n    EjectTime 1s": "EjectTime has no effect with EjectAfter 0",
-    "EjectAfter 0\n    EjectMost 1": "EjectMost has no effect with EjectAfter 0",
-    "EjectAfter 0\n    EjectSlower 1s": "EjectSlower has no effect with EjectAfter 0",
+    "HashBy Path": (4, "HashBy has no effect without Balance Hash"),
+    "StickyCookie x": (4, "StickyCookie has no effect without Balance Sticky"),
+    "QueueTimeout 1s": (4, "QueueTimeout has no effect without MaxConnections"),
+    "Retry Off\n    RetryMost 1": (5, "RetryMost has no effect with Retry Off"),
+    "Retry Off\n    RetryTime 1s": (5, "RetryTime has no effect with Retry Off"),
+    "Retry Off\n    RetryBudget 1": (5, "RetryBudget has no effect with Retry Off"),
+    "EjectAfter 0\n    EjectTime 1s": (5, "EjectTime has no effect with EjectAfter 0"),
+    "EjectAfter 0\n    EjectMost 1": (5, "EjectMost has no effect with EjectAfter 0"),
+    "EjectAfter 0\n    EjectSlower 1s": (5, "EjectSlower has no effect with EjectAfter 0"),
 }
 
 
@@ -641,25 +648,28 @@ def check_group(path, site_root, text):
     write_config(path / "conf", site_root, files={GROUPS: f"[UPSTREAM]\n    Name app\n    {text}\n"})
     got = run("-c", path / "conf", "--test")
     assert got.returncode == 0, got.stderr
-    return got.stderr
+    return got
 
 
 @pytest.mark.parametrize("text", WARNINGS)
 def test_keys_without_effect(tmp_path, site_root, text):
-    assert WARNINGS[text] in check_group(tmp_path, site_root, f"Server 127.0.0.1:1\n    {text}")
+    line, sentence = WARNINGS[text]
+    (problem,) = problems(check_group(tmp_path, site_root, f"Server 127.0.0.1:1\n    {text}"))
+    assert problem[:2] == ("upstream.conf", line) and f"warning: {sentence}" in problem[3]
 
 
 def test_groups_without_a_warning(tmp_path, site_root):
     """Paths differ by the case of letters; and keys have what they need."""
     said = check_group(tmp_path, site_root, "Server unix:/a\n    Server unix:/A\n    Balance Hash\n    HashBy Url\n"
                        "    MaxConnections 1\n    QueueTimeout 1s\n    RetryMost 1\n    EjectTime 1s")
-    assert "upstream.conf" not in said
+    assert not problems(said)
 
 
 @pytest.mark.parametrize("options", [["down"], ["drain"], ["down", "drain"], ["down", "weight=0"], ["backup down"]])
 def test_no_server_gets_requests_in_the_configuration(tmp_path, site_root, options):
     lines = "\n    ".join(f"Server 127.0.0.1:{port} {each}" for port, each in enumerate(options, 1))
-    assert "all servers are down, drain or have the weight 0" in check_group(tmp_path, site_root, lines)
+    (problem,) = problems(check_group(tmp_path, site_root, lines))
+    assert problem[:2] == ("upstream.conf", 3) and "all servers are down, drain or have the weight 0" in problem[3]
 
 
 @pytest.mark.parametrize("to", ["http://ap", "https://ap/v2"])

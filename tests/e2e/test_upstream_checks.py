@@ -18,6 +18,7 @@ from harness.names import NameServer
 from harness.proxies import TEXT
 from harness.server import await_true, run, section, write_config
 from harness.services import reload
+from test_config import problems
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -496,28 +497,28 @@ def test_each_allocation_fails_once(serve_group, apps):
 
 CHECKED = "    Name app\n    Server 127.0.0.1:1\n"
 MISTAKES = {
-    "    Check": "error",
-    "    Check health": '"health" is no check: it is Tcp, Off, the path of a request, as /health, or FastCGI',
-    "    Check /a /b": '"/a /b" is no check',
-    "    Check /\n    CheckStatus": '"CheckStatus" wants a value',
-    "    Check /\n    CheckStatus 700": 'it takes statuses from 100 to 599 and ranges, as 200-399, and "700"',
-    "    Check /\n    CheckHeader Token": "a header is written as NAME: VALUE",
-    "    Check /\n    CheckHeader Host: a": "CheckHost sets this header",
-    "    Check /\n    CheckMethod get": "a method is a word such as GET",
-    "    Check /\n    CheckHost http://a/": "it is a name or an address, and may have a port",
-    "    Check /\n    CheckMethod HEAD\n    CheckText ok": "a response to HEAD has no body, in which this text",
-    "    Check /\n    CheckPort 0": "CheckPort",
-    "    Check /\n    CheckInterval 1ms": "CheckInterval",
-    "    Check /\n    CheckDown 0": "CheckDown",
-    "    Check /\n    CheckPort 80\n    Server unix:/run/a": "unix:/run/a has no port that another one could",
+    "    Check": (4, "error"),
+    "    Check health": (4, '"health" is no check: it is Tcp, Off, the path of a request, as /health, or FastCGI'),
+    "    Check /a /b": (4, '"/a /b" is no check'),
+    "    Check /\n    CheckStatus": (5, '"CheckStatus" wants a value'),
+    "    Check /\n    CheckStatus 700": (5, 'it takes statuses from 100 to 599 and ranges, as 200-399, and "700"'),
+    "    Check /\n    CheckHeader Token": (5, "a header is written as NAME: VALUE"),
+    "    Check /\n    CheckHeader Host: a": (5, "CheckHost sets this header"),
+    "    Check /\n    CheckMethod get": (5, "a method is a word such as GET"),
+    "    Check /\n    CheckHost http://a/": (5, "it is a name or an address, and may have a port"),
+    "    Check /\n    CheckMethod HEAD\n    CheckText ok": (6, "a response to HEAD has no body, in which this text"),
+    "    Check /\n    CheckPort 0": (5, "CheckPort"),
+    "    Check /\n    CheckInterval 1ms": (5, "CheckInterval"),
+    "    Check /\n    CheckDown 0": (5, "CheckDown"),
+    "    Check /\n    CheckPort 80\n    Server unix:/run/a": (5, "unix:/run/a has no port that another one could"),
 }
 WARNINGS = {
-    "    CheckText ok": "CheckText has no effect without Check, which says how the servers are checked",
-    "    CheckInterval 1s": "CheckInterval has no effect without Check",
-    "    Check Tcp\n    CheckText ok": "CheckText has no effect without a path in Check, as /health",
-    "    Check Tcp\n    CheckStatus 204": "CheckStatus has no effect without a path in Check",
-    "    Check /\n    CheckTlsName a": "CheckTlsName has no effect without CheckTls On",
-    "    Check FastCGI /ping\n    CheckTls On": "CheckTls has no effect without a Check of HTTP or Tcp",
+    "    CheckText ok": (4, "CheckText has no effect without Check, which says how the servers are checked"),
+    "    CheckInterval 1s": (4, "CheckInterval has no effect without Check"),
+    "    Check Tcp\n    CheckText ok": (5, "CheckText has no effect without a path in Check, as /health"),
+    "    Check Tcp\n    CheckStatus 204": (5, "CheckStatus has no effect without a path in Check"),
+    "    Check /\n    CheckTlsName a": (5, "CheckTlsName has no effect without CheckTls On"),
+    "    Check FastCGI /ping\n    CheckTls On": (5, "CheckTls has no effect without a Check of HTTP or Tcp"),
 }
 
 
@@ -528,16 +529,20 @@ def check_config(tmp_path, site_root, text):
 
 @pytest.mark.parametrize("text", MISTAKES)
 def test_mistakes(tmp_path, site_root, text):
+    line, sentence = MISTAKES[text]
     got = check_config(tmp_path, site_root, text)
     assert got.returncode == 1, got.stdout
-    assert MISTAKES[text] in got.stderr and "upstream.conf:" in got.stderr, got.stderr
+    (problem,) = problems(got)
+    assert problem[:2] == ("upstream.conf", line) and sentence in problem[3], got.stderr
 
 
 @pytest.mark.parametrize("text", WARNINGS)
 def test_warnings(tmp_path, site_root, text):
+    line, sentence = WARNINGS[text]
     got = check_config(tmp_path, site_root, text)
     assert got.returncode == 0, got.stderr
-    assert f"warning: {WARNINGS[text]}" in got.stderr and "upstream.conf:" in got.stderr, got.stderr
+    (problem,) = problems(got)
+    assert problem[:2] == ("upstream.conf", line) and f"warning: {sentence}" in problem[3], got.stderr
 
 
 def test_no_warnings(tmp_path, site_root):
