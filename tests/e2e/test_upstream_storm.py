@@ -13,6 +13,8 @@ import pytest
 from harness import build
 from harness.backend import Backend, echo_websocket
 from harness.client import Client, ProtocolError
+from harness.fastcgi import Application
+from harness.fastcgi import answer as fastcgi_answer
 from harness.groups import GROUPS, PREFIX, group
 from harness.load import Asking, Clients
 from harness.messages import request
@@ -22,12 +24,17 @@ from harness.server import await_true, section
 from harness.services import reload
 from harness.ways import WAYS
 from harness.websocket import WebSocket
+from test_shell import Shell, path  # noqa: F401 (a fixture)
 
 pytestmark = [
     pytest.mark.concurrent,
     pytest.mark.single_protocol,
     pytest.mark.skipif(not (build.PLUGINS / "upstream.so").exists(), reason="this preset has no plugins"),
 ]
+needs_all = pytest.mark.skipif(
+    not all((build.PLUGINS / f"{name}.so").exists() for name in ("auth", "cheetah", "fastcgi")),
+    reason="the preset has no plugins auth, cheetah and fastcgi",
+)
 BODY = b"x" * 50_000
 SIZE = 40_000  # a body that moves without copies
 
@@ -60,13 +67,15 @@ class Counting:
 class Storm(Clients):
     """
     Requests of all states: short ones, uploads, large bodies, clients that leave, WebSockets, streams of HTTP/2; those
-    that wait for a server (`/full`) or for one that responds (`/dead`); and those to a name (`/named`).
+    that wait for a server (`/full`) or for one that responds (`/dead`); those to a name (`/named`), to a script, and to
+    a path about which another server is asked (`/guarded`).
     """
 
     def __init__(self, server):
         self.server, self.counts, self.lock = server, collections.Counter(), threading.Lock()
         kinds = [self.get, self.upload, self.load, self.leave, self.talk, self.queue, self.queue, self.hold, self.name]
-        super().__init__(kinds + ([self.multiplex] if build.speaks("h2") else []))
+        kinds += [self.run_script, self.pass_guard] + ([self.multiplex] if build.speaks("h2") else [])
+        super().__init__(kinds)
 
     def done(self, kind):
         with self.lock:
@@ -118,6 +127,18 @@ class Storm(Clients):
                 assert client.ask("/named").status == 200
         self.done("name")
 
+    def run_script(self):
+        with self.server.connect() as client:
+            for _ in range(5):
+                assert client.ask("/x.php", method="POST", body=b"x" * 1000).body == b"hello"
+        self.done("run_script")
+
+    def pass_guard(self):
+        with self.server.connect() as client:
+            for _ in range(5):
+                assert client.ask("/guarded").status == 200
+        self.done("pass_guard")
+
     def queue(self):
         with self.server.connect() as client:
             assert client.ask("/full").status in (200, 503)
@@ -133,20 +154,33 @@ class Storm(Clients):
 
 
 class Site:
-    """Five groups, which change with each turn; and so do the addresses of the name that one of them has."""
+    """
+    Groups that change with each turn: their servers, keys and names, and the lines of servers; so do the addresses of
+    the name that one of them has, and what the shell says about a server.
+    """
 
-    def __init__(self, backends, talking, named, names):
+    def __init__(self, backends, talking, named, scripts, names):
         self.server, self.backends, self.talking, self.turn = None, backends, talking, 0
-        self.named, self.names = named, names
+        self.named, self.scripts, self.names, self.ordered = named, scripts, names, None
         self.name()
 
     def name(self):
         one, two = (each.listener.getsockname()[0] for each in self.named)
-        self.names.set("app.test", *((one,), (one, two), (two,))[self.turn % 3])
+        for name in ("app.test", "alias.test"):
+            self.names.set(name, *((one,), (one, two), (two,))[self.turn % 3])
+
+    @property
+    def app(self):
+        """The name of the group that most requests get."""
+        return f"app{self.turn // 3 % 3}"
+
+    @property
+    def used(self):
+        return [each for i, each in enumerate(self.backends) if (self.turn + i) % 4]
 
     def text(self):
-        turn, used = self.turn, [each for i, each in enumerate(self.backends) if (self.turn + i) % 4]
-        rows = [f"{each.address} weight={1 + (turn + i) % 3}" for i, each in enumerate(used)]
+        turn = self.turn
+        rows = [f"{each.address} weight={1 + (turn + i) % 3}" for i, each in enumerate(self.used)]
         rows[turn % 3] += (" backup", " drain", "")[turn % 3]
         balance = ("LeastLoaded", "RoundRobin", "Sticky", "Hash", "First")[turn % 5]
         full = {"MaxConnections": 1 + turn % 2, "Queue": 2 + turn % 3, "QueueTimeout": "10s"}
@@ -154,42 +188,68 @@ class Site:
         dead = self.backends[0].address if turn % 3 == 0 else "127.0.0.1:1"
         other = group(["127.0.0.1:1"], name=f"other{turn % 7}") if turn % 2 else ""
         port = self.named[0].listener.getsockname()[1]
+        line = f"{('app', 'alias')[turn // 2 % 2]}.test:{port} weight={1 + turn % 2}"
         looked_up = {"NameServer": self.names.address, "Resolve": "100ms", "Balance": balance}
         check = {"Check": "/check", "CheckInterval": "1s", "CheckTimeout": "60s"} if turn % 4 == 1 else {}
         return (
-            group(rows, Balance=balance, SlowStart=f"{turn % 2}s", **check)
+            group(rows, name=self.app, Balance=balance, SlowStart=f"{turn % 2}s", **check)
             + group(self.backends[: 1 + turn % 2], name="full", **full)
             + group([dead], name="dead", **held)
             + group([self.talking], name="talking")
-            + group([f"app.test:{port} weight={1 + turn % 2}"], name="named", **looked_up)
+            + group([line], name="named", **looked_up)
+            + group([each.to for each in self.scripts[turn % 2 :]], name="scripts", Balance=balance)
+            + group(self.backends[turn % 3 :], name="guard", Balance=balance)
             + other
         )
 
+    def sections(self):
+        """Of the host: its proxies follow the names of groups."""
+        groups = {"/app": self.app, "/guarded": self.app, "/full": "full", "/dead": "dead", "/ws": "talking"}
+        groups["/named"] = "named"
+        guard = {"Match": "/guarded", "Type": "Forward", "To": "http://guard/verify", "ForwardTimeout": "60s"}
+        return (
+            "".join(section("PROXY", {"Match": path, "To": f"http://{name}"}) for path, name in groups.items())
+            + section("AUTH", guard)
+            + section("FASTCGI", {"Match": "*.php", "To": "scripts", "RemoteRoot": "/srv"})
+        )
+
+    def order(self, one, what):
+        self.shell.ask(f"upstream {one} {what}")
+        self.ordered = one
+
     def change(self):
+        """One server at most has an order, which lasts over a reload that leaves the server in its group."""
+        before, was = self.sections(), self.ordered
         self.turn += 1
+        lasts = was in [f"{self.app} {each.address}" for each in self.used]
+        if was and not lasts:
+            self.order(was, "reset")
         self.name()
         self.server.groups.write_text(self.text())
+        site = self.server.conf / "sites" / "default"
+        site.write_text(site.read_text().replace(before, self.sections()))
         reload(self.server)
+        if was and lasts:
+            self.order(was, "reset")
+        what = ("drain", "down", "weight 5", "weight 0", "up")[self.turn % 5]
+        self.order(f"{self.app} {self.used[self.turn // 2 % 3].address}", what)
 
 
-PROXIES = "".join(
-    section("PROXY", {"Match": match, "To": f"http://{name}"})
-    for match, name in (("/app", "app"), ("/full", "full"), ("/dead", "dead"), ("/ws", "talking"), ("/named", "named"))
-)
-
-
-def drive_storm(serve, names, turns):
+def drive_storm(serve, names, path, turns):
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(Backend(Counting())) for _ in range(4)]
         talking = stack.enter_context(Backend(echo_websocket))
         named = [stack.enter_context(Backend(Counting()))]
         port = named[0].listener.getsockname()[1]
         named.append(stack.enter_context(Backend(Counting(), host="127.0.0.2", port=port)))
-        site = Site(servers, talking, named, names)
+        scripts = [stack.enter_context(Application(fastcgi_answer())) for _ in range(2)]
+        site = Site(servers, talking, named, scripts, names)
         config = {GROUPS: site.text(), "plugins/status/status.conf": status_section()}
+        config["plugins/cheetah/cheetah.conf"] = section("CHEETAH", {"Listen": path})
         settings = {"Workers": 3, "Timeout": "60s", "KeepAliveTimeout": "60s"}
-        server = site.server = serve(settings, text=PROXIES, config=config)
+        server = site.server = serve(settings, text=site.sections(), config=config)
         server.groups, server.way = server.conf / GROUPS, WAYS["h1"]
+        site.shell = stack.enter_context(Shell(path))
         with Storm(server) as clients:
             while site.turn < turns or len(clients.counts) < len(clients.threads) - 1:  # two of a kind
                 site.change()
@@ -203,20 +263,22 @@ def drive_storm(serve, names, turns):
                 return sum(total(samples, f"monkey_upstream_{name}") for name in names)
 
             await_true(lambda: read_levels() == 0, what="the end of all requests")
-        for backend in (*servers, *named, talking):
+        for backend in (*servers, *named, talking, *scripts):
             assert not backend.errors, backend.errors
 
 
 @needs_status
-def test_a_storm(names, serve):
-    drive_storm(serve, names, 20)
+@needs_all
+def test_a_storm(names, serve, path):
+    drive_storm(serve, names, path, 20)
 
 
 @needs_status
+@needs_all
 @pytest.mark.slow
 @pytest.mark.reloads
-def test_a_long_storm(names, serve):
-    drive_storm(serve, names, 300)
+def test_a_long_storm(names, serve, path):
+    drive_storm(serve, names, path, 300)
 
 
 # ── what is kept and counted ──
