@@ -4,18 +4,16 @@
 import collections
 import contextlib
 import functools
-import os
-import signal
 import threading
 
 import pytest
 
 from harness import build
 from harness.backend import Backend, echo_websocket
-from harness.client import Client, ProtocolError
+from harness.client import ProtocolError
 from harness.fastcgi import Application
 from harness.fastcgi import answer as fastcgi_answer
-from harness.groups import GROUPS, PREFIX, group
+from harness.groups import GROUPS, group
 from harness.load import Asking, Clients
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section, total
@@ -344,63 +342,3 @@ def test_reloads_lose_nothing(serve):
 @pytest.mark.reloads
 def test_hundred_reloads_of_eight_groups(serve):
     ask_over_reloads(serve, 8, 100)
-
-
-def sums_of(samples, address):
-    """What the server has counted for one of its backends."""
-
-    def of(name, **labels):
-        return total(samples, f"monkey_proxy_backend_{name}_total", server=address, **labels)
-
-    responses = {each: of("responses", status=each) for each in ("1xx", "2xx", "3xx", "4xx", "5xx")}
-    counts = {name: of(name) for name in ("requests", "opened_connections", "sent_bytes", "received_bytes", "failures")}
-    return {**responses, **counts, "of the group": total(samples, f"{PREFIX}requests_total", server=address)}
-
-
-def sums_seen_by(backend, script):
-    by = lambda status: script.statuses[status]
-    responses = {"1xx": 0, "2xx": by(200), "3xx": by(304), "4xx": by(404), "5xx": by(500)}
-    sent, received = (sum(each) for each in zip(*((len(peer.raw), peer.sent) for peer in backend.peers)))
-    counts = {"requests": script.requests, "opened_connections": len(backend.peers), "failures": 0}
-    return {**responses, **counts, "sent_bytes": sent, "received_bytes": received, "of the group": script.requests}
-
-
-@needs_status
-def test_sums_over_reloads_and_an_upgrade(chain):
-    """What clients and backends have counted is what the server counts, whichever process has served."""
-    scripts = [Counting() for _ in range(3)]
-    with Backend(scripts[0]) as a, Backend(scripts[1]) as b, Backend(scripts[2]) as c:
-        backends = [a, b, c]
-        host = section("HOST", {"ServerName": "localhost", "DocumentRoot": "/"})
-        files = {
-            GROUPS: group(backends),
-            "sites/default": host + section("PROXY", {"Match": "/app", "To": "http://app"}),
-            "plugins/status/status.conf": status_section(),
-        }
-        one = chain(modules=("proxy.so", "upstream.so", "status.so"), files=files)
-        asked = collections.Counter()
-
-        def ask(count):
-            with Client(one.server.addresses[0]) as client:
-                for n in range(count):
-                    status = (200, 304, 404, 500)[n % 4]
-                    got = client.ask(f"/app/{status}")
-                    assert got.status == status
-                    assert client.ask("/app/large", method="POST", body=BODY).status == 200
-                    asked.update((status, 200))
-
-        for turn in range(3):
-            ask(20)
-            (one.folder / "conf" / GROUPS).write_text(group([f"{each.address} weight={turn + 1}" for each in backends]))
-            os.kill(one.pids[-1], signal.SIGHUP)
-            one.server.wait_log("the new configuration is in use", turn + 1)
-            ask(20)
-        one.upgrade()
-        one.await_old()
-        ask(20)
-        with Client(one.server.addresses[0]) as client:
-            samples = scrape(client)
-        for each, script in zip(backends, scripts):
-            assert sums_of(samples, each.address) == sums_seen_by(each, script)
-        assert sum((script.statuses for script in scripts), collections.Counter()) == asked and asked.total() == 280
-        assert total(samples, f"{PREFIX}active_requests") == 0
