@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin proxy between backends and clients that are broken or hostile."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -130,6 +131,44 @@ def test_a_process_that_is_killed(proxy, part, method):
             process.kill()
 
 
+ANSWERS_AND_IDLES = """
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+client, _ = listener.accept()
+client.recv(1000)
+client.sendall(bytes.fromhex(sys.argv[1]))
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "at once"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("again", [True, False], ids=["another process", "none"])
+def test_a_process_that_is_killed_with_an_idle_connection(proxy, again, method, seen):
+    """The next request goes to the process that listens then; a POST may have been sent to the dead one, and is not
+    repeated. The end of the connection comes before the request, or both are there in one turn."""
+    command = [sys.executable, "-c", ANSWERS_AND_IDLES, OK.hex()]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        port = int(process.stdout.readline())
+        server = proxy(None, {"To": f"http://127.0.0.1:{port}"})
+        with contextlib.ExitStack() as stack, server.connect() as client:
+            stack.callback(process.kill)
+            assert client.ask("/1").body == b"hello"
+            if not seen:
+                freeze(server)
+            process.kill()
+            process.wait()
+            other = stack.enter_context(Backend(serve_all, port=port)) if again else None
+            client.send(request("/2", method=method, body=b"x" * 10 if method == "POST" else b""))
+            if not seen:
+                thaw(server)
+            got = client.response(method)
+            assert got.status in {("GET", True): (200,), ("POST", True): (200, 502)}.get((method, again), (502,))
+            assert len(other.requests if again else []) == (got.status == 200)
+            assert client.ask("/3").status == (200 if again else 502)
+
+
 def test_a_body_that_ends_with_the_connection(proxy):
     body = b"x" * 300_000
     with Backend(replay(lines("HTTP/1.1 200 OK", TEXT) + body, end="half_close")) as backend:
@@ -174,6 +213,51 @@ def test_a_head_without_end(proxy, what):
     with Backend(drip) as backend:
         with proxy(backend, {"ResponseTimeout": "200ms"}).connect() as client:
             assert client.ask("/").status in (502, 504)
+
+
+BODIES = {
+    "length": ("Content-Length: 12", lambda byte: byte, b""),
+    "chunked": ("Transfer-Encoding: chunked", lambda byte: b"1\r\n" + byte + b"\r\n", b"0\r\n\r\n"),
+}
+
+
+def drip(framing, pause, end):
+    """Sends a body byte by byte with pauses; stops before its `end`, and waits."""
+    field, piece, last = BODIES[framing]
+
+    def script(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, field))
+        for byte in b"hello, world"[:end]:
+            peer.backend.events("never").wait(pause)
+            peer.send(piece(bytes([byte])))
+        peer.send(last if end is None else b"")
+        peer.wait_end()
+
+    return script
+
+
+@pytest.mark.parametrize("framing", BODIES)
+def test_a_body_that_drips(proxy, framing):
+    """Each byte begins ReadTimeout again: all pauses together are longer."""
+    with Backend(drip(framing, 0.2, None)) as backend:
+        with proxy(backend, {"ReadTimeout": "2s"}).connect() as client:
+            assert client.ask("/").body == b"hello, world"
+
+
+@pytest.mark.parametrize("framing", BODIES)
+def test_a_body_that_stops_dripping(proxy, framing):
+    """The client has what has come, and sees that it is not all."""
+    with Backend(drip(framing, 0.02, 5)) as backend:
+        server = proxy(backend, {"ReadTimeout": "300ms"})
+        with server.connect() as client:
+            client.send(request("/"))
+            assert client.head().status == 200
+            rest = client.rest()
+            assert bytes(each for each in rest if each in b"hello, world") == b"hello"
+            assert not rest.endswith(b"0\r\n\r\n")
+        server.wait_log("it takes too long")
+        backend.wait_open(0)
 
 
 def test_a_client_that_sends_byte_by_byte(proxy):
