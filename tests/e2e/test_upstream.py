@@ -679,5 +679,6 @@ def test_an_unknown_group(tmp_path, site_root, to):
     write_config(tmp_path / "conf", site_root, text=section("PROXY", {"To": to}), files=config)
     got = run("-c", tmp_path / "conf", "--test")
     assert got.returncode == 0, got.stderr
-    what = 'warning: no [UPSTREAM] has the name "ap", which is looked up as that of a server; the groups are: app, other'
+    what = 'warning: no [UPSTREAM] has the name "ap", which is looked up as that of a server; '
+    what += "the groups are: app, other"
     assert re.search(rf"sites/default:\d+:\d+: {re.escape(what)}\n    To +{to}\n", got.stderr), got.stderr
