@@ -149,7 +149,8 @@ def test_headers_of_a_connection_stay(proxy):
 @pytest.mark.single_protocol
 @pytest.mark.parametrize(
     "option",
-    ["Host", "content-length", "Transfer-Encoding", "X-Forwarded-For", "Via", "x_real_ip", "X-Request-ID", "traceparent"],
+    ["Host", "content-length", "Transfer-Encoding", "X-Forwarded-For", "Via", "x_real_ip", "X-Request-ID",
+     "traceparent"],
 )
 def test_connection_must_not_name(proxy, option):
     with Backend(answer(b"hello", TEXT)) as backend:

@@ -64,7 +64,7 @@ struct mk_spool_counts mk_spool_budget_counts(const struct mk_spool_budget *budg
 /* ── the folder ── */
 
 /* For file systems without O_TMPFILE: the name is one that no other process can guess, and is removed at once. */
-static int make_named(int folder)
+static MK_COLD int make_named(int folder)
 {
     uint64_t number;
     char name[32];
@@ -95,7 +95,7 @@ int mk_spool_budget_make_file(const struct mk_spool_budget *budget)
 }
 
 /* Returns a descriptor of the folder in which a file can be made, or -errno. */
-static int open_folder(const char *path)
+static MK_COLD int open_folder(const char *path)
 {
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
@@ -105,7 +105,7 @@ static int open_folder(const char *path)
     return fd < 0 ? fd : folder;
 }
 
-int mk_spool_budget_new(const char *folder, const struct mk_spool_limits *limits, struct mk_spool_budget **ret)
+MK_COLD int mk_spool_budget_new(const char *folder, const struct mk_spool_limits *limits, struct mk_spool_budget **ret)
 {
     struct mk_spool_budget *budget = mk_account_alloc(NULL, sizeof(*budget));
     if (!budget)

@@ -59,7 +59,7 @@ static struct mk_spool_limits get_limits(const struct spool_conf *conf)
 }
 
 /* A folder that cannot be used is not an error yet: responses can do without. */
-static struct mk__spools *make_spools(const char *folder, const struct spool_conf *conf)
+static MK_COLD struct mk__spools *make_spools(const char *folder, const struct spool_conf *conf)
 {
     size_t len = strlen(folder) + 1;
     struct mk_spool_limits limits = get_limits(conf);
