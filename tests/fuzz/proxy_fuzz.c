@@ -4,6 +4,7 @@
  * and a value of Location or Set-Cookie. The head for the backend is one, with one Host, no framing but ours, and ends
  * where it should; a cookie keeps its name, its value and the number of its attributes.
  */
+#include "../../plugins/proxy/disguised.h"
 #include "../../plugins/proxy/request.h"
 #include "../../plugins/proxy/rewrite.h"
 
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 
 #include "http/client_addr.h"
+#include "http/context.h"
 #include "http/request.h"
 #include "server/thread.h"
 
@@ -93,12 +95,16 @@ static void write_head(const struct proxy_conf *conf, struct mk_str text)
     static const struct mk__request_ops ops = {.major = 1, .io = io_of, .conn = conn_of};
     static const struct mk__settings settings;
     static struct mk_generation generation = {.settings = &settings};
-    static struct mk_worker worker = {.generation = &generation};
+    static mk__cell *cells;
+    static struct mk_worker worker = {.generation = &generation, .cells = &cells};
+    static struct mk_loop loop;
+    static struct mk__context http = {.loop = &loop};
     static char storage[HEAD_BYTES];
     const struct upgrade upgrade = {.token = MK_STR("")};
     struct mk_field fields[FIELDS];
     struct mk_buf head;
     struct mk_request req = {.worker = &worker,
+                             .http = &http,
                              .ops = &ops,
                              .status = 200,
                              .path = MK_STR(""),
@@ -151,6 +157,15 @@ static bool is_field_value(struct mk_str s)
         if ((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f)
             return false;
     return true;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    disguised_open();
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
