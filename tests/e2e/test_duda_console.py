@@ -571,7 +571,8 @@ def test_wrong_paths(tmp_path, site_root, path):
     files = service_config(tmp_path / "services", {"shop": {"Console": path}}, site_root)
     result = run("-c", write_config(tmp_path / "conf", site_root, files=files), "-t")
     assert result.returncode == 1
-    assert re.search(r'default:6:\d+: error: ".*("|\.\.\.) cannot be the path of a console: it ', result.stderr), result.stderr
+    sentence = r'default:6:\d+: error: ".*("|\.\.\.) cannot be the path of a console: it '
+    assert re.search(sentence, result.stderr), result.stderr
 
 
 def test_a_root_service_and_files(plain, tmp_path):
