@@ -156,6 +156,10 @@ def test_cost_is_sorted_with_ratios(sample, page):
     costs = [row[head.index("CPU µs")] for row in rows]
     assert costs == sorted(costs)
     ratios = {row[0]: row[head.index("ratio")] for row in rows}
+    cells = next([row[head.index(name)] for name in ("interval of the ratio", "of a second run")]
+                 for row in rows if row[0] == "nginx")
+    (low, high), (lowest, highest) = ([float(value) for value in text.split(" (")[0].split(" to ")] for text in cells)
+    assert lowest <= low <= ratios["nginx"] <= high <= highest and (lowest, highest) != (low, high)
     assert ratios["monkey"] == "1" and ratios["nginx"] == pytest.approx(4.6 / 7.8, rel=0.05)
     assert ratios["limit-memory (limit)"] == pytest.approx(4.6 / 2.9, rel=0.08)
     nginx = next(row for row in rows if row[0] == "nginx")

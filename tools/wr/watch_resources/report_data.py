@@ -16,7 +16,7 @@ import statistics
 import struct
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Iterable, Sequence
 
@@ -195,6 +195,13 @@ class Estimate:
     @property
     def holds_one(self) -> bool:
         return self.low is not None and self.high is not None and self.low <= 1 <= self.high
+
+    @property
+    def of_a_second_run(self) -> Estimate:
+        if self.low is None or self.high is None:
+            return self
+        wider = stats.Interval(self.value, self.low, self.high, self.count).of_a_second_run
+        return replace(self, low=wider.low, high=wider.high)
 
 
 def estimate(values: Iterable[float | None]) -> Estimate | None:
