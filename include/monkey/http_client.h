@@ -31,6 +31,12 @@ enum {
     MK_HTTP_IDLE_MS = 4000, /* how long one is kept; most servers close theirs after 5 s or more */
 };
 
+/*
+ * Tells whether credentials, or one of the challenges of a WWW-Authenticate, log a connection in, not a request: NTLM
+ * does, and often Negotiate. Such a connection belongs to one client. Pure.
+ */
+MK_API bool mk_http_login_binds_connection(struct mk_str value);
+
 struct mk_http_client;
 struct mk_http_conn;
 struct mk_tally;
@@ -89,7 +95,8 @@ struct mk_http_client_options {
     /*
      * Where a connection is taken from, to the same address with the same settings, and kept; NULL: nowhere. For
      * requests of HTTP that may be repeated (RFC 9110 section 9.2.2): a kept connection that ends before the response
-     * has begun costs a new one, and no error.
+     * has begun costs a new one, and no error. Requests whose credentials log a connection in must not have it; one
+     * that the server asks for such a login is not kept.
      */
     struct mk_http_idle *idle;
     const struct mk_tally *tally; /* counts the request (<monkey/tally.h>); NULL: nothing is counted */

@@ -50,8 +50,6 @@ struct mk_upstream_tries {
     uint64_t first_ms, hold_end_ms;
     unsigned n_sent;
     bool is_counted;
-    /* Set by the caller: the server that is to have the request, as one that a cookie names. NULL: any one. */
-    const struct mk_upstream_server *preferred; /* only compared, since it may be gone */
 };
 
 /* How a server has served a request. */
@@ -70,7 +68,11 @@ struct mk_upstream_wait;
  */
 typedef void (*mk_upstream_wait_fn)(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server);
 
-/* A request that waits, in the caller's storage. All zeros: it does not. The fields are private to the plugin. */
+/*
+ * A request that waits, in the caller's storage. All zeros: it does not. The fields are private to the plugin, but for
+ * `sticky`, which a caller may set before choose(): the server that is to have the request, as one that a cookie names.
+ * It is only compared, since it may be gone.
+ */
 struct mk_upstream_wait {
     struct mk_list node;
     struct mk_message message;

@@ -25,6 +25,7 @@ struct question {
     struct mk_upstream_tries tries;
     struct mk_upstream_wait wait;
     struct mk_upstream_server *server; /* of the group, which counts this request; NULL: none */
+    const struct mk_tally *lost;       /* of the server that has not served it; NULL: none, or it is counted */
     struct mk_timer timer;             /* while it waits for one */
     uint64_t end_ms, sent_ms;
     bool is_open;                                  /* counted in the worker */
@@ -280,10 +281,13 @@ static void send_question(struct question *q)
         .head = mk_buf_str(&q->head),
         .timeout_ms = left_ms ? left_ms : 1,
         .body_bytes_max = FORWARD_BODY_BYTES_MAX,
-        .idle = &q->worker->idle,
+        .idle = forward_binds_connection(q->req) ? NULL : &q->worker->idle,
         .tally = find_tally(q, q->server),
     };
     mk_timer_cancel(&q->timer);
+    if (q->lost)
+        mk_tally_add(q->lost, MK_TALLY_RETRIES + q->tries.loss, mk_request_worker(q->req), 1);
+    q->lost = NULL;
     q->sent_ms = mk_loop_now_ms(mk_request_loop(q->req));
     mk_http_client_start(&q->client, mk_request_loop(q->req), &options, on_response);
 }
@@ -333,12 +337,12 @@ static bool ask_other_server(struct question *q, const struct mk_http_response *
                     : response->is_connected ? MK_UPSTREAM_SENT
                                              : MK_UPSTREAM_NOT_REACHED;
     q->server = NULL;
+    q->lost = find_tally(q, former);
     bool is_asked = choose_server(q) == 0;
     if (!is_asked) {
         q->server = former;
         return false;
     }
-    mk_tally_add(find_tally(q, former), MK_TALLY_RETRIES + q->tries.loss, mk_request_worker(q->req), 1);
     q->rule->forward->upstreams->end(former, mk_request_worker(q->req));
     return true;
 }

@@ -4,6 +4,7 @@
  */
 #include "forward_request.h"
 
+#include <monkey/http_client.h>
 #include <monkey/target.h>
 
 enum { ADDRESS_BYTES = 64 };
@@ -138,6 +139,15 @@ static bool is_forged(const struct forward_conf *conf, struct mk_str name)
     return forward_names_have(&conf->copy, name) && !forward_names_have(&conf->cache_by, name);
 }
 
+bool forward_binds_connection(struct mk_request *req)
+{
+    struct mk_str name, value;
+    bool binds = false;
+    for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
+        binds |= mk_header_same_name(name, MK_STR("authorization")) && mk_http_login_binds_connection(value);
+    return binds;
+}
+
 void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct forward_conf *conf,
                         struct mk_str subject)
 {
@@ -150,6 +160,8 @@ void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct
     mk_buf_adds(out, subject);
     if (id.len)
         write_field(out, MK_STR("X-Request-Id"), id);
+    if (forward_binds_connection(req))
+        write_field(out, MK_STR("Connection"), MK_STR("close"));
     mk_buf_adds(out, MK_STR("\r\n"));
 }
 

@@ -44,4 +44,7 @@ void forward_write_deciding(struct mk_buf *out, struct mk_request *req, const st
  */
 bool forward_is_connection_valid(struct mk_request *req, const struct forward_conf *conf);
 
+/* Tells whether the credentials of the client log the connection of the question in: no other may use it. */
+bool forward_binds_connection(struct mk_request *req);
+
 #endif

@@ -9,6 +9,8 @@
 #include "rewrite.h"
 #include "upgrade.h"
 
+#include <monkey/http_client.h>
+
 #include <errno.h>
 
 /* ── headers ── */
@@ -63,34 +65,16 @@ int response_pass_upgrade(const struct mk_gateway_call *c, const struct mk_gatew
 
 /* ── logins of a connection ── */
 
-/*
- * Tells whether credentials, or one of the challenges in a WWW-Authenticate, log a connection in, not a request: NTLM
- * does, and often Negotiate.
- */
-static bool names_login_of_conn(struct mk_str value)
-{
-    static const struct mk_str schemes[] = {MK_STR_INIT("NTLM"), MK_STR_INIT("Negotiate")};
-    struct mk_str element;
-    while (mk_str_next(&value, &element)) {
-        const char *blank = memchr(element.p, ' ', element.len);
-        struct mk_str scheme = mk_str(element.p, blank ? (size_t)(blank - element.p) : element.len);
-        for (size_t i = 0; i < MK_COUNT_OF(schemes); i++)
-            if (mk_str_ieq(scheme, schemes[i]))
-                return true;
-    }
-    return false;
-}
-
 int response_check_head(const struct mk_gateway_call *c, const struct mk_gateway_head *head, bool *ret_binds)
 {
     const struct upgrade *upgrade = c->state;
     const struct mk_response_parser *p = head->parser;
     if (upgrade->is_extended_connect && p->status / 100 == 2)
         return -EPROTO; /* the client would take it for an open tunnel */
-    *ret_binds = names_login_of_conn(mk_request_header(c->req, MK_HEADER_AUTHORIZATION));
+    *ret_binds = mk_http_login_binds_connection(mk_request_header(c->req, MK_HEADER_AUTHORIZATION));
     for (unsigned i = 0; i < p->n_fields && p->status == 401; i++)
         if (mk_str_ieq(mk_span_str(head->bytes.p, head->fields[i].name), MK_STR("WWW-Authenticate")))
-            *ret_binds |= names_login_of_conn(mk_span_str(head->bytes.p, head->fields[i].value));
+            *ret_binds |= mk_http_login_binds_connection(mk_span_str(head->bytes.p, head->fields[i].value));
     return 0;
 }
 

@@ -94,6 +94,17 @@ void admin_release(struct admin *admin)
         mk_account_free(NULL, admin, 0);
 }
 
+bool admin_has(struct mk_str group, struct mk_str line)
+{
+    pthread_mutex_lock(&lock);
+    const struct admin *admin = first;
+    while (admin && !(mk_str_eq(mk_counter_label_cut(admin->group), group) &&
+                      mk_str_eq(mk_counter_label_cut(admin->line), line)))
+        admin = admin->next;
+    pthread_mutex_unlock(&lock);
+    return admin != NULL;
+}
+
 void admin_set_state(struct admin *admin, enum admin_state state)
 {
     pthread_mutex_lock(&lock);

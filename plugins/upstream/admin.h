@@ -50,6 +50,9 @@ struct admin *admin_hold(struct mk_str group, struct mk_str line);
 /* `admin` may be NULL. Any thread. */
 void admin_release(struct admin *admin);
 
+/* Tells whether there is such a line; names of counters may be cut. Any thread. */
+bool admin_has(struct mk_str group, struct mk_str line);
+
 /* Sets the state by the shell; ADMIN_UNSET: that of the configuration holds. Any thread. */
 void admin_set_state(struct admin *admin, enum admin_state state);
 

@@ -159,7 +159,7 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_INT(
         struct upstream_conf, queue, "Queue", "0",
         "How many requests of the group may wait while all its servers have `MaxConnections`, in the order in "
-        "which they come; further ones get 503.",
+        "which they come; further ones get 503. As many may wait for each server that their cookies name.",
         .min = 0, .max = 1000000),
     MK_CONF_KEY_DURATION(struct upstream_conf, queue_timeout_ms, "QueueTimeout", "5s",
                          "How long a request waits there; then the response is 503.", .min = 1, .max = 3600000,

@@ -17,11 +17,13 @@ static const struct {
     [HASH_BY_HEADER] = {"Header", true},  [HASH_BY_COOKIE] = {"Cookie", true}, [HASH_BY_QUERY] = {"Query", true},
 };
 
-/* What headers, cookies and parameters may be called, but for percent-encoded bytes. */
-static bool is_name(struct mk_str s)
+/* Tells whether a header, a cookie or a parameter may have a name, which is compared as the request has it. */
+static bool is_name(struct mk_str s, uint8_t kind)
 {
+    static const char *const others[HASH_BY_KINDS] = {
+        [HASH_BY_HEADER] = "\"(),/:;<=>?@[\\]{}", [HASH_BY_COOKIE] = "=;,", [HASH_BY_QUERY] = "=&#"};
     for (size_t i = 0; i < s.len; i++)
-        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}&#", s.p[i]))
+        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || strchr(others[kind], s.p[i]))
             return false;
     return s.len > 0;
 }
@@ -32,7 +34,7 @@ int hash_by_parse(const struct mk_conf_value *value, void *field, struct mk_aren
     for (uint8_t i = 0; i < HASH_BY_KINDS; i++) {
         if (!mk_str_ieq(value->words[0], mk_str_c(kinds[i].word)) || value->n != (kinds[i].takes_name ? 2 : 1))
             continue;
-        if (kinds[i].takes_name && !is_name(value->words[1]))
+        if (kinds[i].takes_name && !is_name(value->words[1], i))
             return mk_conf_fault(value, 1, 0, error, "no request can have such a name");
         by->kind = i;
         by->name = kinds[i].takes_name ? mk_arena_dup(arena, value->words[1]) : MK_STR("");

@@ -7,8 +7,8 @@
  *                              ├─ the time is over ─► fn
  *                              └─ pool_cancel
  *
- * One list for all workers, under a lock: the first one is served first. A reload is for those that wait, too: they get
- * the servers, and the limits, of the configuration that is in use.
+ * One list for all workers, under a lock: a server goes to the first one that can use it. A reload is for those that
+ * wait, too: they get the servers, and the MaxConnections, of the configuration that is in use.
  */
 #ifndef UPSTREAM_POOL_H
 #define UPSTREAM_POOL_H
@@ -29,6 +29,7 @@ struct pool {
     const struct mk_upstream_group *current; /* that of the configuration in use, under the lock; NULL: none */
     struct mk_list waiting;                  /* struct mk_upstream_wait, likewise */
     uint32_t n_queued;                       /* those of MaxConnections, likewise */
+    uint64_t served_ms;                      /* when the queue was looked at without a sign, likewise */
     _Atomic uint32_t n_waiting;
     struct retry_budget budget;
     const struct mk_counter *counters[POOL_COUNTS];

@@ -14,7 +14,8 @@
 enum { ARENA_BYTES_MAX = 65536, EJECTIONS_MAX = 16, REASON_BYTES = 256 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct server *first; /* under the lock */
+static struct server *first;    /* under the lock */
+static _Atomic unsigned n_gone; /* servers of `first` that no list has */
 static struct mk_epoch_queue retired_queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &retired_queue.first};
 
 struct mk_epoch_queue *servers_retired(void)
@@ -131,6 +132,7 @@ struct server *servers_hold(struct pool *pool, struct mk_str name, struct mk_str
         server = make_server(pool, name, address);
     if (server) {
         server->refs++;
+        n_gone -= server->is_gone;
         server->is_gone = false;
     }
     pthread_mutex_unlock(&lock);
@@ -143,8 +145,8 @@ static void free_retired(struct mk_retired *retired)
 }
 
 /*
- * Frees a server that no list has, unless it has requests: the last of these comes back here. The loops in which they
- * were may see it until their turns end.
+ * Frees a server that no list has, unless it has requests: the last of these comes back here, with a server that may be
+ * gone by then. The loops in which they were may see it until their turns end.
  */
 static void free_unused(struct server *server)
 {
@@ -153,8 +155,10 @@ static void free_unused(struct server *server)
     while (*at && *at != server)
         at = &(*at)->next;
     bool is_unused = *at && server->is_gone && !server->load;
-    if (is_unused)
+    if (is_unused) {
         *at = server->next;
+        n_gone--;
+    }
     pthread_mutex_unlock(&lock);
     if (!is_unused)
         return;
@@ -173,8 +177,10 @@ void server_release(struct server *server)
 {
     pthread_mutex_lock(&lock);
     bool is_last = --server->refs == 0;
-    if (is_last)
+    if (is_last) {
         server->is_gone = true;
+        n_gone++;
+    }
     pthread_mutex_unlock(&lock);
     if (is_last)
         free_unused(server);
@@ -190,7 +196,7 @@ static bool is_used(struct mk_str labels, void *ctx)
     while (server && !(mk_str_eq(mk_counter_label_cut(server->base.group), group) &&
                        mk_str_eq(mk_counter_label_cut(server->base.name), name)))
         server = server->next;
-    return server != NULL;
+    return server || admin_has(group, name); /* a line `srv:` may have no server now */
 }
 
 void servers_hide_unused(void)
@@ -210,7 +216,7 @@ void server_note_begin(struct server *server, const struct mk_worker *worker)
 
 void server_drop_load(struct server *server)
 {
-    if (atomic_fetch_sub(&server->load, 1) == 1 && server->is_gone)
+    if (atomic_fetch_sub(&server->load, 1) == 1 && n_gone) /* another thread may free it by now */
         free_unused(server);
 }
 

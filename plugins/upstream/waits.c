@@ -122,16 +122,39 @@ static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_
     return false;
 }
 
+/* Servers that have no room for those whose cookies name them: the many that wait for one are looked at once. */
+struct full_servers {
+    const struct mk_upstream_server *items[8];
+    unsigned n;
+};
+
+static bool is_known_full(const struct full_servers *full, const struct mk_upstream_wait *wait)
+{
+    unsigned i = 0;
+    while (i < full->n && full->items[i] != wait->sticky)
+        i++;
+    return i < full->n && !wait->tries->n;
+}
+
+static void note_full(struct full_servers *full, const struct mk_upstream_wait *wait)
+{
+    if (wait->sticky && !wait->tries->n && full->n < MK_COUNT_OF(full->items))
+        full->items[full->n++] = wait->sticky;
+}
+
 /* Gives servers to requests that queue, in their order. Under the lock. Returns whether `self` has `*ret` now. */
 static bool serve_queue(struct pool *pool, const struct mk_upstream_wait *self, uint64_t now,
                         struct mk_upstream_server **ret)
 {
     struct mk_list *n, *save;
+    struct full_servers full = {0};
     bool is_served = false;
     MK_LIST_EACH(&pool->waiting, n, save) {
         struct mk_upstream_wait *wait = MK_CONTAINER_OF(n, struct mk_upstream_wait, node);
         struct mk_upstream_server *granted;
-        int err = wait->is_held ? -ENXIO : pick_for(wait, NULL, now, &granted);
+        if (wait->is_held || is_known_full(&full, wait))
+            continue;
+        int err = pick_for(wait, NULL, now, &granted);
         if (err == 0 && wait == self) {
             *ret = granted;
             is_served = true;
@@ -140,6 +163,8 @@ static bool serve_queue(struct pool *pool, const struct mk_upstream_wait *self, 
             pool_grant(pool, wait, granted);
         } else if (err == -EBUSY && !wait->sticky && !wait->tries->n) {
             break; /* any server would have done */
+        } else if (err == -EBUSY) {
+            note_full(&full, wait);
         }
     }
     return is_served;
@@ -172,7 +197,9 @@ static void arm_timer(struct mk_upstream_wait *wait, uint64_t now)
 static int continue_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
     struct pool *pool = wait->group->pool;
-    if (serve_queue(pool, wait, now, ret))
+    bool is_due = now >= pool->served_ms + QUEUE_TICK_MS; /* one of those that wait looks for all */
+    pool->served_ms = is_due ? now : pool->served_ms;
+    if (is_due && serve_queue(pool, wait, now, ret))
         return 0;
     int r = pick_for(wait, NULL, now, ret);
     if (r == -EBUSY && now < wait->end_ms)
@@ -277,8 +304,11 @@ static int choose_or_wait(const struct criteria *criteria, struct mk_upstream_tr
 {
     uint64_t now = criteria->now_ms;
     int err = choose_now(wait->group, criteria, tries, ret);
-    if (err == -EBUSY && can_wait(tries))
-        return begin_queueing(wait, now, ret);
+    if (err != -EBUSY || !can_wait(tries))
+        return err;
+    err = begin_queueing(wait, now, ret);
+    if (err == 0 && wait->is_costly)
+        retry_budget_note_retry(&wait->group->pool->budget, now);
     return err;
 }
 

@@ -599,6 +599,30 @@ def test_answer_without_a_question(protect):
         assert len(auth.peers) == 4
 
 
+def log_connections_in(peer):
+    """A server that takes a login for all requests of its connection, as NTLM has it."""
+    user = None
+    while True:
+        given = peer.request()["Authorization"]
+        if given and given.split()[0].upper() in ("NTLM", "NEGOTIATE"):
+            user = given.split()[1]
+        if user:
+            peer.respond(b"", f"Remote-User: {user}")
+        else:
+            peer.respond(b"", "WWW-Authenticate: Basic realm=x, NTLM", status=401)
+
+
+@pytest.mark.parametrize("scheme", ["NTLM", "negotiate"])
+def test_login_of_a_connection(protect, scheme):
+    """It is not that of the next client, nor is a connection on which one has begun."""
+    with Backend(log_connections_in) as auth:
+        server = protect(auth)
+        for n in range(4):
+            ask_some(server, 1, f"Authorization: {scheme} ada")
+            ask_some(server, 2, status=401)
+        assert len(auth.peers) == 12
+
+
 @needs_status
 def test_figures(protect, backends):  # noqa: F811
     """They are those of each server of the group, and what its server has counted."""

@@ -658,6 +658,11 @@ def test_keys_without_effect(tmp_path, site_root, text):
     assert problem[:2] == ("upstream.conf", line) and f"warning: {sentence}" in problem[3]
 
 
+@pytest.mark.parametrize("by", ["Query filter[id]", "Query user:id", "Cookie cart[id]", "Header X-Key"])
+def test_names_that_requests_have(tmp_path, site_root, by):
+    assert not problems(check_group(tmp_path, site_root, f"Server unix:/a\n    Balance Hash\n    HashBy {by}"))
+
+
 def test_groups_without_a_warning(tmp_path, site_root):
     """Paths differ by the case of letters; and keys have what they need."""
     said = check_group(tmp_path, site_root, "Server unix:/a\n    Server unix:/A\n    Balance Hash\n    HashBy Url\n"

@@ -76,7 +76,7 @@ static struct mk__gw_backend *find_backend(struct mk__gw_thread *t, uint64_t has
     return NULL;
 }
 
-/* A server lasts as long as a generation that names it, and a hold as long as its generation. */
+/* A server lasts as long as its requests, which are its holds. */
 static void begin_hold(struct mk__gw_backend *b, const struct mk_gateway_route *route,
                        struct mk_upstream_server *server)
 {
@@ -84,6 +84,7 @@ static void begin_hold(struct mk__gw_backend *b, const struct mk_gateway_route *
     b->n_used++;
     b->upstreams = route->upstreams;
     b->server = server;
+    b->last_server = server;
 }
 
 static const struct mk_tally *find_tally(const struct mk_gateway_route *route, const struct mk_upstream_server *server)

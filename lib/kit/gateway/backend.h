@@ -75,26 +75,29 @@ typedef void (*mk__gw_backend_conn_fn)(void *user, uint32_t events);
 struct mk__gw_backend_conn {
     struct mk_event event;
     struct mk_io io;
-    bool is_drained; /* there is nothing to read now */
-    bool is_ending;  /* the backend has ended its side, or the connection has failed */
-    bool is_reused;
-    bool is_bound; /* to a connection of a client, by a login or the preamble: it is not kept for others */
-    bool has_login;
+    bool is_drained : 1; /* there is nothing to read now */
+    bool is_ending : 1;  /* the backend has ended its side, or the connection has failed */
+    bool is_reused : 1;
+    bool is_bound : 1; /* to a connection of a client, by a login or the preamble: it is not kept for others */
+    bool has_login : 1;
+    uint32_t bound_since_ms; /* while it is idle and bound, without a login; the low bits of the clock */
     struct mk__gw_backend *backend;
     struct mk_list node; /* while it is idle, as the next */
-    uint64_t idle_since_ms;
-    struct mk__gw_bound *bound; /* if it is bound, as the next two; `fn` closes it when it ends */
-    struct mk_list bound_node;
-    const struct mk_upstream_server *server; /* of a group; only compared, since it may be gone */
-    mk__gw_backend_conn_fn fn;               /* while it is lent */
+    union {
+        uint64_t idle_since_ms;
+        struct mk__gw_bound *bound; /* if it is bound; `fn` closes it when it ends */
+    };
+    struct mk_list bound_node; /* likewise */
+    mk__gw_backend_conn_fn fn; /* while it is lent */
     void *user;
 };
 
 /* What makes a connection one that an exchange may use, and how long it is kept. */
 struct mk__gw_backend {
     struct mk_list node;
-    const struct mk_upstreams *upstreams; /* of the holds, as the next */
-    struct mk_upstream_server *server;    /* of a group; NULL: none */
+    const struct mk_upstreams *upstreams;         /* of the holds, as the next */
+    struct mk_upstream_server *server;            /* of a group; NULL: none */
+    const struct mk_upstream_server *last_server; /* only compared, since it may be gone */
     struct mk__gw_thread *thread;
     const struct mk_tally *tally;
     struct mk_list idle; /* the newest last */

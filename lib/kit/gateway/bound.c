@@ -49,9 +49,10 @@ static void on_idle_event(void *user, uint32_t events)
 /* ── sets ── */
 
 /* Returns when the connection is to end. */
-static uint64_t get_end(const struct mk__gw_backend_conn *c)
+static uint64_t get_end(const struct mk__gw_backend_conn *c, uint64_t now)
 {
-    return c->has_login ? UINT64_MAX : c->idle_since_ms + c->backend->keep_alive_timeout_ms;
+    uint64_t since = now - ((uint32_t)now - c->bound_since_ms);
+    return c->has_login ? UINT64_MAX : since + c->backend->keep_alive_timeout_ms;
 }
 
 static void arm_timer(struct mk__gw_bound *bound, uint64_t now)
@@ -59,7 +60,7 @@ static void arm_timer(struct mk__gw_bound *bound, uint64_t now)
     struct mk_list *n, *save;
     uint64_t first = UINT64_MAX;
     MK_LIST_EACH(&bound->conns, n, save) {
-        uint64_t end = get_end(MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node));
+        uint64_t end = get_end(MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node), now);
         first = end < first ? end : first;
     }
     if (first != UINT64_MAX)
@@ -73,7 +74,7 @@ static void on_timer(struct mk_timer *timer)
     struct mk_list *n, *save;
     MK_LIST_EACH(&bound->conns, n, save) {
         struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
-        if (get_end(c) <= now)
+        if (get_end(c, now) <= now)
             close_conn(bound, c);
     }
     arm_timer(bound, now);
@@ -109,23 +110,32 @@ static struct mk__gw_bound *get_bound(struct mk_request *req, const struct mk__g
     return bound;
 }
 
+/* Finds one with a login before others. */
+static struct mk__gw_backend_conn *find_conn(struct mk__gw_bound *bound, const struct mk__gw_backend *b,
+                                             uint64_t age_ms)
+{
+    struct mk__gw_backend_conn *found = NULL;
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&bound->conns, n, save) {
+        struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
+        bool is_fresh = c->has_login || (uint32_t)mk_loop_now_ms(bound->loop) - c->bound_since_ms < age_ms;
+        if (c->backend == b && is_fresh && (!found || (c->has_login && !found->has_login)))
+            found = c;
+    }
+    return found;
+}
+
 struct mk__gw_backend_conn *mk__gw_bound_take(struct mk_request *req, struct mk__gw_backend *b, uint64_t age_ms)
 {
     const struct mk_plugin *plugin = b->thread->gateway->type->plugin;
     struct mk__gw_bound *bound = b->n_bound ? mk_connection_state(mk_request_connection(req), plugin) : NULL;
-    struct mk_list *n, *save;
-    if (!bound)
+    struct mk__gw_backend_conn *c = bound ? find_conn(bound, b, age_ms) : NULL;
+    if (!c)
         return NULL;
-    MK_LIST_EACH(&bound->conns, n, save) {
-        struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
-        if (c->backend != b || (!c->has_login && mk_loop_now_ms(bound->loop) - c->idle_since_ms >= age_ms))
-            continue;
-        remove_conn(bound, c);
-        mk__gw_backend_put(b); /* the caller holds it */
-        c->is_reused = true;
-        return c;
-    }
-    return NULL;
+    remove_conn(bound, c);
+    mk__gw_backend_put(b); /* the caller holds it */
+    c->is_reused = true;
+    return c;
 }
 
 const struct mk_upstream_server *mk__gw_bound_find_login(struct mk_request *req, const struct mk__gw_thread *t,
@@ -138,8 +148,8 @@ const struct mk_upstream_server *mk__gw_bound_find_login(struct mk_request *req,
         return NULL;
     MK_LIST_EACH(&bound->conns, n, save) {
         const struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
-        if (c->has_login && c->server && mk_str_starts(c->backend->key, route->key))
-            return c->server;
+        if (c->has_login && c->backend->last_server && mk_str_starts(c->backend->key, route->key))
+            return c->backend->last_server;
     }
     return NULL;
 }
@@ -165,13 +175,12 @@ void mk__gw_bound_keep(struct mk_request *req, struct mk__gw_backend_conn *c)
     c->fn = on_idle_event;
     c->user = c;
     c->bound = bound;
-    c->server = c->backend->server;
-    c->idle_since_ms = mk_loop_now_ms(bound->loop);
+    c->bound_since_ms = (uint32_t)mk_loop_now_ms(bound->loop);
     mk_list_add(&bound->conns, &c->node);
     mk_list_add(&t->bound, &c->bound_node);
     bound->n++;
     c->backend->n_bound++;
     c->backend->refs++;
     if (!c->has_login)
-        arm_timer(bound, c->idle_since_ms);
+        arm_timer(bound, mk_loop_now_ms(bound->loop));
 }

@@ -69,7 +69,7 @@ int mk__gw_exchange_choose_server(struct mk__gw_exchange *x)
     const struct mk_gateway_route *route = x->route;
     struct mk_upstream_server *server = NULL;
     if (route->group)
-        x->tries.preferred = mk__gw_bound_find_login(x->req, x->thread, route);
+        x->wait.sticky = (struct mk_upstream_server *)(uintptr_t)mk__gw_bound_find_login(x->req, x->thread, route);
     int r =
         route->group ? route->upstreams->choose(route->group, x->req, &x->tries, &x->wait, on_wait_end, &server) : 0;
     if (r == 0)

@@ -81,7 +81,7 @@ void mk__http_conn_close(struct mk_http_conn *c)
 
 /* ── idle ones ── */
 
-static bool fits(const struct mk_http_conn *c, const struct mk_http_client_options *o)
+static bool matches_options(const struct mk_http_conn *c, const struct mk_http_client_options *o)
 {
     return c->io.transport == o->transport && c->settings == o->settings &&
            mk_str_eq(mk_str(c->address, c->address_len), o->target->text);
@@ -92,7 +92,7 @@ static struct mk_http_conn *find_idle(const struct mk_http_client_options *o)
 {
     for (struct mk_list *n = o->idle->list.prev; n != &o->idle->list; n = n->prev) {
         struct mk_http_conn *c = MK_CONTAINER_OF(n, struct mk_http_conn, node);
-        if (fits(c, o))
+        if (matches_options(c, o))
             return c;
     }
     return NULL;

@@ -161,7 +161,7 @@ void mk_tallies_start_generation(struct mk_tallies *all)
     all->generations++;
 }
 
-/* With the last generation the process ends, and another one may go on with the counters. */
+/* With the last generation the process ends, and another one may continue them. */
 void mk_tallies_stop_generation(struct mk_tallies *all)
 {
     if (--all->generations > 0)
@@ -175,7 +175,7 @@ static struct mk_str get_name(const struct mk_target *to)
 {
     size_t len = to->text.len, path_len = to->path.len < len ? to->path.len : 0;
     struct mk_str end = mk_str(to->text.p + len - path_len, path_len);
-    return mk_str(to->text.p, mk_str_eq(end, to->path) ? len - path_len : len);
+    return mk_str_trim(mk_str(to->text.p, mk_str_eq(end, to->path) ? len - path_len : len));
 }
 
 static int open_servers(struct mk_backend_tallies *b, struct mk_tallies *all, struct mk_str backend,

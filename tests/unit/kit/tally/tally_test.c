@@ -79,6 +79,9 @@ TEST(a_backend_with_another_path, open_all, close_all)
     assert_int_equal(mk_backend_tallies_open(&b, &all, &target, NULL, NULL), 0);
     assert_string_equal(show(), "backend=\"http://a:80\" 0\n");
     mk_backend_tallies_close(&b, &all);
+    assert_int_equal(open_backend(&b, "unix:/auth.sock /verify", 16, NULL), 0);
+    assert_true(mk_str_eq(b.backend->backend, MK_STR("unix:/auth.sock")));
+    mk_backend_tallies_close(&b, &all);
 }
 
 TEST(a_status_counts_in_its_class, open_all, close_all)

@@ -197,6 +197,29 @@ TEST(sticky_requests_have_a_queue_of_their_own)
     close_group();
 }
 
+/* Those that wait for a full server are passed over, and another one's are not. */
+TEST(sticky_requests_of_two_servers)
+{
+    open_queue(2, 4);
+    const struct wish wishes[] = {{.sticky = group_members(group)->items[0].server},
+                                  {.sticky = group_members(group)->items[1].server}};
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(ask_for(i, &wishes[i % 2]), i < 2 ? (int)i : -EAGAIN);
+    end_request(1);
+    assert_int_equal(waiters[3].result, 1);
+    assert_int_equal(waiters[2].result, -EAGAIN);
+    pass(250);
+    assert_int_equal(waiters[2].result, -EAGAIN);
+    end_request(0);
+    assert_int_equal(waiters[2].result, 0);
+    end_request(3);
+    end_request(2);
+    end_request(4);
+    end_request(5);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
 /* Without a server that could be used later there is nothing to wait for. */
 TEST(the_queue_ends_when_all_servers_are_down)
 {
