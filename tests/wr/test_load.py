@@ -20,7 +20,7 @@ import time
 import pytest
 
 from counting_server import BODY, CountingServer
-from processes import BUILD
+from processes import BUILD, wait_until
 from harness.server import free_port
 from watch_resources.report_data import decode_histogram
 
@@ -221,8 +221,13 @@ def test_refused():
 def test_server_dies(serve):
     """What was counted is kept; no busy loop until the end."""
     server = serve()
-    threading.Timer(0.5, server.stop).start()
-    result, said = load("-d", 1.5, "-c", 4, server.url("/bytes/5"))
+    with subprocess.Popen([LOAD, "-d", "3", "-c", "4", server.url("/bytes/5")], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # fmt: skip
+        wait_until(lambda: sum(server.per_connection) > 100)
+        server.stop()
+        out, said = process.communicate(timeout=60)
+    assert process.returncode == 0, (out, said)
+    result = json.loads(out)
     assert result["answers"] > 0
     servers_end = result["errors"]["connect"] + result["errors"]["read"] + result["unanswered"]
     assert servers_end > 0 and (said or result["unanswered"])
