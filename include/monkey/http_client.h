@@ -36,6 +36,9 @@ enum {
  * does, and often Negotiate. Such a connection belongs to one client. Pure.
  */
 MK_API bool mk_http_login_binds_connection(struct mk_str value);
+/* The same of a response, whose head begins at `head`. */
+MK_API bool mk_http_response_binds_connection(const struct mk_response_parser *p, const struct mk_field *fields,
+                                              const char *head);
 
 struct mk_http_client;
 struct mk_http_conn;

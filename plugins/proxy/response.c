@@ -68,13 +68,10 @@ int response_pass_upgrade(const struct mk_gateway_call *c, const struct mk_gatew
 int response_check_head(const struct mk_gateway_call *c, const struct mk_gateway_head *head, bool *ret_binds)
 {
     const struct upgrade *upgrade = c->state;
-    const struct mk_response_parser *p = head->parser;
-    if (upgrade->is_extended_connect && p->status / 100 == 2)
+    if (upgrade->is_extended_connect && head->parser->status / 100 == 2)
         return -EPROTO; /* the client would take it for an open tunnel */
-    *ret_binds = mk_http_login_binds_connection(mk_request_header(c->req, MK_HEADER_AUTHORIZATION));
-    for (unsigned i = 0; i < p->n_fields && p->status == 401; i++)
-        if (mk_str_ieq(mk_span_str(head->bytes.p, head->fields[i].name), MK_STR("WWW-Authenticate")))
-            *ret_binds |= mk_http_login_binds_connection(mk_span_str(head->bytes.p, head->fields[i].value));
+    *ret_binds = mk_http_login_binds_connection(mk_request_header(c->req, MK_HEADER_AUTHORIZATION)) ||
+                 mk_http_response_binds_connection(head->parser, head->fields, head->bytes.p);
     return 0;
 }
 

@@ -124,21 +124,11 @@ static void close_connection(struct mk_http_client *c)
     c->conn = NULL;
 }
 
-/* Tells whether a login has begun on the connection. */
-static bool asks_for_login(const struct mk_http_client *c)
-{
-    bool asks = false;
-    for (unsigned i = 0; i < c->parser.n_fields && c->parser.status == 401; i++)
-        if (mk_str_ieq(mk_span_str(c->in.data, c->fields[i].name), MK_STR("WWW-Authenticate")))
-            asks |= mk_http_login_binds_connection(mk_span_str(c->in.data, c->fields[i].value));
-    return asks;
-}
-
 /* Tells whether the response lets another request use the connection. */
 static bool keeps_connection(const struct mk_http_client *c)
 {
     return c->options.idle && c->state == BODY && c->parser.is_done && c->parser.keep_alive && !c->has_excess &&
-           !asks_for_login(c);
+           !mk_http_response_binds_connection(&c->parser, c->fields, c->in.data);
 }
 
 /* Ends all but the response, which the caller frees. */

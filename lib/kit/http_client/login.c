@@ -17,3 +17,13 @@ bool mk_http_login_binds_connection(struct mk_str value)
     }
     return false;
 }
+
+bool mk_http_response_binds_connection(const struct mk_response_parser *p, const struct mk_field *fields,
+                                       const char *head)
+{
+    bool binds = false;
+    for (unsigned i = 0; i < p->n_fields && p->status == 401; i++)
+        if (mk_str_ieq(mk_span_str(head, fields[i].name), MK_STR("WWW-Authenticate")))
+            binds |= mk_http_login_binds_connection(mk_span_str(head, fields[i].value));
+    return binds;
+}
