@@ -23,6 +23,7 @@ MK_C_BEGIN
 enum { MK_UPSTREAM_TRIES_MAX = 8 };
 
 struct mk_upstream_group;
+struct mk_upstream_queue;
 
 /* A server; the rest of it is private to the plugin that knows the groups. */
 struct mk_upstream_server {
@@ -81,9 +82,13 @@ struct mk_upstream_wait {
     struct mk_request *req;
     const struct mk_upstream_group *group;
     struct mk_upstream_tries *tries;
-    struct mk_upstream_server *server, *sticky;
+    struct mk_upstream_server *sticky;
+    union {
+        struct mk_upstream_queue *queue;   /* while it waits */
+        struct mk_upstream_server *server; /* then */
+    };
     mk_upstream_wait_fn fn;
-    uint64_t began_ms, end_ms, key;
+    uint64_t began_ms, order, key;
     bool has_key, is_held, is_active, is_costly;
     uint8_t state;
 };
@@ -102,8 +107,9 @@ struct mk_upstreams {
      * Chooses a server for a request that none of `tries` is to serve, and adds it there: the request is with it until
      * end(), until which it is valid; later it may only be compared. Another generation that names it has the same.
      * Returns 0; MK_AGAIN (`fn` is called later, unless cancel() is called before; `wait` and `tries` must stay
-     * until then); -ENXIO (no server can be used, or the group allows no further try) or -EBUSY (too many requests
-     * wait). After MK_UPSTREAM_KEPT_ENDED and MK_UPSTREAM_STATUS, where the caller has another way, it never waits.
+     * until then); -ENXIO (no server can be used, or the group allows no further try; with no servers left in `tries`
+     * Hold is over) or -EBUSY (too many requests wait). After MK_UPSTREAM_KEPT_ENDED and MK_UPSTREAM_STATUS, where the
+     * caller has another way, it never waits.
      */
     int (*choose)(const struct mk_upstream_group *group, struct mk_request *req, struct mk_upstream_tries *tries,
                   struct mk_upstream_wait *wait, mk_upstream_wait_fn fn, struct mk_upstream_server **ret);

@@ -65,7 +65,8 @@ static inline struct members *group_members(const struct mk_upstream_group *grou
 /* What a request wants, besides a server that it has not had. */
 struct wish {
     const uint64_t *key;         /* for Hash; NULL: it has none */
-    const struct server *sticky; /* which its cookie names, or knows its login; NULL: none */
+    const struct server *sticky; /* which its cookie names; NULL: none */
+    const struct server *login;  /* which knows its login: before that one, if it has room; NULL: none */
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include "pool.h"
 
 #include <assert.h>
+#include <errno.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool *first; /* under the lock */
@@ -25,7 +26,7 @@ static struct pool *make_pool(struct mk_str name)
     if (name.len)
         memcpy(pool->name_bytes, name.p, name.len);
     pthread_mutex_init(&pool->lock, NULL);
-    mk_list_init(&pool->waiting);
+    mk_list_init(&pool->queues);
     const struct mk_counter_label label = {"upstream", pool->name};
     for (unsigned i = 0; i < POOL_COUNTS; i++)
         pool->counters[i] = mk_counter_open(&infos[i], &label, 1);
@@ -60,7 +61,7 @@ void pool_release(struct pool *pool)
     pthread_mutex_unlock(&lock);
     if (!is_last)
         return;
-    assert(mk_list_empty(&pool->waiting)); /* a request holds its generation, and that its groups */
+    assert(mk_list_empty(&pool->queues)); /* a request holds its generation, and that its groups */
     pthread_mutex_destroy(&pool->lock);
     mk_account_free(NULL, pool, sizeof(*pool) + pool->name.len);
 }
@@ -83,26 +84,96 @@ void pools_hide_unused(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* ── queues ── */
+
+static bool is_queue_of(const struct mk_upstream_queue *queue, const struct mk_upstream_wait *wait)
+{
+    if (queue->is_held != wait->is_held || queue->sticky != wait->sticky || queue->n_tried != wait->tries->n)
+        return false;
+    for (unsigned i = 0; i < queue->n_tried; i++)
+        if (queue->tried[i] != wait->tries->servers[i])
+            return false;
+    return true;
+}
+
+static struct mk_upstream_queue *make_queue(struct pool *pool, const struct mk_upstream_wait *wait)
+{
+    struct mk_upstream_queue *queue = mk_account_alloc(NULL, sizeof(*queue));
+    if (!queue)
+        return NULL;
+    *queue = (struct mk_upstream_queue){.err = -EBUSY,
+                                        .is_held = wait->is_held,
+                                        .sticky = wait->sticky,
+                                        .n_tried = wait->tries->n};
+    for (unsigned i = 0; i < queue->n_tried; i++)
+        queue->tried[i] = wait->tries->servers[i];
+    mk_list_init(&queue->waiting);
+    mk_list_init(&queue->node);
+    mk_list_add(&pool->queues, &queue->node);
+    return queue;
+}
+
+static struct mk_upstream_queue *get_queue(struct pool *pool, const struct mk_upstream_wait *wait)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&pool->queues, n, save) {
+        struct mk_upstream_queue *queue = MK_CONTAINER_OF(n, struct mk_upstream_queue, node);
+        if (is_queue_of(queue, wait))
+            return queue;
+    }
+    return make_queue(pool, wait);
+}
+
+static uint64_t get_order(struct mk_list *queue)
+{
+    struct mk_list *waiting = &MK_CONTAINER_OF(queue, struct mk_upstream_queue, node)->waiting;
+    return MK_LIST_FIRST(waiting, struct mk_upstream_wait, node)->order;
+}
+
+/* Puts a queue, whose first request has left, where the next one belongs. */
+static void sort_queue(struct pool *pool, struct mk_upstream_queue *queue)
+{
+    struct mk_list *next = queue->node.next;
+    while (next != &pool->queues && get_order(next) < get_order(&queue->node))
+        next = next->next;
+    mk_list_del(&queue->node);
+    mk_list_add(next, &queue->node); /* before it */
+}
+
 static const struct mk_counter *get_level(const struct pool *pool, const struct mk_upstream_wait *wait)
 {
     return pool->counters[wait->is_held ? POOL_HELD : POOL_QUEUED];
 }
 
-void pool_add(struct pool *pool, struct mk_upstream_wait *wait)
+int pool_add(struct pool *pool, struct mk_upstream_wait *wait)
 {
     assert(wait->state == POOL_IDLE);
+    struct mk_upstream_queue *queue = get_queue(pool, wait);
+    if (!queue)
+        return -ENOMEM;
     wait->state = POOL_WAITING;
-    mk_list_add(&pool->waiting, &wait->node);
+    wait->order = pool->order++;
+    wait->queue = queue;
+    mk_list_add(&queue->waiting, &wait->node);
+    queue->n++;
     pool->n_queued += !wait->is_held;
     mk_counter_add(get_level(pool, wait), NULL, 1); /* another thread may take it off */
     atomic_fetch_add(&pool->n_waiting, 1);
+    return 0;
 }
 
 void pool_remove(struct pool *pool, struct mk_upstream_wait *wait)
 {
+    struct mk_upstream_queue *queue = wait->queue;
     assert(wait->state == POOL_WAITING);
     wait->state = POOL_IDLE;
     mk_list_del(&wait->node);
+    if (--queue->n) {
+        sort_queue(pool, queue);
+    } else {
+        mk_list_del(&queue->node);
+        mk_account_free(NULL, queue, sizeof(*queue));
+    }
     pool->n_queued -= !wait->is_held;
     mk_counter_add(get_level(pool, wait), NULL, -1);
     atomic_fetch_sub(&pool->n_waiting, 1);

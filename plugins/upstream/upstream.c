@@ -80,16 +80,10 @@ static int choose(const struct mk_upstream_group *group, struct mk_request *req,
     uint64_t key;
     struct wish wish;
     read_wish(group, req, &key, &wish);
-    const struct server *named = wish.sticky, *preferred = wait->sticky ? server_of(wait->sticky) : NULL;
-    if (preferred)
-        wish.sticky = preferred;
+    wish.login = wait->sticky ? server_of(wait->sticky) : NULL;
     wait->req = req;
     wait->fn = fn;
     int r = group_choose(group, mk_request_loop(req), &wish, tries, wait, ret);
-    if (r == -EBUSY && preferred && preferred != named) { /* another one is better than none */
-        wish.sticky = named;
-        r = group_choose(group, mk_request_loop(req), &wish, tries, wait, ret);
-    }
     if (r == 0)
         server_note_begin(server_of(*ret), mk_request_worker(req));
     return r;

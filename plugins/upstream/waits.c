@@ -122,55 +122,58 @@ static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_
     return false;
 }
 
-/* Servers that have no room for those whose cookies name them: the many that wait for one are looked at once. */
-struct full_servers {
-    const struct mk_upstream_server *items[8];
-    unsigned n;
-};
-
-static bool is_known_full(const struct full_servers *full, const struct mk_upstream_wait *wait)
+/*
+ * Gives the first request of a queue a server. Returns 0, and `*ret` if it is `self`; -EBUSY or -ENXIO: it waits on.
+ * With `only` another server may be there, of which -ENXIO says nothing.
+ */
+static int serve_first(struct mk_upstream_queue *queue, const struct server *only, const struct mk_upstream_wait *self,
+                       uint64_t now, struct mk_upstream_server **ret)
 {
-    unsigned i = 0;
-    while (i < full->n && full->items[i] != wait->sticky)
-        i++;
-    return i < full->n && !wait->tries->n;
-}
-
-static void note_full(struct full_servers *full, const struct mk_upstream_wait *wait)
-{
-    if (wait->sticky && !wait->tries->n && full->n < MK_COUNT_OF(full->items))
-        full->items[full->n++] = wait->sticky;
-}
-
-/* Gives servers to requests that queue, in their order. Under the lock. Returns whether `self` has `*ret` now. */
-static bool serve_queue(struct pool *pool, const struct mk_upstream_wait *self, uint64_t now,
-                        struct mk_upstream_server **ret)
-{
-    struct mk_list *n, *save;
-    struct full_servers full = {0};
-    bool is_served = false;
-    MK_LIST_EACH(&pool->waiting, n, save) {
-        struct mk_upstream_wait *wait = MK_CONTAINER_OF(n, struct mk_upstream_wait, node);
-        struct mk_upstream_server *granted;
-        if (wait->is_held || is_known_full(&full, wait))
-            continue;
-        int err = pick_for(wait, NULL, now, &granted);
-        if (err == 0 && wait == self) {
-            *ret = granted;
-            is_served = true;
-            pool_remove(pool, wait);
-        } else if (err == 0) {
-            pool_grant(pool, wait, granted);
-        } else if (err == -EBUSY && !wait->sticky && !wait->tries->n) {
-            break; /* any server would have done */
-        } else if (err == -EBUSY) {
-            note_full(&full, wait);
-        }
+    struct mk_upstream_wait *wait = MK_LIST_FIRST(&queue->waiting, struct mk_upstream_wait, node);
+    struct pool *pool = wait->group->pool;
+    struct mk_upstream_server *granted;
+    int err = pick_for(wait, only, now, &granted);
+    if (err == 0 || err == -EBUSY || !only)
+        queue->err = err < 0 ? err : -EBUSY;
+    if (err < 0)
+        return err;
+    if (wait == self) {
+        *ret = granted;
+        pool_remove(pool, wait);
+    } else {
+        pool_grant(pool, wait, granted);
     }
-    return is_served;
+    return 0;
 }
 
-/* Hold: the request waits until a server responds. Under the lock. Returns MK_AGAIN or -ENXIO. */
+/*
+ * Gives servers, `only` if that is not NULL, to requests that wait, in their order: to those that are held, or to the
+ * others. Under the lock. Returns whether `self` has `*ret` now.
+ */
+static bool serve(struct pool *pool, bool is_held, const struct server *only, const struct mk_upstream_wait *self,
+                  uint64_t now, struct mk_upstream_server **ret)
+{
+    struct mk_upstream_server *own = NULL;
+    struct mk_list *before = &pool->queues; /* up to which none can be served */
+    while (before->next != &pool->queues) {
+        struct mk_upstream_queue *queue = MK_CONTAINER_OF(before->next, struct mk_upstream_queue, node);
+        if (queue->is_held != is_held || serve_first(queue, only, self, now, &own) < 0)
+            before = before->next;
+    }
+    if (own)
+        *ret = own;
+    return own != NULL;
+}
+
+static void serve_queue(struct pool *pool, uint64_t now)
+{
+    serve(pool, false, NULL, NULL, now, NULL);
+}
+
+/*
+ * Hold: the request waits until a server responds. Under the lock. Returns MK_AGAIN or -ENXIO; when Hold is over no
+ * try is left in `tries`, since the failure is that of the group.
+ */
 static int begin_holding(struct mk_upstream_wait *wait, uint64_t now)
 {
     const struct mk_upstream_group *group = wait->group;
@@ -178,18 +181,21 @@ static int begin_holding(struct mk_upstream_wait *wait, uint64_t now)
     bool is_allowed = !tries->n || (retry_allows(&group->conf->retry, tries) &&
                                     (!is_costly_retry(tries) || may_repeat(group, tries, now)));
     tries->hold_end_ms = tries->hold_end_ms ? tries->hold_end_ms : now + group->conf->hold_ms;
-    if (!is_allowed || now >= tries->hold_end_ms || group->pool->n_waiting - group->pool->n_queued >= HELD_MAX)
+    if (!is_allowed || group->pool->n_waiting - group->pool->n_queued >= HELD_MAX)
         return -ENXIO;
     tries->n = 0;
     wait->is_held = true;
-    wait->end_ms = tries->hold_end_ms;
-    pool_add(group->pool, wait);
-    return MK_AGAIN;
+    return now < tries->hold_end_ms && pool_add(group->pool, wait) == 0 ? MK_AGAIN : -ENXIO;
+}
+
+static uint64_t get_end_ms(const struct mk_upstream_wait *wait)
+{
+    return wait->is_held ? wait->tries->hold_end_ms : wait->began_ms + wait->group->conf->queue_timeout_ms;
 }
 
 static void arm_timer(struct mk_upstream_wait *wait, uint64_t now)
 {
-    uint64_t left = wait->end_ms > now ? wait->end_ms - now : 0, tick = wait->is_held ? PROBE_MS : QUEUE_TICK_MS;
+    uint64_t end = get_end_ms(wait), left = end > now ? end - now : 0, tick = wait->is_held ? PROBE_MS : QUEUE_TICK_MS;
     mk_timer_arm(wait->loop, &wait->timer, (uint32_t)(left < tick ? left : tick));
 }
 
@@ -197,23 +203,22 @@ static void arm_timer(struct mk_upstream_wait *wait, uint64_t now)
 static int continue_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
     struct pool *pool = wait->group->pool;
+    bool is_over = now >= get_end_ms(wait);
     bool is_due = now >= pool->served_ms + QUEUE_TICK_MS; /* one of those that wait looks for all */
     pool->served_ms = is_due ? now : pool->served_ms;
-    if (is_due && serve_queue(pool, wait, now, ret))
+    if ((is_due || is_over) && serve(pool, false, NULL, wait, now, ret))
         return 0;
-    int r = pick_for(wait, NULL, now, ret);
-    if (r == -EBUSY && now < wait->end_ms)
+    int err = wait->queue->err;
+    if (err == -EBUSY && !is_over)
         return MK_AGAIN;
     pool_remove(pool, wait);
-    if (r == -ENXIO) /* the others have no server, either */
-        return begin_holding(wait, now);
-    return r < 0 ? -ETIMEDOUT : 0;
+    return err == -EBUSY ? -ETIMEDOUT : begin_holding(wait, now); /* the others have no server, either */
 }
 
 static int continue_holding(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
-    bool is_served = now < wait->end_ms && probe_server(wait, now, ret);
-    if (!is_served && now < wait->end_ms)
+    bool is_over = now >= get_end_ms(wait), is_served = !is_over && probe_server(wait, now, ret);
+    if (!is_served && !is_over)
         return MK_AGAIN;
     pool_remove(wait->group->pool, wait);
     return is_served ? 0 : -ENXIO;
@@ -246,7 +251,6 @@ static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_gr
     wait->began_ms = mk_loop_now_ms(loop);
     wait->has_key = wish->key != NULL;
     wait->key = wish->key ? *wish->key : 0;
-    wait->sticky = wish->sticky ? (struct mk_upstream_server *)(uintptr_t)&wish->sticky->base : NULL;
     wait->is_costly = is_costly_retry(tries);
     wait->message.fn = on_granted;
     mk_list_init(&wait->node);
@@ -254,13 +258,13 @@ static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_gr
 }
 
 /* Returns how many requests queue for the same server, or for any. */
-static unsigned count_rivals(struct pool *pool, const struct mk_upstream_wait *wait)
+static uint32_t count_rivals(struct pool *pool, const struct mk_upstream_wait *wait)
 {
-    unsigned rivals = 0;
+    uint32_t rivals = 0;
     struct mk_list *n, *save;
-    MK_LIST_EACH(&pool->waiting, n, save) {
-        const struct mk_upstream_wait *other = MK_CONTAINER_OF(n, struct mk_upstream_wait, node);
-        rivals += !other->is_held && other->sticky == wait->sticky;
+    MK_LIST_EACH(&pool->queues, n, save) {
+        const struct mk_upstream_queue *queue = MK_CONTAINER_OF(n, struct mk_upstream_queue, node);
+        rivals += !queue->is_held && queue->sticky == wait->sticky ? queue->n : 0;
     }
     return rivals;
 }
@@ -268,14 +272,12 @@ static unsigned count_rivals(struct pool *pool, const struct mk_upstream_wait *w
 /* MaxConnections: the request waits for its turn. Under the lock. Returns MK_AGAIN, 0 or -EBUSY. */
 static int begin_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
-    const struct mk_upstream_group *group = wait->group;
-    if (group->pool->n_queued >= group->conf->queue && count_rivals(group->pool, wait) >= group->conf->queue)
-        return -EBUSY;
+    struct pool *pool = wait->group->pool;
     wait->is_held = false;
-    wait->end_ms = now + group->conf->queue_timeout_ms;
-    pool_add(group->pool, wait);
+    if (count_rivals(pool, wait) >= wait->group->conf->queue || pool_add(pool, wait) < 0)
+        return -EBUSY;
     /* there may be room: of a request that has ended in between, or that those before this one do not want */
-    return serve_queue(group->pool, wait, now, ret) ? 0 : MK_AGAIN;
+    return serve(pool, false, NULL, wait, now, ret) ? 0 : MK_AGAIN;
 }
 
 static int choose_now(const struct mk_upstream_group *group, const struct criteria *criteria,
@@ -286,7 +288,7 @@ static int choose_now(const struct mk_upstream_group *group, const struct criter
     if (tries->n && (!retry_allows(&group->conf->retry, tries) || !has_tries_left(group, tries, now)))
         return -ENXIO;
     if (group->conf->max_connections && group->pool->n_queued)
-        serve_queue(group->pool, NULL, now, NULL); /* what is left then is for this one */
+        serve_queue(group->pool, now); /* what is left then is for this one */
     int err = pick_server(group, criteria, tries, ret);
     if (err == 0 && is_costly)
         retry_budget_note_retry(&group->pool->budget, now);
@@ -298,12 +300,12 @@ static bool can_wait(const struct mk_upstream_tries *tries)
     return !tries->n || tries->loss == MK_UPSTREAM_NOT_REACHED || tries->loss == MK_UPSTREAM_SENT;
 }
 
-/* Under the lock, if the group has MaxConnections. */
-static int choose_or_wait(const struct criteria *criteria, struct mk_upstream_tries *tries,
-                          struct mk_upstream_wait *wait, struct mk_upstream_server **ret)
+static int choose_or_queue(const struct wish *wish, struct mk_upstream_tries *tries, struct mk_upstream_wait *wait,
+                           uint64_t now, struct mk_upstream_server **ret)
 {
-    uint64_t now = criteria->now_ms;
-    int err = choose_now(wait->group, criteria, tries, ret);
+    const struct criteria criteria = {.tries = tries, .wish = wish, .now_ms = now};
+    wait->sticky = wish->sticky ? (struct mk_upstream_server *)(uintptr_t)&wish->sticky->base : NULL;
+    int err = choose_now(wait->group, &criteria, tries, ret);
     if (err != -EBUSY || !can_wait(tries))
         return err;
     err = begin_queueing(wait, now, ret);
@@ -312,29 +314,38 @@ static int choose_or_wait(const struct criteria *criteria, struct mk_upstream_tr
     return err;
 }
 
+/* Under the lock, if the group has MaxConnections. */
+static int choose_or_wait(const struct wish *wish, struct mk_upstream_tries *tries, struct mk_upstream_wait *wait,
+                          uint64_t now, struct mk_upstream_server **ret)
+{
+    const struct wish of_login = {.key = wish->key, .sticky = wish->login};
+    int err = wish->login ? choose_or_queue(&of_login, tries, wait, now, ret) : -EBUSY;
+    return err == -EBUSY ? choose_or_queue(wish, tries, wait, now, ret) : err; /* another one is better than none */
+}
+
 int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, const struct wish *wish,
                  struct mk_upstream_tries *tries, struct mk_upstream_wait *wait, struct mk_upstream_server **ret)
 {
     struct pool *pool = group->pool;
-    const struct criteria criteria = {.tries = tries, .wish = wish, .now_ms = mk_loop_now_ms(loop)};
+    uint64_t now = mk_loop_now_ms(loop);
     if (!tries->is_counted)
-        retry_budget_note_request(&pool->budget, criteria.now_ms);
+        retry_budget_note_request(&pool->budget, now);
     tries->is_counted = true;
     tries->n_sent += is_costly_retry(tries);
     init_wait(wait, group, loop, wish, tries);
     if (group->conf->max_connections)
         pthread_mutex_lock(&pool->lock);
-    int r = choose_or_wait(&criteria, tries, wait, ret);
+    int r = choose_or_wait(wish, tries, wait, now, ret);
     if (group->conf->max_connections)
         pthread_mutex_unlock(&pool->lock);
     if (r == -ENXIO && group->conf->hold_ms && can_wait(tries)) {
         pthread_mutex_lock(&pool->lock);
-        r = begin_holding(wait, criteria.now_ms);
+        r = begin_holding(wait, now);
         pthread_mutex_unlock(&pool->lock);
     }
     wait->is_active = r == MK_AGAIN;
     if (wait->is_active)
-        arm_timer(wait, criteria.now_ms);
+        arm_timer(wait, now);
     else if (r < 0 && !tries->n) /* else the caller has a failure of a server */
         mk_counter_add(pool->counters[POOL_REFUSED], NULL, 1);
     return r;
@@ -363,22 +374,10 @@ void group_cancel(struct mk_upstream_wait *wait)
     group_note_room(pool, server_of(server), is_well, mk_loop_now_ms(wait->loop));
 }
 
-/* Gives a server to requests that wait, the first ones before others, until it is full. */
 static void grant(struct pool *pool, const struct server *server, bool is_held, uint64_t now)
 {
-    struct mk_list *n, *save;
     pthread_mutex_lock(&pool->lock);
-    MK_LIST_EACH(&pool->waiting, n, save) {
-        struct mk_upstream_wait *wait = MK_CONTAINER_OF(n, struct mk_upstream_wait, node);
-        struct mk_upstream_server *granted;
-        if (wait->is_held != is_held)
-            continue;
-        int err = pick_for(wait, server, now, &granted);
-        if (err == 0)
-            pool_grant(pool, wait, granted);
-        else if (err == -EBUSY && !wait->sticky)
-            break;
-    }
+    serve(pool, is_held, server, NULL, now, NULL);
     pthread_mutex_unlock(&pool->lock);
 }
 

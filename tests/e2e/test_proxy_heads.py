@@ -9,7 +9,7 @@ import pytest
 from harness import build
 from harness.backend import Backend, answer
 from harness.groups import backends, serve_group  # noqa: F401
-from harness.messages import chunked, lines
+from harness.messages import chunked, lines, request
 from harness.proxies import TEXT, proxy_section
 from harness.server import run, section, write_config
 from harness.services import CONTROL_THREAD, reload
@@ -495,6 +495,28 @@ def test_a_login_binds_the_server_of_a_group(serve_group, backends, balance):  #
             assert len({each.body for each in answers}) == 1
             found.add(answers[0].body)
     assert len(found) > 1 or balance == "Hash"
+
+
+@pytest.mark.single_protocol
+def test_a_login_gives_way(serve_group, backends):  # noqa: F811
+    """Its server has no room: another one, where the login begins anew, is better than 503."""
+
+    def script(peer):
+        for status in (401, 200, 200):
+            if peer.request().target == "/slow":
+                peer.wait("go")
+            peer.respond(peer.backend.address, TEXT, "WWW-Authenticate: NTLM", status=status)
+
+    one, two = servers = backends(2, script)
+    server = serve_group(servers, {"Balance": "First", "MaxConnections": 1})
+    with server.connect() as client, server.connect() as other:
+        assert [client.ask("/").body for _ in range(2)] == [one.address.encode()] * 2
+        other.send(request("/slow"))
+        one.wait_requests(3)
+        got = client.ask("/")
+        assert (got.status, got.body) == (401, two.address.encode())
+        one.tell("go")
+        assert other.response().body == one.address.encode()
 
 
 @pytest.mark.single_protocol

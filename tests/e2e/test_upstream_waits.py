@@ -261,6 +261,21 @@ def test_each_allocation_fails_once_in_the_queue(serve_group, backends):
     assert ask_many(server, 3) == {0: 3}
 
 
+@only_sanitized
+def test_each_allocation_fails_once_while_it_is_held(serve_group, backends):
+    (one,) = backends(1)
+    one.refuse()
+    server = serve_group([one], {"Hold": "20ms", "EjectAfter": 0})
+
+    def ask():
+        """Returns 200 for the response of a request that was held."""
+        with server.connect() as client:
+            got = client.ask("/")
+            return 200 if "destination_unavailable" in got["Proxy-Status"] else got.status
+
+    assert fail_each(server, ask) > 3
+
+
 # ── Hold ──
 
 

@@ -207,22 +207,25 @@ static void retry(struct mk__gw_exchange *x)
     connect_backend(x);
 }
 
-/* Another server of the group gets the request, if this one has none of it, or it may be repeated. */
-static bool try_other_server(struct mk__gw_exchange *x)
+/*
+ * Another server of the group gets the request, if this one has none of it, or it may be repeated. Returns 0 or
+ * MK_AGAIN (it does); -ECANCELED; or the error of choose().
+ */
+static int try_other_server(struct mk__gw_exchange *x)
 {
     bool is_free = x->is_idempotent && is_unanswered(x);
     bool can_repeat = x->phase == MK__GW_WAITING && (is_free || (x->down.is_refused && mk__gw_exchange_can_resend(x)));
     x->tries.loss = x->phase == MK__GW_WAITING && !x->down.is_refused ? MK_UPSTREAM_SENT : MK_UPSTREAM_NOT_REACHED;
     if (!x->route->group || x->phase == MK__GW_QUEUED || (x->phase >= MK__GW_WAITING && !can_repeat) ||
         mk_loop_now_ms(x->loop) >= x->deadline_ms)
-        return false;
+        return -ECANCELED;
     mk_dial_cancel(&x->dial);
     int r = mk__gw_exchange_choose_server(x);
     if (r == 0)
         mk__gw_exchange_connect_server(x);
     else if (r == MK_AGAIN)
         mk__gw_exchange_touch(x);
-    return r >= 0;
+    return r;
 }
 
 /* Tells whether the exchange waits for the backend, and not for the client: with a Deadline either may take too long.
@@ -270,13 +273,18 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
     }
     if (!f->is_own && (err != -ETIMEDOUT || is_backends_turn(x)))
         mk__gw_exchange_report_error(x, err);
-    if (try_other_server(x))
+    int r = try_other_server(x);
+    if (r >= 0)
         return;
     mk_buf_init_fixed(&reason, storage, sizeof(storage));
     bool is_detailed;
     const char *type = describe_failure(x, f, err, &reason, &is_detailed);
     mk__gw_report_failure(&x->report, err);
     log_failure(x, err, mk_buf_cstr(&reason));
+    if (r == -ENXIO && !x->tries.n) { /* Hold is over, as if it had waited on */
+        mk__gw_exchange_respond_failure(x, 503, "destination_unavailable", MK_STR_NONE);
+        return;
+    }
     if (x->phase != MK__GW_BODY) {
         mk__gw_exchange_respond_failure(x, f->status, type, is_detailed ? mk_buf_str(&reason) : MK_STR_NONE);
         return;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests that wait for a server: MaxConnections with its queue, and Hold. */
+#include "counters_memory.h"
+
 #include "plugins/upstream/group_fixture.h"
 
 #include <errno.h>
@@ -197,6 +199,78 @@ TEST(sticky_requests_have_a_queue_of_their_own)
     close_group();
 }
 
+/* A place goes to the first request that can use it, whatever those before it want. */
+TEST(the_order_of_queues)
+{
+    open_queue(2, 8);
+    const struct wish wish = {.sticky = group_members(group)->items[0].server};
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), 1);
+    for (unsigned i = 2; i < 8; i++)
+        assert_int_equal(i % 2 ? ask(i) : ask_for(i, &wish), -EAGAIN);
+    group_cancel(&waiters[2].wait); /* the next one that wants the first server is behind 3 */
+    end_request(0);
+    assert_int_equal(waiters[3].result, 0);
+    end_request(3);
+    assert_int_equal(waiters[4].result, 0);
+    end_request(1);
+    assert_int_equal(waiters[5].result, 1);
+    end_request(4);
+    assert_int_equal(waiters[6].result, 0);
+    assert_int_equal(waiters[7].result, -EAGAIN);
+    end_request(5);
+    assert_int_equal(waiters[7].result, 1);
+    end_request(6);
+    end_request(7);
+    assert_int_equal(add_loads(), 0);
+    assert_int_equal(group->pool->n_waiting, 0);
+    close_group();
+}
+
+/* The server that knows the login, unless it and its queue are full. */
+TEST(a_login_gives_way, mk_test_counters_open, mk_test_counters_close)
+{
+    open_queue(2, 1);
+    const struct wish wish = {.login = group_members(group)->items[0].server};
+    const struct mk_counter *refused_requests = group->pool->counters[POOL_REFUSED];
+    int64_t n_refused = mk_counter_read(refused_requests);
+    assert_int_equal(ask_for(0, &wish), 0);
+    assert_int_equal(ask_for(1, &wish), -EAGAIN);
+    assert_int_equal(ask_for(2, &wish), 1);
+    assert_int_equal(mk_counter_read(refused_requests), n_refused);
+    assert_int_equal(ask_for(3, &wish), -EAGAIN); /* with those that want any */
+    assert_int_equal(ask_for(4, &wish), -EBUSY);
+    assert_int_equal(mk_counter_read(refused_requests), n_refused + 1);
+    end_request(0);
+    assert_int_equal(waiters[1].result, 0);
+    end_request(2);
+    assert_int_equal(waiters[3].result, 1);
+    end_request(1);
+    end_request(3);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
+/* A retry that servers may have got is one, also if its login gives way. */
+TEST(a_retry_whose_login_gives_way)
+{
+    open_queue(3, 0);
+    const struct wish wish = {.login = group_members(group)->items[1].server};
+    conf.retry.kind = RETRY_IDEMPOTENT;
+    conf.retry_most = 1;
+    waiters[1].tries = (struct mk_upstream_tries){.servers = {&group_members(group)->items[0].server->base},
+                                                  .n = 1,
+                                                  .loss = MK_UPSTREAM_SENT,
+                                                  .first_ms = now_ms};
+    assert_int_equal(ask_for(0, &wish), 1);
+    assert_int_equal(ask_for(1, &wish), 2);
+    assert_int_equal(waiters[1].tries.n_sent, 1);
+    end_request(0);
+    end_request(1);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
 /* Those that wait for a full server are passed over, and another one's are not. */
 TEST(sticky_requests_of_two_servers)
 {
@@ -359,6 +433,32 @@ TEST(the_queue_gets_servers_that_are_in_use_again)
     close_group();
 }
 
+/* Of those that look for a server now and then the first one gets it, not the one that looks first. */
+TEST(a_server_that_is_in_use_again_is_for_the_first_request)
+{
+    open_queue(2, 4);
+    conf.eject_time_ms = 10150;
+    for (unsigned i = 0; i < 2; i++)
+        server_note_failure(group_members(group)->items[1].server, &conf, &refused, NULL, now_ms);
+    conf.queue_timeout_ms = 60000;
+    assert_int_equal(ask(0), 0);
+    pass(100);
+    assert_int_equal(ask(1), -EAGAIN);
+    pass(100);
+    assert_int_equal(ask(2), -EAGAIN);
+    pass(9900); /* the first one looks at 100 + 250 n, the second one at 200 + 250 n */
+    assert_int_equal(n_served, 0);
+    pass(250);
+    assert_int_equal(waiters[1].result, 1);
+    assert_int_equal(waiters[2].result, -EAGAIN);
+    end_request(0);
+    assert_int_equal(waiters[2].result, 0);
+    end_request(1);
+    end_request(2);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
 /* Full servers are no reason to use those that are ejected, or backups. */
 TEST(the_queue_is_not_for_dead_servers_and_backups)
 {
@@ -460,6 +560,23 @@ TEST(held_requests_try_servers_now_and_then)
     for (unsigned i = 0; i < REQUESTS; i++)
         assert_int_equal(waiters[i].result, -ENXIO); /* Hold is over, from the first try on */
     assert_true(tries >= 4 && tries <= 10 * SERVERS);
+    close_group();
+}
+
+/* A try that fails when Hold is over is no other failure than the wait, which would have ended. */
+TEST(a_try_that_outlasts_hold)
+{
+    open_hold();
+    assert_int_equal(refuse_all(0), -EAGAIN);
+    pass(900);
+    while (waiters[0].result < 0)
+        pass(1);
+    set_time(now_ms + 1000);
+    group_members(group)->items[waiters[0].result].server->load--;
+    waiters[0].tries.loss = MK_UPSTREAM_NOT_REACHED;
+    assert_int_equal(refuse_all(0), -ENXIO);
+    assert_int_equal(waiters[0].tries.n, 0);
+    assert_int_equal(add_loads(), 0);
     close_group();
 }
 
