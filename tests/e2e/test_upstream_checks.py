@@ -11,6 +11,7 @@ from harness import build
 from harness.backend import Backend
 from harness.certificates import Authority
 from harness.failing_memory import FailingMemory, only_sanitized
+from harness.few_descriptors import no_descriptor_left
 from harness.groups import GROUPS, PREFIX, group
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section
@@ -468,7 +469,7 @@ def test_a_refused_configuration(serve_group, apps):
     assert len(one.checks()) == len(two.checks()) == 1
 
 
-# ── memory ──
+# ── memory and descriptors ──
 
 
 @only_sanitized
@@ -489,6 +490,23 @@ def test_each_allocation_fails_once(serve_group, apps):
     memory.close()
     assert failures > 3
     server.wait_log(f"error upstream app: {re.escape(one.address)} cannot be checked: there is no memory")
+    one.wait_more_checks(2)
+    assert ask_statuses(server) == {(200, b"0"): 20} and "is down" not in server.log
+
+
+def test_no_descriptor_is_left(serve_group, apps):
+    """A check that has none says nothing of the server."""
+    (one,) = apps(say(200))
+    server, seen = serve_group([one], {**FAST, "CheckInterval": "500ms", "CheckDown": 1}), []
+
+    def count_descriptors(peer):
+        seen.append(server.descriptors())
+        say(200)(peer)
+
+    one.health = count_descriptors
+    await_true(lambda: seen and server.descriptors() < seen[0], what="the end of a check")
+    with no_descriptor_left(server):
+        server.wait_log(f"error upstream app: {re.escape(one.address)} cannot be checked: ")
     one.wait_more_checks(2)
     assert ask_statuses(server) == {(200, b"0"): 20} and "is down" not in server.log
 

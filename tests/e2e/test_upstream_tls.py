@@ -8,6 +8,7 @@ import pytest
 from harness import build
 from harness.backend import Backend, answer
 from harness.certificates import Authority
+from harness.few_descriptors import fail_each_descriptor
 from harness.proxies import TEXT
 from harness.services import reload
 
@@ -85,6 +86,14 @@ def test_a_certificate_that_is_refused(serve_group, secure, ca, name, trusts, te
         group = serve_group([bad, good], {"Balance": "First"}, {"To": "https://app", **keys})
         assert ask_bodies(group, 5) == [b"1"] * 5
     assert not bad.requests
+
+
+def test_each_descriptor_fails_once(serve_group, secure, ca):
+    """Of requests that go to a second server, whose certificate is the right one."""
+    servers = secure("other", "app")
+    server = serve_group(servers, {"Balance": "First", "EjectAfter": 0},
+                         {"To": "https://app", "TlsCA": ca.cert, "KeepAlive": 0})  # fmt: skip
+    assert fail_each_descriptor(server, server.connect, lambda client: client.ask("/").status) >= 1
 
 
 def test_unix_sockets(serve_group, tmp_path):

@@ -13,9 +13,10 @@ from harness import build
 from harness.backend import Backend, answer
 from harness.client import Client
 from harness.failing_memory import fail_each, only_sanitized
+from harness.few_descriptors import descriptors_below, find_limit
 from harness.groups import GROUPS, ask_many, await_queued, get_cookie, group, hold
 from harness.load import Asking
-from harness.messages import chunked, request
+from harness.messages import CLOSE, chunked, request
 from harness.metrics import needs_status, scrape, status_section, total
 from harness.origins import Origin
 from harness.proxies import TEXT
@@ -276,6 +277,28 @@ def test_each_allocation_fails_once_while_it_is_held(serve_group, backends):
     assert fail_each(server, ask) > 3
 
 
+def test_no_descriptor_is_left_for_a_request_that_waited(serve_group, backends):
+    """Its place is free again."""
+    (one,) = backends(1, hold)
+    server = serve_group([one], {"MaxConnections": 1, "Queue": 1, "QueueTimeout": "60s"}, {"KeepAlive": 0})
+    limit = find_limit(server.pid, 0)
+    with server.connect() as first, server.connect() as second, server.connect() as third:
+        first.send(request("/"))
+        one.wait_requests(1)
+        second.send(request("/"))
+        assert third.ask("/", CLOSE).status == 503  # the queue is full
+        with descriptors_below(server, limit):
+            one.tell("go")
+            assert first.response().status == 200
+            assert second.response().status == 503
+        with server.connect() as client:
+            for _ in range(3):
+                client.send(request("/"))
+                one.tell("go")
+                assert client.response().status == 200
+    assert "gets no requests" not in server.log
+
+
 # ── Hold ──
 
 
@@ -344,6 +367,20 @@ def test_a_body_that_comes_while_a_request_is_held(serve_group, backends, framin
         with Backend(answer(b"7", TEXT), port=port) as back:
             assert client.response("PUT").body == b"7"
             assert [each.body for each in back.requests] == [body]
+
+
+def test_requests_are_held_without_descriptors(serve_group, backends):
+    """They are served when there are some again."""
+    (one,) = backends(1)
+    server = serve_group([one], {"Hold": "60s"}, {"KeepAlive": 0})
+    limit = find_limit(server.pid, 0)
+    with server.connect() as idle, server.connect() as client:
+        assert idle.ask("/").status == 200
+        with descriptors_below(server, limit):
+            client.send(request("/"))
+            idle.assert_closed()  # for its descriptor, which is none that may be used
+        assert client.response().status == 200
+    assert one.wait_requests(2) and "gets no requests" not in server.log
 
 
 def test_hold_is_over(serve_group, backends):

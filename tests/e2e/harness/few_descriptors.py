@@ -22,13 +22,18 @@ def find_limit(pid, count):
 
 
 @contextlib.contextmanager
-def few_descriptors(server, count):
+def descriptors_below(server, limit):
+    """With that of an idle server a connection that ends leaves none: its number is above the limit."""
     before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (find_limit(server.pid, count), before[1]))
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (limit, before[1]))
     try:
         yield
     finally:
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+
+
+def few_descriptors(server, count):
+    return descriptors_below(server, find_limit(server.pid, count))
 
 
 def no_descriptor_left(server):
