@@ -39,6 +39,7 @@ static const struct mk_counter_info infos[SERVER_COUNTS] = {
     [SERVER_FAILED_CHECKS] = {"upstream", "server_failed_checks", "checks that a server of a group has failed",
                               MK_COUNTER_SUM},
     [SERVER_UP] = {"upstream", "server_up", "1, or 0 if a server of a group is down by its checks", MK_COUNTER_LEVEL},
+    [SERVER_DOWN] = {"upstream", "server_down", "1 while a server of a group is down by its checks", MK_COUNTER_LEVEL},
 };
 
 static void open_counters(struct server *server)
@@ -91,8 +92,7 @@ static void free_server(struct server *server)
 {
     end_ejection(server, NULL);
     admin_release(server->admin);
-    if (server->counters[SERVER_UP] && !server_is_down(server))
-        mk_counter_add(server->counters[SERVER_UP], NULL, -1);
+    mk_counter_add(server->counters[server_is_down(server) ? SERVER_DOWN : SERVER_UP], NULL, -1);
     pool_release(server->pool);
     mk_arena_release(&server->arena);
     mk_account_free(NULL, server, sizeof(*server));
@@ -310,8 +310,10 @@ static uint8_t set_health(struct server *server, uint8_t health, const struct mk
     int change = (before == HEALTH_DOWN) - (health == HEALTH_DOWN);
     if (change > 0)
         atomic_store(&server->slow_from_ms, now_ms);
-    if (change)
+    if (change) {
         mk_counter_add(server->counters[SERVER_UP], worker, change);
+        mk_counter_add(server->counters[SERVER_DOWN], worker, -change);
+    }
     return before;
 }
 

@@ -34,6 +34,7 @@ enum server_count {
     SERVER_CHECKS,
     SERVER_FAILED_CHECKS,
     SERVER_UP,
+    SERVER_DOWN,
     SERVER_COUNTS
 };
 

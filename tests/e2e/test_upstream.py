@@ -164,6 +164,7 @@ def test_a_dead_server(serve_group, backends, keys):
             got = client.ask("/", method="POST", body=b"x" * number * 1000)
             assert got.status == 200 and got.body in (b"1", b"2")
     server.wait_log(rf"warn  upstream app: {re.escape(dead.address)} has failed 5 times in a row, and gets no requests")
+    server.wait_log("the last time: Connection refused")
 
 
 def test_retries_have_a_limit(serve_group, backends):
@@ -194,6 +195,31 @@ def test_each_try_is_in_the_log(serve_group, backends, tmp_path):
     names = ", ".join(each.address for each in servers)
     row = {"upstream": names, "upstream_status": "connection_refused, 503, 200", "retries": 2, "status": 200}
     assert json.loads(log.read_text()) == row
+
+
+@needs_status
+@pytest.mark.skipif(not (build.PLUGINS / "logger.so").exists(), reason="this preset has no logger")
+def test_many_tries_in_the_log(serve_group, backends, tmp_path):
+    """The first ones, and the one that has served."""
+    servers = backends(8)
+    for each in servers:
+        each.refuse()
+    log = tmp_path / "access.log"
+    text = section("LOGGER", {"AccessLog": log, "Format": '"json $upstream $upstream_status $retries"', "Match": "/x"})
+    server = serve_group(servers, {"Hold": "60s", "RetryMost": 7, "EjectAfter": 0}, text=text,
+                         config={"plugins/status/status.conf": status_section()})  # fmt: skip
+    with server.connect() as client, server.connect() as watcher:
+        client.send(request("/x"))
+        await_true(lambda: total(scrape(watcher), "monkey_proxy_backend_retries_total") > 80, what="tries")
+        with Backend(answer(b"8", TEXT), port=int(servers[5].address.split(":")[1])):
+            assert client.response().body == b"8"
+    server.stop()
+    row = json.loads(log.read_text())
+    addresses, statuses = row["upstream"].split(", "), row["upstream_status"].split(", ")
+    assert row["retries"] > 80 and 1000 < len(row["upstream"]) <= 1024 and 1000 < len(row["upstream_status"]) <= 1024
+    assert addresses[-2:] == ["...", servers[5].address] and statuses[-2:] == ["...", "200"]
+    assert set(addresses[:-2]) == {each.address for each in servers}
+    assert set(statuses[:-2]) == {"connection_refused"}
 
 
 REPEATED = [
@@ -272,7 +298,7 @@ def test_ejection_by_status_and_its_end(serve_group, backends):
     server = serve_group([sick, well], {"Balance": "First", "EjectAfter": 3, "EjectTime": "2s"})
     with server.connect() as client:
         assert [client.ask("/").status for _ in range(4)] == [503, 503, 503, 200]
-        server.wait_log("has failed 3 times in a row, and gets no requests for 2000 ms")
+        server.wait_log("has failed 3 times in a row, and gets no requests for 2000 ms; the last time: status 503")
         await_true(lambda: client.ask("/").status == 503, what="another try")
         server.wait_log("has failed 4 times in a row, and gets no requests for 4000 ms")
         sick.scripts[:] = [answer(b"0", TEXT)]
@@ -371,7 +397,7 @@ def test_counters_of_servers(serve_group, backends):
                     found.setdefault(labels["server"], {})[name.removeprefix(PREFIX)] = value
         return found
 
-    states = {"up": 1, "ejected": 0, "draining": 0, "taken_down": 0}
+    states = {"up": 1, "down": 0, "ejected": 0, "draining": 0, "taken_down": 0}
     checks = {"waited_requests_total": 0, "checks_total": 0, "failed_checks_total": 0, **states}
     failed = {"failures_total": 2, "ejections_total": 1}
     dead_row = {"requests_total": 2, "active_requests": 0, **failed, **checks, "ejected": 1}

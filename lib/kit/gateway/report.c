@@ -27,15 +27,41 @@ static void note_number(const struct mk__gw_report *r, struct mk_str name, uint6
     mk_request_note(r->req, name, mk_str(text, (size_t)len)); /* without memory the log does without it */
 }
 
-/* Adds to a note that is a list. */
+static const struct mk_str separator = MK_STR_INIT(", "), left_out = MK_STR_INIT(", ...");
+
+static size_t find_last_separator(struct mk_str list)
+{
+    const char *comma = list.len ? memrchr(list.p, separator.p[0], list.len) : NULL;
+    return comma ? (size_t)(comma - list.p) : 0;
+}
+
+static bool ends_with_mark(struct mk_str list)
+{
+    return list.len >= left_out.len && mk_str_eq(mk_str(list.p + list.len - left_out.len, left_out.len), left_out);
+}
+
+/* Cuts elements off the end of a list until it has `room` bytes at most, and the mark, if it ends with that. */
+static struct mk_str cut_list(struct mk_str list, size_t room)
+{
+    while (list.len > room || ends_with_mark(list))
+        list.len = find_last_separator(list);
+    return list;
+}
+
+/* Adds to a note that is a list. A long one has its first elements and the last one. */
 static void note_element(const struct mk__gw_report *r, struct mk_str name, struct mk_str element)
 {
     char storage[LIST_BYTES];
     struct mk_buf list;
     struct mk_str former = mk_request_get_note(r->req, name);
+    size_t taken = separator.len + element.len, room = taken < LIST_BYTES ? LIST_BYTES - taken : 0;
+    bool is_long = former.len > room;
+    if (is_long)
+        former = cut_list(former, room > left_out.len ? room - left_out.len : 0);
     mk_buf_init_fixed(&list, storage, sizeof(storage));
     mk_buf_adds(&list, former);
-    mk_buf_adds(&list, former.len ? MK_STR(", ") : MK_STR_NONE);
+    mk_buf_adds(&list, is_long ? left_out : MK_STR_NONE);
+    mk_buf_adds(&list, former.len ? separator : MK_STR_NONE);
     mk_buf_adds(&list, element);
     mk_request_note(r->req, name, mk_buf_str(&list));
 }
@@ -110,8 +136,7 @@ void mk__gw_report_connected(const struct mk__gw_report *r)
 static void note_same_server(const struct mk__gw_report *r)
 {
     struct mk_str name = MK_STR("upstream"), list = mk_request_get_note(r->req, name);
-    const char *comma = list.len ? memrchr(list.p, ',', list.len) : NULL;
-    size_t skip = comma ? (size_t)(comma - list.p) + 2 : 0; /* and a space */
+    size_t at = find_last_separator(list), skip = at ? at + separator.len : 0;
     note_element(r, name, mk_str(list.p + skip, list.len - skip));
 }
 
