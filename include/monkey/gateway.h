@@ -207,8 +207,8 @@ struct mk_gateway_protocol {
     void (*write_preamble)(const struct mk_gateway_call *c, struct mk_buf *out);
     /*
      * Writes the head, also for a further connection, with which the state begins anew. Returns 0, -EINVAL (the
-     * client's request is wrong: 400, and its connection is closed), -ELOOP (it has passed here before: 502) or
-     * -ENOBUFS (it does not fit: 431).
+     * client's request is wrong: 400, and its connection is closed), -ELOOP (it has passed here before: 502), -ENOMEM
+     * (503) or -ENOBUFS (it does not fit: 431).
      */
     int (*write_head)(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out);
     /* (opt) Returns what stands behind the body in place of body_end; valid until the exchange ends. `.p` NULL: that.
@@ -258,8 +258,8 @@ struct mk_gateway_protocol {
 
 /* Returns the value of a header of a response that is not repeated; `.p` NULL: there is none, or several. */
 MK_API struct mk_str mk_gateway_head_find(const struct mk_gateway_head *head, struct mk_str name);
-/* Returns the values of all headers Connection of a response, joined; empty without. Uses the arena of the request. */
-MK_API struct mk_str mk_gateway_head_connection(const struct mk_gateway_call *c, const struct mk_gateway_head *head);
+/* Tells whether a header Connection of a response has this option: the name of another header that is not passed on. */
+MK_API bool mk_gateway_head_connection_has(const struct mk_gateway_head *head, struct mk_str option);
 /*
  * Passes the headers of a response to pass_header() of the protocol, from a copy in the arena of the request, with
  * `only` (ends with an empty string; NULL: all) those of these names. Returns 0 or -errno.

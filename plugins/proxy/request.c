@@ -95,6 +95,17 @@ static bool is_named(struct mk_str connection, struct mk_str name)
     return connection.len && mk_str_list_has(connection, name);
 }
 
+/* Tells whether `connection` has the options of all lines: without memory they are those of the first one. */
+static bool has_all_options(struct mk_request *req, struct mk_str connection)
+{
+    struct mk_str name, value, separator = MK_STR(", ");
+    size_t len = 0;
+    for (unsigned i = 0; connection.p && mk_request_header_at(req, i, &name, &value); i++)
+        if (mk_str_ieq(name, MK_STR("Connection")))
+            len += value.len + separator.len;
+    return !len || len - separator.len == connection.len;
+}
+
 /* Refuses options of Connection that would remove what the proxy needs or sets. */
 static bool is_connection_valid(struct mk_str connection, const struct field_changes *changes)
 {
@@ -192,8 +203,8 @@ static void write_x_forwarded(struct mk_buf *out, struct mk_request *req, const 
     write_or_keep(out, req, o->is_trusted, MK_STR("X-Forwarded-Proto"), o->scheme);
     write_or_keep(out, req, o->is_trusted, MK_STR("X-Forwarded-Host"), o->authority);
     write_or_keep(out, req, o->is_trusted, MK_STR("X-Forwarded-Port"), get_port(o->authority, o->scheme));
-    if (o->client.len)
-        write_field(out, MK_STR("X-Real-IP"), o->client);
+    if (o->client.len) /* another one than the peer comes of what that has sent */
+        write_or_keep(out, req, o->is_trusted && mk_str_eq(o->client, o->peer), MK_STR("X-Real-IP"), o->client);
 }
 
 static void write_rfc7239(struct mk_buf *out, struct mk_request *req, const struct origin *o)
@@ -324,6 +335,8 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
                        const struct upgrade *upgrade, const struct mk_gateway_body *body)
 {
     struct mk_str connection = mk_request_header(req, MK_HEADER_CONNECTION);
+    if (!has_all_options(req, connection))
+        return -ENOMEM;
     if (!is_connection_valid(connection, &conf->request))
         return -EINVAL;
     mk_buf_adds(out, mk_request_method_name(req));

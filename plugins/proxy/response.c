@@ -90,10 +90,9 @@ void response_pass_interim(const struct mk_gateway_call *c, const struct mk_gate
     unsigned n = 0;
     if (p->status != 100 && !takes_hints(c->req, proxy_conf_of(c)))
         return;
-    struct mk_str connection = mk_gateway_head_connection(c, head);
     for (unsigned i = 0; i < p->n_fields && n < MK_INTERIM_FIELDS_MAX && p->status != 100; i++) {
         struct mk_str name = mk_span_str(head->bytes.p, head->fields[i].name);
-        if (header_of_response(name) == HEADER_PASS && !(connection.len && mk_str_list_has(connection, name)))
+        if (header_of_response(name) == HEADER_PASS && !mk_gateway_head_connection_has(head, name))
             passed[n++] = (struct mk_header_field){name, mk_span_str(head->bytes.p, head->fields[i].value)};
     }
     mk_response_interim(c->req, p->status, passed, n); /* the client can do without one that is not sent */

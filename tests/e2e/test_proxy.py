@@ -183,6 +183,15 @@ def test_a_trusted_proxy_is_extended(proxy):
     assert (sent["X-Forwarded-Proto"], sent["X-Forwarded-Host"]) == ("https", "site.example")
 
 
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_the_address_that_another_proxy_names(proxy, is_trusted):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        settings = {"TrustedProxies": "127.0.0.1"} if is_trusted else {}
+        with proxy(backend, settings=settings).connect() as client:
+            client.ask("/", "X-Real-IP: 192.0.2.1")
+    assert backend.requests[0]["X-Real-IP"] == ("192.0.2.1" if is_trusted else "127.0.0.1")
+
+
 @pytest.mark.parametrize("how", ["Rfc7239", "Both", "Off"])
 def test_forwarded(proxy, how):
     with Backend(answer(b"hello", TEXT)) as backend:
@@ -597,6 +606,34 @@ def test_timeouts(proxy, name):
     keys, data = TIMEOUTS[name]
     got = ask(proxy, replay(data, end="wait"), keys=keys)
     assert (got.status, got["Proxy-Status"]) == (504, "monkey; error=http_response_timeout")
+
+
+@pytest.mark.single_protocol
+def test_deadline_of_a_body(proxy):
+    """It is cut, although the backend sends."""
+    data = lines("HTTP/1.1 200 OK", TEXT, "Content-Length: 10") + b"hello"
+    with Backend(replay(data, end="wait")) as backend:
+        with proxy(backend, {"Deadline": "100ms", "ReadTimeout": "60s"}).connect() as client:
+            client.send(request("/"))
+            assert client.rest().endswith(b"hello")
+
+
+def test_a_backend_takes_longer_than_handlers(proxy):
+    """HandlerTimeout is for handlers of this server: a backend has the limits of its section."""
+
+    def respond_slowly(peer):
+        peer.request()
+        peer.wait("head")
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, "Content-Length: 10") + b"hello")
+        peer.wait("body")
+        peer.send(b"world")
+
+    with Backend(respond_slowly) as backend:
+        with proxy(backend, settings={"HandlerTimeout": "100ms"}).connect() as client:
+            for seconds, event in ((0.3, "head"), (0.6, "body")):
+                threading.Timer(seconds, backend.tell, [event]).start()
+            got = client.ask("/")
+            assert (got.status, got.body) == (200, b"helloworld")
 
 
 def test_connect_timeout(proxy):

@@ -97,6 +97,25 @@ def test_http1(serve, script, ask):
         each(server, server.connect, ask)
 
 
+def test_headers_of_the_connection(serve):
+    """What Connection names is not passed on, also if its lines cannot be joined."""
+    named = ["Connection: close, X-One", "X-One: secret", "X-Two: secret", "Connection: X-Two"]
+
+    def respond(peer):
+        peer.request()
+        peer.respond(b"", TEXT, *named)
+
+    def ask(client):
+        got = client.ask("/", *named)
+        assert got["X-One"] is None and got["X-Two"] is None
+        return got
+
+    with Backend(respond) as backend:
+        server = serve(text=proxy_section(backend))
+        each(server, server.connect, ask)
+        assert backend.requests and not any(got["X-One"] or got["X-Two"] for got in backend.requests)
+
+
 def test_splice(serve):
     """A body that is moved through a pipe."""
     with Backend(respond_large) as backend:

@@ -137,6 +137,10 @@ static void reject_head(struct mk__gw_exchange *x, int err)
         mk__gw_exchange_respond_failure(x, 502, "proxy_loop_detected", MK_STR_NONE);
         return;
     }
+    if (err == -ENOMEM) {
+        mk__gw_exchange_respond_failure(x, 503, "proxy_internal_error", MK_STR_NONE);
+        return;
+    }
     if (err == -EINVAL)
         mk_response_close_connection(x->req); /* nor is what follows to be trusted */
     mk__gw_exchange_reject(x, err == -EINVAL ? 400 : 431);

@@ -24,25 +24,13 @@ struct mk_str mk_gateway_head_find(const struct mk_gateway_head *head, struct mk
     return value;
 }
 
-struct mk_str mk_gateway_head_connection(const struct mk_gateway_call *c, const struct mk_gateway_head *head)
+bool mk_gateway_head_connection_has(const struct mk_gateway_head *head, struct mk_str option)
 {
-    struct mk_str all = MK_STR_NONE;
-    for (unsigned i = 0; i < head->parser->n_fields; i++) {
-        if (head->fields[i].id != MK_HEADER_CONNECTION)
-            continue;
-        struct mk_str value = mk_span_str(head->bytes.p, head->fields[i].value);
-        size_t len = all.len + value.len + 1;
-        char *to = all.len ? mk_arena_alloc(mk_request_arena(c->req), len) : NULL;
-        if (!to) {
-            all = value;
-            continue;
-        }
-        memcpy(to, all.p, all.len);
-        to[all.len] = ',';
-        memcpy(to + all.len + 1, value.p, value.len);
-        all = mk_str(to, len);
-    }
-    return all;
+    for (unsigned i = 0; i < head->parser->n_fields; i++)
+        if (head->fields[i].id == MK_HEADER_CONNECTION &&
+            mk_str_list_has(mk_span_str(head->bytes.p, head->fields[i].value), option))
+            return true;
+    return false;
 }
 
 static bool is_listed(const struct mk_str *names, struct mk_str name)
@@ -60,11 +48,11 @@ int mk_gateway_pass_headers(const struct mk_gateway_call *c, const struct mk_gat
     copy.bytes = mk_arena_dup(mk_request_arena(c->req), head->bytes);
     if (!copy.bytes.p)
         return -ENOMEM;
-    struct mk_str connection = c->protocol->has_connection ? mk_gateway_head_connection(c, &copy) : MK_STR_NONE;
     unsigned n_fields = head->parser->n_fields;
     for (unsigned i = 0; i < n_fields && err >= 0; i++) {
         struct mk_str name = mk_span_str(copy.bytes.p, head->fields[i].name);
-        if ((!connection.len || !mk_str_list_has(connection, name)) && (!only || is_listed(only, name)))
+        bool is_hop = c->protocol->has_connection && mk_gateway_head_connection_has(head, name);
+        if (!is_hop && (!only || is_listed(only, name)))
             err = c->protocol->pass_header(c, name, mk_span_str(copy.bytes.p, head->fields[i].value));
     }
     return err == -ENOMEM && n_fields >= RESPONSE_HEADERS_MAX ? -ENOBUFS : err;
