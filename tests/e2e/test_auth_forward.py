@@ -9,6 +9,7 @@ from harness import build
 from harness.backend import Backend, answer, echo_websocket, replay, reset_at_once, stay_silent
 from harness.certificates import Authority
 from harness.content import populate
+from harness.few_descriptors import fail_each_descriptor
 from harness.failing_memory import fail_each, only_sanitized
 from harness.groups import GROUPS, backends, group  # noqa: F401
 from harness.messages import lines, request
@@ -307,6 +308,14 @@ def test_each_allocation_fails_once(protect):
         server = protect(auth, {**COPY, "ForwardSetCookie": "On"}, app)
         assert fail_each(server, lambda: ask(server, ADA, "Remote-User: root").status) > 3
         assert {got["Remote-User"] for got in app.requests} == {"ada"}
+
+
+def test_each_descriptor_fails_once(protect, backends):  # noqa: F811
+    """What is missing here says nothing of the servers."""
+    servers = backends(2, answer(b"", count=1))
+    server = protect("http://auth/verify", config={GROUPS: group(servers, "auth", EjectAfter=1, MaxConnections=1)})
+    assert fail_each_descriptor(server, server.connect, lambda client: client.ask("/app/secret.txt").status) >= 1
+    assert "gets no requests" not in server.log
 
 
 # ── limits and clients that leave ──

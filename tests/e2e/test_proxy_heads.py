@@ -8,6 +8,7 @@ import pytest
 
 from harness import build
 from harness.backend import Backend, answer
+from harness.certificates import Authority, TlsClient
 from harness.groups import backends, serve_group  # noqa: F401
 from harness.messages import chunked, lines, request
 from harness.proxies import TEXT, proxy_section
@@ -57,6 +58,21 @@ def test_an_empty_value_removes_the_header(proxy):
     sent = sent_by(proxy, keys, *lies)
     assert "root" not in str(sent.fields) and sent["X-Empty"] is None
     assert sent["X-Kept"] == "--"
+
+
+@pytest.mark.single_protocol
+@pytest.mark.skipif(not build.speaks("tls"), reason="the preset has no tls")
+def test_the_certificate_of_a_client(proxy, tmp_path):
+    ca = Authority(tmp_path / "ca")
+    pair = ca.make("ada", subject="/CN=ada/O=Test", use="clientAuth")
+    tls = {**ca.make("localhost", "localhost").keys(), "ClientCertificate": "Optional", "ClientCA": ca.cert}
+    with Backend(answer(b"hello", TEXT)) as backend:
+        keys = {"RequestSet": 'X-Client-Certificate "$tls_client"'}
+        server = proxy(backend, keys, text=section("TLS", tls), settings={"Listen": "127.0.0.1:0 tls"})
+        for each in (pair, None):
+            with TlsClient(server.addresses[0], ca.context(pair=each)) as client:
+                assert client.ask("/", "X-Client-Certificate: CN=root").status == 200
+    assert [got["X-Client-Certificate"] for got in backend.requests] == ["O=Test,CN=ada", None]
 
 
 def test_the_user_of_a_login(proxy, tmp_path):

@@ -139,6 +139,31 @@ def test_queue_timeout(serve_group, backends):
 
 
 @needs_status
+def test_deadline_in_the_queue(serve_group, backends):
+    (one,) = backends(1, hold)
+    keys = {"MaxConnections": 1, "Queue": 1, "QueueTimeout": "60s"}
+    server = serve_group([one], keys, {"Deadline": "200ms", "ResponseTimeout": "60s"})
+    with server.connect() as first, server.connect() as second:
+        first.send(request("/"))
+        one.wait_requests(1)
+        got = second.ask("/")
+        assert got.status == 504, got
+        assert first.response().status == 504
+
+
+@pytest.mark.parametrize("keys", [{"Hold": "60s"}, {"Retry": "Idempotent"}])
+def test_deadline_ends_the_tries(serve_group, backends, keys):
+    """Of a request that is held, and of one whose first server does not respond."""
+    one, two = servers = backends(2, hold)
+    if "Hold" in keys:
+        for each in servers:
+            each.refuse()
+    server = serve_group(servers, {"Balance": "First", **keys}, {"Deadline": "200ms", "ResponseTimeout": "60s"})
+    with server.connect() as client:
+        assert client.ask("/").status == 504
+    assert len(one.requests) == ("Hold" not in keys) and not two.requests
+
+
 def test_a_client_that_leaves_frees_its_place(serve_group, backends):
     """One that waits, and one that is with the server."""
     release = threading.Semaphore(0)
@@ -514,7 +539,7 @@ def test_sticky(serve_group, backends):
         seen = collections.Counter(client.ask("/", f"Cookie: {forged}").body for _ in range(60))
         assert len(seen) == 4
         assert get_cookie(client.ask("/", f"Cookie: {forged}"))
-    server.wait_log("there is no StickySecret")
+    server.wait_log(r"upstream app: \S+/upstream\.conf:\d+: there is no StickySecret: a secret was made")
 
 
 def test_a_sticky_server_that_is_away(serve_group, backends):
