@@ -156,7 +156,7 @@ static struct member *find_sticky(struct mk_upstream_group *group, const struct 
             add_candidate(group, m, criteria->now_ms, &choice);
     }
     bool is_other = choice.n && criteria->only && criteria->only != sticky;
-    *ret_is_full = choice.is_full || is_other;
+    *ret_is_full = choice.is_full || (is_other && !criteria->is_probe); /* with Hold any that responds will do */
     return choice.n && !is_other ? choice.members[0] : NULL;
 }
 

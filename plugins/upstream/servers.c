@@ -90,9 +90,7 @@ static bool end_ejection(struct server *server, const struct mk_worker *worker)
 
 static void free_server(struct server *server)
 {
-    end_ejection(server, NULL);
     admin_release(server->admin);
-    mk_counter_add(server->counters[server_is_down(server) ? SERVER_DOWN : SERVER_UP], NULL, -1);
     pool_release(server->pool);
     mk_arena_release(&server->arena);
     mk_account_free(NULL, server, sizeof(*server));
@@ -144,6 +142,13 @@ static void free_retired(struct mk_retired *retired)
     free_server(MK_CONTAINER_OF(retired, struct server, retired));
 }
 
+/* It is counted no more, although a loop may see it for a while: hidden counters must not change. */
+static void end_counting(struct server *server)
+{
+    end_ejection(server, NULL);
+    mk_counter_add(server->counters[server_is_down(server) ? SERVER_DOWN : SERVER_UP], NULL, -1);
+}
+
 /*
  * Frees a server that no list has, unless it has requests: the last of these comes back here, with a server that may be
  * gone by then. The loops in which they were may see it until their turns end.
@@ -158,6 +163,7 @@ static void free_unused(struct server *server)
     if (is_unused) {
         *at = server->next;
         n_gone--;
+        end_counting(server);
     }
     pthread_mutex_unlock(&lock);
     if (!is_unused)

@@ -59,6 +59,7 @@ struct server {
     _Atomic uint32_t ejections;     /* since the last response */
     _Atomic uint64_t ejected_until; /* in ms of the loop's clock; 0: it was not, or its end was noted */
     _Atomic uint64_t slow_from_ms;  /* when SlowStart began; 0: never */
+    _Atomic bool has_responded;     /* since a place was given back for which a request is held */
     uint64_t probe_ms;              /* with Hold: it is not tried before; under the lock of the pool */
     struct admin *admin;            /* of its line, held */
     _Atomic uint8_t health;         /* enum health: that of the checks */
@@ -90,6 +91,15 @@ static inline bool server_is_ejected(struct server *server, uint64_t now_ms)
 static inline bool server_is_well(struct server *server)
 {
     return !atomic_load_explicit(&server->failures, memory_order_relaxed);
+}
+
+/*
+ * Tells whether the server serves those that Hold keeps: it has responded since this was asked. An error that is no
+ * failure of the server, such as one of this machine, says nothing, and the next request would have it at once.
+ */
+static inline bool server_take_response(struct server *server)
+{
+    return server_is_well(server) && atomic_exchange(&server->has_responded, false);
 }
 
 /*

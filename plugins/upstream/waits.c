@@ -38,11 +38,17 @@ static bool is_costly_retry(const struct mk_upstream_tries *tries)
     return tries->n && (tries->loss == MK_UPSTREAM_SENT || tries->loss == MK_UPSTREAM_STATUS);
 }
 
+/* The first server may have been given by another thread, whose clock is some ms ahead. */
+static bool is_in_retry_time(const struct upstream_conf *conf, const struct mk_upstream_tries *tries, uint64_t now)
+{
+    return now < tries->first_ms + conf->retry_time_ms;
+}
+
 /* Tells whether a request that servers may have got can be sent once more. */
 static bool may_repeat(const struct mk_upstream_group *group, const struct mk_upstream_tries *tries, uint64_t now)
 {
     const struct upstream_conf *conf = group->conf;
-    return tries->n_sent <= conf->retry_most && now - tries->first_ms < conf->retry_time_ms &&
+    return tries->n_sent <= conf->retry_most && is_in_retry_time(conf, tries, now) &&
            retry_budget_allows(&group->pool->budget, now, (uint64_t)conf->retry_budget);
 }
 
@@ -52,7 +58,7 @@ static bool has_tries_left(const struct mk_upstream_group *group, const struct m
     const struct upstream_conf *conf = group->conf;
     bool is_bound =
         tries->loss == MK_UPSTREAM_KEPT_ENDED && (conf->balance == UPSTREAM_HASH || conf->balance == UPSTREAM_STICKY);
-    return !is_bound && tries->n <= conf->retry_most && now - tries->first_ms < conf->retry_time_ms &&
+    return !is_bound && tries->n <= conf->retry_most && is_in_retry_time(conf, tries, now) &&
            (!is_costly_retry(tries) || may_repeat(group, tries, now));
 }
 
@@ -385,15 +391,17 @@ void group_note_room(struct pool *pool, const struct server *server, bool is_wel
 {
     if (!atomic_load(&pool->n_waiting))
         return;
-    grant(pool, server, false, now_ms);
     if (is_well)
-        grant(pool, server, true, now_ms);
+        grant(pool, server, true, now_ms); /* they came before those that queue for it by now */
+    grant(pool, server, false, now_ms);
 }
 
 void group_note_response(struct server *server, uint64_t now_ms)
 {
-    if (atomic_load_explicit(&server->pool->n_waiting, memory_order_relaxed))
-        grant(server->pool, server, true, now_ms);
+    if (!atomic_load_explicit(&server->pool->n_waiting, memory_order_relaxed))
+        return;
+    atomic_store(&server->has_responded, true);
+    grant(server->pool, server, true, now_ms);
 }
 
 void group_note_up(struct server *server, uint64_t now_ms)

@@ -711,7 +711,7 @@ def test_slow_post(serve):
         assert client.response().status == 405
     for client in slow:
         client.assert_closed()
-    assert time.monotonic() - start >= 0.3
+    assert time.monotonic() - start >= 0.29  # the clock of a loop is that of its turn
 
 
 def test_slow_read(serve):

@@ -274,6 +274,21 @@ def test_a_queue_for_one_server(serve_group, backends):
         each.close()
 
 
+def test_retries_of_requests_that_waited(serve_group, backends):
+    """The first servers refuse each of them."""
+    dead, dead_too, one = backends(3)
+    dead.refuse()
+    dead_too.refuse()
+    keys = {"MaxConnections": 1, "Queue": 100, "QueueTimeout": "60s", "EjectAfter": 0}
+    server = serve_group([dead, dead_too, one], keys)
+    clients = [server.connect() for _ in range(30)]
+    for client in clients:
+        client.send(request("/"))
+    assert [client.response().status for client in clients] == [200] * 30
+    for client in clients:
+        client.close()
+
+
 @only_sanitized
 def test_each_allocation_fails_once_in_the_queue(serve_group, backends):
     (one,) = backends(1)
@@ -406,6 +421,18 @@ def test_requests_are_held_without_descriptors(serve_group, backends):
             idle.assert_closed()  # for its descriptor, which is none that may be used
         assert client.response().status == 200
     assert one.wait_requests(2) and "gets no requests" not in server.log
+
+
+@needs_status
+def test_hold_tries_now_and_then(serve_group, backends):
+    """Also if what happens is no failure by EjectOn."""
+    (one,) = backends(1)
+    one.refuse()
+    keys = {"Hold": "1s", "EjectOn": "Timeout"}
+    server = serve_group([one], keys, config=STATUS)
+    with server.connect() as client:
+        assert client.ask("/").status == 503
+        assert 1 <= total(scrape(client), "monkey_proxy_backend_retries_total") < 20
 
 
 def test_hold_is_over(serve_group, backends):

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which server of a group a request gets: retries, backups, and servers that have failed. */
+#include "counters_memory.h"
+
 #include "plugins/upstream/group_fixture.h"
+
+#include <monkey/epoch.h>
 
 static void note_failures(unsigned i, unsigned times, uint64_t now)
 {
@@ -260,4 +264,30 @@ TEST(servers_outlive_groups)
     open_group(0);
     assert_int_equal(choose_first(NOW), 0); /* no group has held them */
     close_group();
+}
+
+/* A loop may still see them, but their counters, which are hidden then, do not change any more. */
+TEST(removed_servers_are_not_counted, mk_test_counters_open, mk_test_counters_close)
+{
+    const struct mk_counter *up[SERVERS], *down, *ejected;
+    open_group(0);
+    struct member *members = group_members(group)->items;
+    for (unsigned i = 0; i < SERVERS; i++)
+        up[i] = members[i].server->counters[SERVER_UP];
+    ejected = members[0].server->counters[SERVER_EJECTED];
+    down = members[1].server->counters[SERVER_DOWN];
+    note_failures(0, 2, NOW);
+    note_checks(1, 1, "refused");
+    assert_int_equal(mk_counter_read(up[0]) + mk_counter_read(up[1]), 1);
+    assert_int_equal(mk_counter_read(down) + mk_counter_read(ejected), 2);
+    mk_epoch_join(&loop);
+    group_free(group);
+    assert_int_equal(mk_epoch_reclaim(servers_retired()), SERVERS);
+    assert_int_equal(mk_counter_read(down) + mk_counter_read(ejected), 0);
+    for (unsigned i = 0; i < SERVERS; i++)
+        assert_int_equal(mk_counter_read(up[i]), 0);
+    mk_epoch_leave(&loop);
+    assert_int_equal(mk_epoch_reclaim(servers_retired()), 0);
+    assert_int_equal(mk_counter_read(down) + mk_counter_read(ejected), 0);
+    close_fixture();
 }

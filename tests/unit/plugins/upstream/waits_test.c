@@ -478,6 +478,27 @@ TEST(the_queue_is_not_for_dead_servers_and_backups)
     close_group();
 }
 
+/* Another thread, whose clock is ahead, has given the first server. */
+TEST(the_time_of_retries_has_not_begun)
+{
+    open_queue(2, 4);
+    lines[1].is_down = true;
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), -EAGAIN);
+    struct server *server = group_members(group)->items[0].server;
+    server->load--;
+    group_note_room(server->pool, server, true, now_ms + 3);
+    settle();
+    assert_int_equal(waiters[1].result, 0);
+    lines[1].is_down = false;
+    server->load--;
+    waiters[1].tries.loss = MK_UPSTREAM_NOT_REACHED;
+    assert_int_equal(ask(1), 1);
+    end_request(1);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
 /* A retry that has waited for its server counts for the budget like others. */
 TEST(retries_that_wait_have_a_budget)
 {
@@ -560,6 +581,52 @@ TEST(held_requests_try_servers_now_and_then)
     for (unsigned i = 0; i < REQUESTS; i++)
         assert_int_equal(waiters[i].result, -ENXIO); /* Hold is over, from the first try on */
     assert_true(tries >= 4 && tries <= 10 * SERVERS);
+    close_group();
+}
+
+/* Also those whose cookies name a server that is still away. */
+TEST(sticky_requests_are_held_for_any_server)
+{
+    open_hold();
+    const struct wish wish = {.sticky = group_members(group)->items[0].server};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(ask_for(i, &wish), 0);
+        while (waiters[i].result >= 0) {
+            group_members(group)->items[waiters[i].result].server->load--;
+            waiters[i].tries.loss = MK_UPSTREAM_NOT_REACHED;
+            ask_for(i, &wish);
+        }
+        assert_int_equal(waiters[i].result, -EAGAIN);
+    }
+    group_note_response(group_members(group)->items[2].server, now_ms);
+    settle();
+    assert_int_equal(waiters[0].result, 2);
+    assert_int_equal(waiters[1].result, 2);
+    group_members(group)->items[2].server->load = 0;
+    close_group();
+}
+
+/* They came before those that queue for the server by the time it has responded. */
+TEST(held_requests_before_those_that_queue)
+{
+    open_hold();
+    conf.max_connections = 1;
+    conf.queue = 4;
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(refuse_all(i), -EAGAIN);
+    for (unsigned i = 1; i < SERVERS; i++)
+        lines[i].is_down = true;
+    assert_int_equal(ask(2), 0);
+    assert_int_equal(ask(3), -EAGAIN);
+    end_request(2);
+    assert_int_equal(waiters[0].result, 0);
+    end_request(0);
+    assert_int_equal(waiters[1].result, 0);
+    assert_int_equal(waiters[3].result, -EAGAIN);
+    end_request(1);
+    assert_int_equal(waiters[3].result, 0);
+    end_request(3);
+    assert_int_equal(add_loads(), 0);
     close_group();
 }
 
