@@ -28,14 +28,6 @@ static uint64_t get_random(struct mk_upstream_group *group)
     return z ^ (z >> 31);
 }
 
-static bool was_tried(const struct mk_upstream_tries *tries, const struct server *server)
-{
-    for (unsigned i = 0; i < tries->n; i++)
-        if (tries->servers[i] == &server->base)
-            return true;
-    return false;
-}
-
 static void log_ejected(const struct mk_upstream_group *group, unsigned ejected, unsigned n, bool too_many)
 {
     struct mk_str name = group->conf->name;
@@ -89,7 +81,8 @@ static void add_candidate(struct mk_upstream_group *group, struct member *m, uin
 
 static bool is_usable(const struct member *m, const struct criteria *criteria, bool backups, bool with_ejected)
 {
-    return member_takes(m, false) && m->line->is_backup == backups && !was_tried(criteria->tries, m->server) &&
+    return member_takes(m, false) && m->line->is_backup == backups &&
+           !retry_has_tried(criteria->tries, &m->server->base) &&
            (with_ejected || !server_is_ejected(m->server, criteria->now_ms));
 }
 
@@ -151,7 +144,7 @@ static struct member *find_sticky(struct mk_upstream_group *group, const struct 
     choice.is_full = false;
     for (unsigned i = 0; i < members->n; i++) {
         struct member *m = &members->items[i];
-        if (m->server == sticky && member_takes(m, true) && !was_tried(criteria->tries, sticky) &&
+        if (m->server == sticky && member_takes(m, true) && !retry_has_tried(criteria->tries, &sticky->base) &&
             !server_is_ejected(m->server, criteria->now_ms))
             add_candidate(group, m, criteria->now_ms, &choice);
     }

@@ -60,7 +60,7 @@ static void check_servers(const struct mk_conf_check *check, const struct upstre
 /* ── keys without effect ── */
 
 /* What a key needs to have an effect. */
-enum { NEEDS_HASH = 1, NEEDS_STICKY = 2, NEEDS_LIMIT = 4, NEEDS_RETRIES = 8, NEEDS_EJECTIONS = 16 };
+enum { NEEDS_HASH = 1, NEEDS_STICKY = 2, NEEDS_QUEUE = 4, NEEDS_RETRIES = 8, NEEDS_EJECTIONS = 16 };
 
 static const struct {
     unsigned need;
@@ -68,7 +68,7 @@ static const struct {
 } needs[] = {
     {NEEDS_HASH, "without Balance Hash"},
     {NEEDS_STICKY, "without Balance Sticky"},
-    {NEEDS_LIMIT, "without MaxConnections, for which requests wait"},
+    {NEEDS_QUEUE, "without MaxConnections and Queue: no request waits"},
     {NEEDS_RETRIES, "with Retry Off"},
     {NEEDS_EJECTIONS, "with EjectAfter 0"},
 };
@@ -85,7 +85,7 @@ static const struct {
     int64_t usual;
     unsigned needs;
 } rows[] = {
-    ROW("HashBy", hash_by.kind, HASH_BY_CLIENT, NEEDS_HASH), ROW("QueueTimeout", queue_timeout_ms, 5000, NEEDS_LIMIT),
+    ROW("HashBy", hash_by.kind, HASH_BY_CLIENT, NEEDS_HASH), ROW("QueueTimeout", queue_timeout_ms, 5000, NEEDS_QUEUE),
     ROW("RetryMost", retry_most, 2, NEEDS_RETRIES),          ROW("RetryTime", retry_time_ms, 10000, NEEDS_RETRIES),
     ROW("RetryBudget", retry_budget, 20, NEEDS_RETRIES),     ROW("EjectSlower", eject_slower_ms, 0, NEEDS_EJECTIONS),
     ROW("EjectTime", eject_time_ms, 10000, NEEDS_EJECTIONS), ROW("EjectMost", eject_most, 50, NEEDS_EJECTIONS),
@@ -102,8 +102,8 @@ static int64_t get_number(const struct upstream_conf *conf, size_t offset, size_
 static unsigned get_lacks(const struct upstream_conf *conf)
 {
     return (conf->balance != UPSTREAM_HASH ? NEEDS_HASH : 0) | (conf->balance != UPSTREAM_STICKY ? NEEDS_STICKY : 0) |
-           (!conf->max_connections ? NEEDS_LIMIT : 0) | (conf->retry.kind == RETRY_OFF ? NEEDS_RETRIES : 0) |
-           (!conf->eject_after ? NEEDS_EJECTIONS : 0);
+           (!conf->max_connections || !conf->queue ? NEEDS_QUEUE : 0) |
+           (conf->retry.kind == RETRY_OFF ? NEEDS_RETRIES : 0) | (!conf->eject_after ? NEEDS_EJECTIONS : 0);
 }
 
 static void warn_of_unused(const struct mk_conf_check *check, const char *name, size_t offset, unsigned lack)

@@ -86,12 +86,13 @@ void pools_hide_unused(void)
 
 /* ── queues ── */
 
+/* The servers that were tried may stand in another order. */
 static bool is_queue_of(const struct mk_upstream_queue *queue, const struct mk_upstream_wait *wait)
 {
     if (queue->is_held != wait->is_held || queue->sticky != wait->sticky || queue->n_tried != wait->tries->n)
         return false;
     for (unsigned i = 0; i < queue->n_tried; i++)
-        if (queue->tried[i] != wait->tries->servers[i])
+        if (!retry_has_tried(wait->tries, queue->tried[i]))
             return false;
     return true;
 }

@@ -31,6 +31,14 @@ int retry_parse(const struct mk_conf_value *value, void *field, struct mk_arena 
     return mk_conf_fail(error, "it takes Off, or Connect or Idempotent, and statuses such as 502 503 429");
 }
 
+bool retry_has_tried(const struct mk_upstream_tries *tries, const struct mk_upstream_server *server)
+{
+    for (unsigned i = 0; i < tries->n; i++)
+        if (tries->servers[i] == server)
+            return true;
+    return false;
+}
+
 bool retry_allows(const struct retry *retry, const struct mk_upstream_tries *tries)
 {
     switch (tries->loss) {

@@ -22,6 +22,9 @@ struct retry {
 /* Parses `Off`, or `Connect` or `Idempotent` and statuses, into a struct retry; mk_conf_parse_fn. */
 int retry_parse(const struct mk_conf_value *value, void *retry, struct mk_arena *arena, struct mk_buf *error);
 
+/* Tells whether a server is among the tries. */
+bool retry_has_tried(const struct mk_upstream_tries *tries, const struct mk_upstream_server *server);
+
 /* Tells whether the last try failed in a way that another one may follow. */
 bool retry_allows(const struct retry *retry, const struct mk_upstream_tries *tries);
 

@@ -114,10 +114,15 @@ static int pick_for(struct mk_upstream_wait *wait, const struct server *only, ui
     return pick_server(get_group(wait), &criteria, wait->tries, ret);
 }
 
-/* With Hold one of the requests tries a server that has not been tried for a while. Under the lock. */
+/*
+ * With Hold the first request of a queue tries a server that has not been tried for a while; what responds goes to the
+ * others. Under the lock.
+ */
 static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
     struct members *members = group_members(get_group(wait));
+    if (MK_LIST_FIRST(&wait->queue->waiting, struct mk_upstream_wait, node) != wait)
+        return false;
     for (unsigned i = 0; i < members->n; i++) {
         struct server *server = members->items[i].server;
         if (server->probe_ms > now || pick_for(wait, server, now, ret) < 0)

@@ -666,7 +666,8 @@ def test_mistakes(tmp_path, site_root, text):
 WARNINGS = {
     "HashBy Path": (4, "HashBy has no effect without Balance Hash"),
     "StickyCookie x": (4, "StickyCookie has no effect without Balance Sticky"),
-    "QueueTimeout 1s": (4, "QueueTimeout has no effect without MaxConnections"),
+    "QueueTimeout 1s": (4, "QueueTimeout has no effect without MaxConnections and Queue"),
+    "MaxConnections 1\n    QueueTimeout 1s": (5, "QueueTimeout has no effect without MaxConnections and Queue"),
     "Retry Off\n    RetryMost 1": (5, "RetryMost has no effect with Retry Off"),
     "Retry Off\n    RetryTime 1s": (5, "RetryTime has no effect with Retry Off"),
     "Retry Off\n    RetryBudget 1": (5, "RetryBudget has no effect with Retry Off"),
@@ -698,7 +699,7 @@ def test_names_that_requests_have(tmp_path, site_root, by):
 def test_groups_without_a_warning(tmp_path, site_root):
     """Paths differ by the case of letters; and keys have what they need."""
     said = check_group(tmp_path, site_root, "Server unix:/a\n    Server unix:/A\n    Balance Hash\n    HashBy Url\n"
-                       "    MaxConnections 1\n    QueueTimeout 1s\n    RetryMost 1\n    EjectTime 1s")
+                       "    MaxConnections 1\n    Queue 1\n    QueueTimeout 1s\n    RetryMost 1\n    EjectTime 1s")
     assert not problems(said)
 
 
