@@ -165,6 +165,7 @@ def test_client_that_leaves(proxy, where, end):  # noqa: F811
 
     def read(peer):
         peer.head()
+        peer.backend.tell("head")
         got.append(peer.rest())
 
     with Backend(read) as backend:
@@ -172,7 +173,7 @@ def test_client_that_leaves(proxy, where, end):  # noqa: F811
         client = Client(server.addresses[0])
         client.send(post(body) + body[:where])
         await_true(lambda: queues(client)[1] == 0, what="the server to read")
-        backend.wait_accepted(1)
+        assert backend.events("head").wait(60)  # before it, nothing of the request is sent any more
         end(client)
         backend.wait_open(0)
         client.close()
