@@ -83,7 +83,7 @@ def test_a_queue_in_order(serve_group, backends):
         waited = {dict(labels)["server"]: value for (name, labels), value in scrape(watcher).items()
                   if name == "monkey_upstream_server_waited_requests_total"}
     assert waited == {one.address: 5}
-    assert "all servers of the group have MaxConnections, and Queue is full" in server.log
+    await_log(server, "all servers of the group have MaxConnections, and Queue is full")
     for client in clients:
         client.close()
 
