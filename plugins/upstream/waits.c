@@ -114,15 +114,10 @@ static int pick_for(struct mk_upstream_wait *wait, const struct server *only, ui
     return pick_server(get_group(wait), &criteria, wait->tries, ret);
 }
 
-/*
- * With Hold the first request of a queue tries a server that has not been tried for a while; what responds goes to the
- * others. Under the lock.
- */
+/* Has a held request try a server that has not been tried for a while. Under the lock. */
 static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
     struct members *members = group_members(get_group(wait));
-    if (MK_LIST_FIRST(&wait->queue->waiting, struct mk_upstream_wait, node) != wait)
-        return false;
     for (unsigned i = 0; i < members->n; i++) {
         struct server *server = members->items[i].server;
         if (server->probe_ms > now || pick_for(wait, server, now, ret) < 0)
@@ -226,9 +221,11 @@ static int continue_queueing(struct mk_upstream_wait *wait, uint64_t now, struct
     return err == -EBUSY ? -ETIMEDOUT : begin_holding(wait, now); /* the others have no server, either */
 }
 
+/* Only the first request of a queue tries servers: when one responds, it is for the others, too. */
 static int continue_holding(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
-    bool is_over = now >= get_end_ms(wait), is_served = !is_over && probe_server(wait, now, ret);
+    bool is_first = MK_LIST_FIRST(&wait->queue->waiting, struct mk_upstream_wait, node) == wait;
+    bool is_over = now >= get_end_ms(wait), is_served = !is_over && is_first && probe_server(wait, now, ret);
     if (!is_served && !is_over)
         return MK_AGAIN;
     pool_remove(wait->group->pool, wait);

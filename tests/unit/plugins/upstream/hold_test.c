@@ -1,6 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Requests that wait until a server responds: Hold. */
+/* Requests that wait until a server responds (Hold), or is up again by its checks. */
 #include "plugins/upstream/waits_fixture.h"
+
+/* Each server refuses the request, in turn. */
+static int refuse_all(unsigned i)
+{
+    struct waiter *w = &waiters[i];
+    int r = ask(i);
+    while (r >= 0) {
+        group_members(group)->items[r].server->load--;
+        w->tries.loss = MK_UPSTREAM_NOT_REACHED;
+        r = ask(i);
+    }
+    return r;
+}
+
+static void open_hold(void)
+{
+    open_group(0);
+    conf.hold_ms = 1000;
+    memset(waiters, 0, sizeof(waiters));
+    n_served = 0;
+}
 
 TEST(requests_are_held_until_a_server_responds)
 {

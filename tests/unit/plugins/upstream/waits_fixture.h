@@ -74,27 +74,4 @@ static inline unsigned add_loads(void)
     return sum;
 }
 
-/* ── Hold ── */
-
-/* Each server refuses the request, in turn. */
-static inline int refuse_all(unsigned i)
-{
-    struct waiter *w = &waiters[i];
-    int r = ask(i);
-    while (r >= 0) {
-        group_members(group)->items[r].server->load--;
-        w->tries.loss = MK_UPSTREAM_NOT_REACHED;
-        r = ask(i);
-    }
-    return r;
-}
-
-static inline void open_hold(void)
-{
-    open_group(0);
-    conf.hold_ms = 1000;
-    memset(waiters, 0, sizeof(waiters));
-    n_served = 0;
-}
-
 #endif
