@@ -8,6 +8,7 @@ import pathlib
 import random
 import re
 import resource
+import select
 import signal
 import socket
 import stat
@@ -151,7 +152,7 @@ class Server:
         pass_fds=(),
         start_seconds=START_SECONDS,
     ):
-        self.lines, self.news, self.clients = [], threading.Condition(), []
+        self.logged, self.partial, self.news, self.clients = [], b"", threading.Condition(), []
         self.conf = next((after for before, after in zip(args, args[1:]) if before == "-c"), None)
         self.ended = self.finished = self.stopping = self.has_cached = False
         self.process = subprocess.Popen(
@@ -165,6 +166,7 @@ class Server:
             pass_fds=pass_fds,
             preexec_fn=(lambda: self.confine(nofile, user)) if nofile or user else None,
         )
+        os.set_blocking(self.process.stderr.fileno(), False)
         self.reader = threading.Thread(target=self.read_log, daemon=True)
         self.reader.start()
         self.names = []
@@ -187,19 +189,36 @@ class Server:
 
     # ── the log ──
 
-    def read_log(self):
-        for line in self.process.stderr:
-            with self.news:
-                self.lines.append(line.decode("utf-8", "backslashreplace").rstrip("\n"))
-                self.news.notify_all()
+    def drain(self):
+        """Reads what the server has written by now."""
         with self.news:
-            self.ended = True
-            self.news.notify_all()
+            while not self.ended:
+                try:
+                    data = os.read(self.process.stderr.fileno(), 65536)
+                except BlockingIOError:
+                    return
+                self.ended = not data
+                *lines, self.partial = (self.partial + (data or b"\n" * bool(self.partial))).split(b"\n")
+                self.logged += [line.decode("utf-8", "backslashreplace") for line in lines]
+                self.news.notify_all()
+
+    def read_log(self):
+        poll = select.poll()
+        poll.register(self.process.stderr, select.POLLIN)
+        while not self.ended:
+            poll.poll()
+            self.drain()
+
+    @property
+    def lines(self):
+        """Those of the log, with all that was written before the call."""
+        with self.news:
+            self.drain()
+            return list(self.logged)
 
     @property
     def log(self):
-        with self.news:
-            return "\n".join(self.lines)
+        return "\n".join(self.lines)
 
     def wait_log(self, pattern, count=1, seconds=START_SECONDS):
         """Waits until `count` lines match; returns the matches."""
@@ -208,8 +227,8 @@ class Server:
 
         def has_enough():
             nonlocal seen
-            found.extend(filter(None, map(search, self.lines[seen:])))
-            seen = len(self.lines)
+            found.extend(filter(None, map(search, self.logged[seen:])))
+            seen = len(self.logged)
             return len(found) >= count
 
         with self.news:
