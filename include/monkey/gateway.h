@@ -57,6 +57,8 @@ struct mk_gateway_tls {
 };
 
 /* What a section says of the passing on. The struct of the section begins with it. Constant once it is loaded. */
+enum { MK_GATEWAY_KEEP_QUEUE = -1 }; /* `KeepAlive Queue` */
+
 struct mk_gateway_conf {
     struct mk_pattern match;
     struct mk_target to;
@@ -67,14 +69,16 @@ struct mk_gateway_conf {
     int client_leave;             /* enum mk_gateway_leave */
     uint64_t response_head_bytes_max;
     uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;
-    int64_t keep_alive;
+    int64_t keep_alive; /* or MK_GATEWAY_KEEP_QUEUE */
     uint32_t keep_alive_timeout_ms;
     struct mk_conf_list send_file;  /* absolute paths of folders */
     struct mk_status_set intercept; /* responses that become pages of this server */
     struct mk_response_limits limits;
 };
 
-/* Parse the values of keys (mk_conf_parse_fn): BufferResponse, SpoolRequest, SendFile and InterceptErrors. */
+/* Parse the values of keys (mk_conf_parse_fn): KeepAlive, BufferResponse, SpoolRequest, SendFile, InterceptErrors. */
+MK_API int mk_gateway_parse_keep_alive(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                                       struct mk_buf *error);
 MK_API int mk_gateway_parse_buffer(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                                    struct mk_buf *error);
 MK_API int mk_gateway_parse_spool(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
@@ -132,10 +136,12 @@ extern const char *const mk_gateway_leave_names[];
 
 /* The same, about connections that are kept. */
 #define MK_GATEWAY_KEYS_CONNECTIONS(owner, field, kept_default) \
-    MK_CONF_KEY_INT(owner, field.keep_alive, "KeepAlive", kept_default, \
-                    "How many idle connections to the backend each worker keeps; more are kept for a " \
-                    "second, those of requests at the same time. 0: none.", \
-                    .min = 0, .max = 10000), \
+    MK_CONF_KEY_CUSTOM(owner, field.keep_alive, "KeepAlive", kept_default, \
+                       "How many idle connections to the backend each worker keeps; more are kept for a " \
+                       "second, those of requests at the same time. 0: none. `Queue`: none, but a request that " \
+                       "waits in the `Queue` of the group in the same thread takes over the connection of the one " \
+                       "that has ended.", \
+                       .unit = "number up to 10000, or Queue", .parse = mk_gateway_parse_keep_alive), \
         MK_CONF_KEY_DURATION(owner, field.keep_alive_timeout_ms, "KeepAliveTimeout", "4s", \
                              "How long such a connection is kept. It should be less than the backend's own time.", \
                              .min = 1, .max = 3600000, .unit = "s")
@@ -163,6 +169,7 @@ struct mk_gateway_call {
     void *thread;    /* MK_GATEWAY_THREAD_BYTES of the thread, zeros at first */
     struct mk_loop *loop;
     const struct mk_host *host;
+    bool keeps_conn;   /* another request may use the connection (KeepAlive) */
     bool is_upgrade;   /* set by begin(): the request has no body, and asks for another protocol */
     bool has_trailers; /* set by begin(): write_trailers() is called behind the body */
 };

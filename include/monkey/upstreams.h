@@ -115,8 +115,11 @@ struct mk_upstreams {
                   struct mk_upstream_wait *wait, mk_upstream_wait_fn fn, struct mk_upstream_server **ret);
     /* Ends the wait: `fn` is not called. Does nothing if the request does not wait. */
     void (*cancel)(struct mk_upstream_wait *wait);
-    /* The request is not with the server any more. `worker` as for mk_counter_add(). */
-    void (*end)(struct mk_upstream_server *server, const struct mk_worker *worker);
+    /*
+     * The request is not with the server any more. `worker` as for mk_counter_add(). Returns the loop of a request that
+     * has waited and gets the server now, which may only be compared; NULL: there is none.
+     */
+    const struct mk_loop *(*end)(struct mk_upstream_server *server, const struct mk_worker *worker);
     /* Notes how the server has served. */
     void (*report)(const struct mk_upstream_group *group, struct mk_upstream_server *server, struct mk_worker *worker,
                    const struct mk_upstream_outcome *outcome);

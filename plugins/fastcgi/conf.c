@@ -185,7 +185,7 @@ static const struct mk_conf_key fastcgi_keys[] = {
                        .unit = "program argument ...", .parse = spawn_parse),
     MK_CONF_KEY_INT(struct fastcgi_conf, children, "Children", NULL, "How many processes of `Spawn` run.", .min = 1,
                     .max = SPAWN_CHILDREN_MAX),
-    MK_GATEWAY_KEYS_CONNECTIONS(struct fastcgi_conf, gateway, "0"),
+    MK_GATEWAY_KEYS_CONNECTIONS(struct fastcgi_conf, gateway, "Queue"),
     MK_GATEWAY_KEYS_RESPONSES(struct fastcgi_conf, gateway),
     {0},
 };

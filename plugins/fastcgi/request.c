@@ -40,7 +40,7 @@ int request_write_fastcgi(const struct mk_gateway_call *c, const struct mk_gatew
 {
     const struct mk_cgi_params params = get_params(c, body);
     memset(c->state, 0, c->protocol->state_bytes);
-    size_t at = mk_fastcgi_begin(out, c->conf->keep_alive);
+    size_t at = mk_fastcgi_begin(out, c->keeps_conn);
     int err = mk_cgi_write_variables(c->req, &params, mk_fastcgi_add_pair, out);
     if (err == 0)
         err = mk_fastcgi_end_params(out, at);

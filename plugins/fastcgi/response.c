@@ -44,7 +44,7 @@ static void end_records(const struct mk_gateway_call *c, struct fastcgi_response
 {
     size_t padding = r->decoder.reader.padding_left;
     *ret_has_excess = left > padding;
-    r->is_kept = c->conf->keep_alive && left == padding;
+    r->is_kept = c->keeps_conn && left == padding;
 }
 
 int response_unwrap(const struct mk_gateway_call *c, char *bytes, size_t *len, bool *ret_has_excess)

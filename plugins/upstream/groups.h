@@ -34,9 +34,9 @@ int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, co
 void group_cancel(struct mk_upstream_wait *wait);
 /*
  * A server has room for a request, or has responded: the first ones that wait for that get it. Any thread. The first
- * only compares `server`, which may be gone. `is_well`: it serves those that are held.
+ * only compares `server`, which may be gone, and returns as mk_upstreams.end. `is_well`: it serves those that are held.
  */
-void group_note_room(struct pool *pool, const struct server *server, bool is_well, uint64_t now_ms);
+const struct mk_loop *group_note_room(struct pool *pool, const struct server *server, bool is_well, uint64_t now_ms);
 void group_note_response(struct server *server, uint64_t now_ms);
 /* A server was down by its checks, and is not any more: the same. */
 void group_note_up(struct server *server, uint64_t now_ms);

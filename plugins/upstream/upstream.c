@@ -89,12 +89,12 @@ static int choose(const struct mk_upstream_group *group, struct mk_request *req,
     return r;
 }
 
-static void end(struct mk_upstream_server *server, const struct mk_worker *worker)
+static const struct mk_loop *end(struct mk_upstream_server *server, const struct mk_worker *worker)
 {
     struct pool *pool = server_of(server)->pool;
     bool is_well = atomic_load(&pool->n_waiting) && server_take_response(server_of(server));
     server_end(server_of(server), worker);
-    group_note_room(pool, server_of(server), is_well, mk_time_monotonic_ms());
+    return group_note_room(pool, server_of(server), is_well, mk_time_monotonic_ms());
 }
 
 static void report(const struct mk_upstream_group *group, struct mk_upstream_server *server, struct mk_worker *worker,

@@ -128,52 +128,58 @@ static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_
     return false;
 }
 
+/* One look at the requests that wait. */
+struct look {
+    const struct server *only;           /* the server to give; NULL: any */
+    const struct mk_upstream_wait *self; /* the request that looks; NULL: none */
+    struct mk_upstream_server *own;      /* what `self` gets */
+    const struct mk_loop *last_loop;     /* that of the last one that gets a server, besides `self`; NULL: none does */
+    uint64_t now;
+};
+
 /*
- * Gives the first request of a queue a server. Returns 0, and `*ret` if it is `self`; -EBUSY or -ENXIO: it waits on.
- * With `only` another server may be there, of which -ENXIO says nothing.
+ * Gives the first request of a queue a server. Returns 0; -EBUSY or -ENXIO: it waits on. If there is only one to give,
+ * another server may be there, of which -ENXIO says nothing.
  */
-static int serve_first(struct mk_upstream_queue *queue, const struct server *only, const struct mk_upstream_wait *self,
-                       uint64_t now, struct mk_upstream_server **ret)
+static int serve_first(struct mk_upstream_queue *queue, struct look *look)
 {
     struct mk_upstream_wait *wait = MK_LIST_FIRST(&queue->waiting, struct mk_upstream_wait, node);
     struct pool *pool = wait->group->pool;
     struct mk_upstream_server *granted;
-    int err = pick_for(wait, only, now, &granted);
-    if (err == 0 || err == -EBUSY || !only)
+    int err = pick_for(wait, look->only, look->now, &granted);
+    if (err == 0 || err == -EBUSY || !look->only)
         queue->err = err < 0 ? err : -EBUSY;
     if (err < 0)
         return err;
-    if (wait == self) {
-        *ret = granted;
+    if (wait == look->self) {
+        look->own = granted;
         pool_remove(pool, wait);
     } else {
+        look->last_loop = wait->loop;
         pool_grant(pool, wait, granted);
     }
     return 0;
 }
 
-/*
- * Gives servers, `only` if that is not NULL, to requests that wait, in their order: to those that are held, or to the
- * others. Under the lock. Returns whether `self` has `*ret` now.
- */
-static bool serve(struct pool *pool, bool is_held, const struct server *only, const struct mk_upstream_wait *self,
-                  uint64_t now, struct mk_upstream_server **ret)
+/* Gives servers to requests that wait, in their order: to those that are held, or to the others. Under the lock. */
+static void serve(struct pool *pool, bool is_held, struct look *look)
 {
-    struct mk_upstream_server *own = NULL;
     struct mk_list *before = &pool->queues; /* up to which none can be served */
     while (before->next != &pool->queues) {
         struct mk_upstream_queue *queue = MK_CONTAINER_OF(before->next, struct mk_upstream_queue, node);
-        if (queue->is_held != is_held || serve_first(queue, only, self, now, &own) < 0)
+        if (queue->is_held != is_held || serve_first(queue, look) < 0)
             before = before->next;
     }
-    if (own)
-        *ret = own;
-    return own != NULL;
 }
 
-static void serve_queue(struct pool *pool, uint64_t now)
+/* Returns whether the request has `*ret` now. */
+static bool serve_with(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
-    serve(pool, false, NULL, NULL, now, NULL);
+    struct look look = {.self = wait, .now = now};
+    serve(wait->group->pool, false, &look);
+    if (look.own)
+        *ret = look.own;
+    return look.own != NULL;
 }
 
 /*
@@ -212,7 +218,7 @@ static int continue_queueing(struct mk_upstream_wait *wait, uint64_t now, struct
     bool is_over = now >= get_end_ms(wait);
     bool is_due = now >= pool->served_ms + QUEUE_TICK_MS; /* one of those that wait looks for all */
     pool->served_ms = is_due ? now : pool->served_ms;
-    if ((is_due || is_over) && serve(pool, false, NULL, wait, now, ret))
+    if ((is_due || is_over) && serve_with(wait, now, ret))
         return 0;
     int err = wait->queue->err;
     if (err == -EBUSY && !is_over)
@@ -285,7 +291,7 @@ static int begin_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk
     if (count_rivals(pool, wait) >= wait->group->conf->queue || pool_add(pool, wait) < 0)
         return -EBUSY;
     /* there may be room: of a request that has ended in between, or that those before this one do not want */
-    return serve(pool, false, NULL, wait, now, ret) ? 0 : MK_AGAIN;
+    return serve_with(wait, now, ret) ? 0 : MK_AGAIN;
 }
 
 static int choose_now(const struct mk_upstream_group *group, const struct criteria *criteria,
@@ -296,7 +302,7 @@ static int choose_now(const struct mk_upstream_group *group, const struct criter
     if (tries->n && (!retry_allows(&group->conf->retry, tries) || !has_tries_left(group, tries, now)))
         return -ENXIO;
     if (group->conf->max_connections && group->pool->n_queued)
-        serve_queue(group->pool, now); /* what is left then is for this one */
+        serve(group->pool, false, &(struct look){.now = now}); /* what is left then is for this one */
     int err = pick_server(group, criteria, tries, ret);
     if (err == 0 && is_costly)
         retry_budget_note_retry(&group->pool->budget, now);
@@ -382,20 +388,22 @@ void group_cancel(struct mk_upstream_wait *wait)
     group_note_room(pool, server_of(server), is_well, mk_loop_now_ms(wait->loop));
 }
 
-static void grant(struct pool *pool, const struct server *server, bool is_held, uint64_t now)
+static void grant(struct pool *pool, bool is_held, struct look *look)
 {
     pthread_mutex_lock(&pool->lock);
-    serve(pool, is_held, server, NULL, now, NULL);
+    serve(pool, is_held, look);
     pthread_mutex_unlock(&pool->lock);
 }
 
-void group_note_room(struct pool *pool, const struct server *server, bool is_well, uint64_t now_ms)
+const struct mk_loop *group_note_room(struct pool *pool, const struct server *server, bool is_well, uint64_t now_ms)
 {
+    struct look look = {.only = server, .now = now_ms};
     if (!atomic_load(&pool->n_waiting))
-        return;
+        return NULL;
     if (is_well)
-        grant(pool, server, true, now_ms); /* they came before those that queue for it by now */
-    grant(pool, server, false, now_ms);
+        grant(pool, true, &look); /* they came before those that queue for it by now */
+    grant(pool, false, &look);
+    return look.last_loop;
 }
 
 void group_note_response(struct server *server, uint64_t now_ms)
@@ -403,7 +411,7 @@ void group_note_response(struct server *server, uint64_t now_ms)
     if (!atomic_load_explicit(&server->pool->n_waiting, memory_order_relaxed))
         return;
     atomic_store(&server->has_responded, true);
-    grant(server->pool, server, true, now_ms);
+    grant(server->pool, true, &(struct look){.only = server, .now = now_ms});
 }
 
 void group_note_up(struct server *server, uint64_t now_ms)

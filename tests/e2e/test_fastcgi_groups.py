@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applications of FastCGI in a group of servers: the queue, waits for a server, cookies, retries and orders."""
 
+import contextlib
 import itertools
 import pathlib
 import re
@@ -122,6 +123,75 @@ def test_a_queue_in_order(serve_places, places):
         client.close()
 
 
+def ask_at_once(server, count, messages):
+    """Sends requests by as many clients, all before the first response."""
+    clients = [server.connect() for _ in range(count)]
+    for client, message in zip(clients, itertools.cycle(messages)):
+        client.send(message)
+    for client in clients:
+        assert client.response().body == b"0"
+        client.close()
+
+
+GET, POST = request("/a.php"), request("/a.php", method="POST", body=b"x")
+
+
+@needs_status
+@pytest.mark.parametrize("keep", [None, "Queue", 0], ids=["default", "queue", "never"])
+def test_a_request_takes_over_a_connection(serve_places, places, keep):
+    """A request that has waited uses the connection of the one that has ended; without one that waits it is closed."""
+    count, go, closed = 5, threading.Event(), []
+
+    def script(peer):
+        with contextlib.ExitStack() as stack:
+            stack.callback(closed.append, peer)
+            while True:
+                peer.request()
+                go.wait(60)
+                peer.respond(b"0")
+
+    (one,) = places(1, script)
+    keys = {"MaxConnections": 1, "Queue": count, "QueueTimeout": "60s"}
+    server = serve_places([one], keys, {} if keep is None else {"KeepAlive": keep}, config=STATUS)
+    with server.connect() as watcher:
+        clients = [server.connect() for _ in range(count)]
+        for client in clients:
+            client.send(GET)
+        await_queued(watcher, count - 1)
+        go.set()
+        for client in clients:
+            assert client.response().body == b"0"
+            client.close()
+        assert one.application.accepted == (count if keep == 0 else 1)
+        assert {each.flags for each in one.requests} == {0 if keep == 0 else 1}
+        await_true(lambda: len(closed) == one.application.accepted, what="the end of the connection")
+
+
+def test_a_request_that_cannot_be_repeated_takes_none_over(serve_places, places):
+    """POST has a new connection: the application may have closed the other one just now."""
+    (one,) = places(1)
+    server = serve_places([one], {"MaxConnections": 1, "Queue": 50, "QueueTimeout": "60s"})
+    ask_at_once(server, 20, [POST])
+    assert one.application.accepted == 20
+    ask_at_once(server, 40, [GET, POST, POST, GET])
+    assert 40 <= one.application.accepted <= 60 and len(one.requests) == 60
+
+
+def test_connections_that_end_when_they_are_taken_over(serve_places, places):
+    """As php-fpm with pm.max_requests: the request goes to a new connection, and no request fails or comes twice."""
+
+    def script(peer):
+        for _ in range(2):
+            peer.request()
+            peer.respond(b"0")
+
+    (one,) = places(1, script)
+    server = serve_places([one], {"MaxConnections": 2, "Queue": 100, "QueueTimeout": "60s"}, settings={"Workers": 2})
+    for messages in ([GET], [POST], [GET, POST]):
+        ask_at_once(server, 60, messages)
+    assert len(one.requests) == 180
+
+
 def test_queue_timeout(serve_places, places):
     (one,) = places(1, lambda peer: (peer.request(), peer.application.event("go").wait(60), peer.respond(b"0")))
     server = serve_places([one], {"MaxConnections": 1, "Queue": 5, "QueueTimeout": "200ms"})
@@ -216,11 +286,12 @@ def test_a_status_of_all_servers(serve_places, places):
 
 
 @pytest.mark.concurrent
-@pytest.mark.parametrize("keep", [0, 4])
+@pytest.mark.parametrize("keep", [0, 4, "Queue"])
 def test_killed_under_load_amid_reloads(serve_places, places, keep):
     """No request that may be repeated fails, while one application after the other ends and comes back."""
     servers = places(3)
     keys = {"Retry": "Idempotent", "RetryBudget": 100, "EjectTime": "1s"}
+    keys |= {"MaxConnections": 1, "Queue": 100, "QueueTimeout": "60s"} if keep == "Queue" else {}
     fastcgi = {"KeepAlive": keep, **({"KeepAliveTimeout": "60s"} if keep else {})}
     server = serve_places(servers, keys, fastcgi, {"Workers": 2})
 

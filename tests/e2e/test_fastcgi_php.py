@@ -16,6 +16,7 @@ from harness import build
 from harness.content import checksum_of_letters, receive_rest
 from harness.fastcgi import fastcgi_section
 from harness.groups import GROUPS, group
+from harness.load import Asking
 from harness.php import PhpFpm, needs_php, needs_php_cgi
 from harness.server import await_true, section
 from harness.services import reload
@@ -44,6 +45,7 @@ FILES = {
     "index.php": b"<?php echo 'front ', $_SERVER['REQUEST_URI'];",
     "wait.php": b"<?php touch(__DIR__ . '/waiting'); $go = __DIR__ . '/go';"
     b"while (!file_exists($go)) { usleep(10000); clearstatcache(); } echo 'done';",
+    "count.php": b"<?php file_put_contents(__DIR__ . '/count', 'x', FILE_APPEND | LOCK_EX); echo 'hello';",
     "style.css": b"a file",
 }
 
@@ -249,11 +251,11 @@ def ask_hello(server):
         return client.ask("/hello.php").body
 
 
-def ask_at_once(server, path, count):
+def ask_at_once(server, path, count, method=b"GET"):
     """The statuses and bodies of as many clients, all of which are connected before the first response."""
     clients = [server.connect(timeout=300) for _ in range(count)]
     for client in clients:
-        client.send(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
+        client.send(b"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n" % (method, path))
     return collections.Counter((got.status, got.body if got.status == 200 else b"")
                                for got in (client.response() for client in clients))
 
@@ -264,6 +266,36 @@ def test_more_clients_than_processes(fpm, php):
     config = {GROUPS: group([pool.to], MaxConnections=2, Queue=1000, QueueTimeout="300s")}
     server = php(pool, settings={"Workers": 2}, to="app", config=config, KeepAlive=0)
     assert ask_at_once(server, b"/sleep.php", 500) == {(200, b"slept"): 500}
+
+
+def test_processes_that_end_amid_the_queue(fpm, php):
+    """pm.max_requests: the process closes the connection that the next request takes over; none fails or runs twice."""
+    pool = fpm(3, **{"pm.max_requests": 3})
+    config = {GROUPS: group([pool.to], MaxConnections=3, Queue=1000, QueueTimeout="300s")}
+    server = php(pool, settings={"Workers": 2}, to="app", config=config)
+    for method in (b"GET", b"POST"):
+        assert ask_at_once(server, b"/count.php", 100, method) == {(200, b"hello"): 100}
+    assert (server.root / "count").stat().st_size == 200
+
+
+@pytest.mark.concurrent
+@pytest.mark.parametrize("keep", ["Queue", 0, 4])
+def test_processes_that_are_killed_under_load(fpm, php, keep):
+    """SIGKILL ends processes of both pools amid requests: those that may be repeated go to another one."""
+    pools = [fpm(2), fpm(2)]
+    keys = {"Retry": "Idempotent", "RetryMost": 7, "RetryBudget": 100, "EjectAfter": 0, "QueueTimeout": "60s"}
+    config = {GROUPS: group([pool.to for pool in pools], MaxConnections=2, Queue=100, **keys)}
+    server = php(pools[0], {"Workers": 2, "MaxKeepAliveRequest": 0}, to="app", config=config, KeepAlive=keep)
+
+    def get(client):
+        got = client.ask("/sleep.php")
+        assert (got.status, got.body) == (200, b"slept")
+
+    with Asking(server, get) as clients:
+        for pool in pools * 4:
+            clients.await_answers(10)
+            os.kill(pool.children()[0], signal.SIGKILL)
+    assert not clients.errors, clients.errors
 
 
 def test_full_queue(fpm, php):

@@ -17,6 +17,7 @@
 enum {
     EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
     EXCESS_MS = 1000, /* how long more than KeepAlive are kept: those of requests at the same time come back together */
+    QUEUE_MS = 10,    /* how long one is kept whose next request, which had waited, does not come after all */
     SPARES_MAX = 64,
 };
 
@@ -39,7 +40,7 @@ static struct mk__gw_backend *make_backend(struct mk__gw_thread *t, const struct
     *b = (struct mk__gw_backend){
         .thread = t,
         .tally = tally,
-        .keep_alive = (uint32_t)route->conf->keep_alive,
+        .keep_alive = route->conf->keep_alive > 0 ? (uint32_t)route->conf->keep_alive : 0,
         .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
         .hash = hash,
         .key = {b->key_bytes, key_len},
@@ -117,13 +118,13 @@ static void free_unused(struct mk__gw_backend *b)
     mk_account_free(b->thread->account, b, sizeof(*b) + b->key.len);
 }
 
-void mk__gw_backend_end_use(struct mk__gw_backend *b)
+bool mk__gw_backend_end_use(struct mk__gw_backend *b)
 {
     assert(b->n_used > 0);
-    if (b->server)
-        b->upstreams->end(b->server, mk__gw_thread_get_worker(b->thread));
+    const struct mk_loop *next = b->server ? b->upstreams->end(b->server, mk__gw_thread_get_worker(b->thread)) : NULL;
     if (--b->n_used == 0)
         b->server = NULL;
+    return next == b->thread->base.loop;
 }
 
 void mk__gw_backend_release(struct mk__gw_backend *b)
@@ -228,8 +229,9 @@ static void on_event(struct mk_event *event, uint32_t events)
 static uint64_t get_idle_end(const struct mk__gw_backend *b)
 {
     const struct mk__gw_backend_conn *c = MK_LIST_FIRST(&b->idle, struct mk__gw_backend_conn, node);
-    bool is_short = b->n_idle > b->keep_alive && EXCESS_MS < b->keep_alive_timeout_ms;
-    return c->idle_since_ms + (is_short ? EXCESS_MS : b->keep_alive_timeout_ms);
+    uint32_t excess_ms = b->keep_alive ? EXCESS_MS : QUEUE_MS;
+    bool is_short = b->n_idle > b->keep_alive && excess_ms < b->keep_alive_timeout_ms;
+    return c->idle_since_ms + (is_short ? excess_ms : b->keep_alive_timeout_ms);
 }
 
 static void arm_timer(struct mk__gw_backend *b, uint64_t now)
@@ -256,8 +258,11 @@ struct mk__gw_backend_conn *mk__gw_backend_take_idle(struct mk__gw_backend *b, u
     if (!b->n_idle)
         return NULL;
     struct mk__gw_backend_conn *c = MK_CONTAINER_OF(b->idle.prev, struct mk__gw_backend_conn, node);
-    if (mk_loop_now_ms(b->thread->base.loop) - c->idle_since_ms >= age_ms)
+    if (mk_loop_now_ms(b->thread->base.loop) - c->idle_since_ms >= age_ms) {
+        if (!b->keep_alive)
+            end_idle(c); /* it was kept for this request */
         return NULL;
+    }
     mk_list_del(&c->node);
     b->n_idle--;
     count(b, MK_TALLY_IDLE, -1);
@@ -300,12 +305,12 @@ int mk__gw_backend_add(struct mk__gw_backend *b, int fd, const struct mk__gw_cli
     return 0;
 }
 
-void mk__gw_backend_keep(struct mk__gw_backend_conn *c)
+void mk__gw_backend_keep(struct mk__gw_backend_conn *c, bool is_awaited)
 {
     struct mk__gw_backend *b = c->backend;
     c->fn = NULL;
-    if (!b->keep_alive || mk__gw_thread_is_low_on_memory(b->thread) || b->thread->base.ended || c->is_ending ||
-        !is_quiet(c)) {
+    if ((!b->keep_alive && !is_awaited) || mk__gw_thread_is_low_on_memory(b->thread) || b->thread->base.ended ||
+        c->is_ending || !is_quiet(c)) {
         mk__gw_backend_close(c);
         return;
     }

@@ -116,8 +116,11 @@ struct mk__gw_backend {
  */
 struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct mk_gateway_route *route,
                                            struct mk_upstream_server *server, struct mk_str preamble);
-/* The request is not with the server any more; the hold lasts until mk__gw_backend_put(). */
-void mk__gw_backend_end_use(struct mk__gw_backend *b);
+/*
+ * The request is not with the server any more; the hold lasts until mk__gw_backend_put(). Returns whether the server
+ * has been given to a request of this thread that has waited for it, which uses it in this turn or the next.
+ */
+bool mk__gw_backend_end_use(struct mk__gw_backend *b);
 /* Ends a hold. A backend that nothing holds lasts as long as it has idle connections. */
 void mk__gw_backend_release(struct mk__gw_backend *b);
 /* Ends a reference (`refs`), which holds the backend without a request for it. */
@@ -144,10 +147,11 @@ int mk__gw_backend_read_later(struct mk__gw_backend_conn *c);
 /* Reads into a pipe that is empty, as mk__gw_backend_read(); of a connection without TLS. */
 ssize_t mk__gw_backend_splice(struct mk__gw_backend_conn *c, struct mk__gw_pipe *to, size_t size);
 /*
- * Ends the loan: keeps the connection for others, or closes it. One whose end, or bytes, are there already is closed:
- * they would become the response to the next request.
+ * Ends the loan: keeps the connection for others, or closes it. Without KeepAlive it is kept only if a request awaits
+ * it (mk__gw_backend_end_use()). One whose end, or bytes, are there already is closed: they would become the response
+ * to the next request.
  */
-void mk__gw_backend_keep(struct mk__gw_backend_conn *c);
+void mk__gw_backend_keep(struct mk__gw_backend_conn *c, bool is_awaited);
 void mk__gw_backend_close(struct mk__gw_backend_conn *c);
 
 #endif

@@ -31,6 +31,23 @@ static bool is_off(const struct mk_conf_value *value)
     return value->n == 1 && mk_str_ieq(value->text, MK_STR("Off"));
 }
 
+int mk_gateway_parse_keep_alive(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                                struct mk_buf *error)
+{
+    enum { CONNECTIONS_MAX = 10000 };
+    int64_t *keep_alive = field;
+    uint64_t n;
+    (void)arena;
+    if (value->n == 1 && mk_str_ieq(value->text, MK_STR("Queue"))) {
+        *keep_alive = MK_GATEWAY_KEEP_QUEUE;
+        return 0;
+    }
+    if (value->n != 1 || !mk_str_u64(value->text, CONNECTIONS_MAX, &n))
+        return mk_conf_fail(error, "it takes a number from 0 to 10000, or Queue");
+    *keep_alive = (int64_t)n;
+    return 0;
+}
+
 int mk_gateway_parse_buffer(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                             struct mk_buf *error)
 {

@@ -58,12 +58,14 @@ static void end_waits(struct mk__gw_exchange *x)
     mk__gw_received_release(&x->received);
 }
 
+/* With `KeepAlive Queue` only if a request has waited for the server; otherwise the server counts it until then. */
 static void keep_conn(struct mk__gw_exchange *x)
 {
+    bool is_awaited = x->conf->keep_alive == MK_GATEWAY_KEEP_QUEUE && mk__gw_exchange_end_use(x);
     if (x->conn->is_bound)
         mk__gw_bound_keep(x->req, x->conn);
     else
-        mk__gw_backend_keep(x->conn);
+        mk__gw_backend_keep(x->conn, is_awaited);
 }
 
 void mk__gw_exchange_finish(struct mk__gw_exchange *x)
@@ -439,7 +441,7 @@ static void dial_backend(struct mk__gw_exchange *x)
 static void connect_backend(struct mk__gw_exchange *x)
 {
     bool can_repeat = x->is_idempotent && (x->body.kind == MK_GATEWAY_BODY_NONE || x->body.is_received);
-    uint64_t age_ms = can_repeat ? UINT64_MAX : FRESH_MS;
+    uint64_t age_ms = can_repeat ? UINT64_MAX : x->conf->keep_alive > 0 ? FRESH_MS : 0;
     struct mk__gw_backend_conn *c = x->is_retry ? NULL : mk__gw_bound_take(x->req, x->backend, age_ms);
     if (!c && !x->is_retry)
         c = mk__gw_backend_take_idle(x->backend, age_ms);
@@ -476,7 +478,8 @@ static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struc
                                        .state = x->state,
                                        .thread = t->protocol,
                                        .loop = x->loop,
-                                       .host = mk_request_host_conf(req)};
+                                       .host = mk_request_host_conf(req),
+                                       .keeps_conn = mk__gw_route_keeps_conns(route)};
     memset(x->state, 0, state_bytes);
     mk_timer_init(&x->timer, on_timer);
     mk__gw_buffer_init(&x->buffer, req, mk__gw_exchange_down_fill);

@@ -101,9 +101,11 @@ void mk__gw_exchange_free(struct mk__gw_exchange *x);
 
 /* ── exchange_server.c ── */
 
-/* The server has done what it has to do: it may have another request, although the client is still being sent this one.
+/*
+ * The server has done what it has to do: it may have another request, although the client is still being sent this one.
+ * Returns as mk__gw_backend_end_use().
  */
-void mk__gw_exchange_end_use(struct mk__gw_exchange *x);
+bool mk__gw_exchange_end_use(struct mk__gw_exchange *x);
 
 /*
  * Holds the backend of the section, or of a server of its group which the request has not had, in place of the one

@@ -19,11 +19,11 @@ static struct mk__gw_backend *hold_backend(struct mk__gw_exchange *x, struct mk_
     return mk__gw_backend_hold(x->thread, x->route, server, mk_buf_str(&preamble));
 }
 
-void mk__gw_exchange_end_use(struct mk__gw_exchange *x)
+bool mk__gw_exchange_end_use(struct mk__gw_exchange *x)
 {
-    if (x->uses_backend)
-        mk__gw_backend_end_use(x->backend);
+    bool is_passed_on = x->uses_backend && mk__gw_backend_end_use(x->backend);
     x->uses_backend = false;
+    return is_passed_on;
 }
 
 /* Replaces the backend, and what belongs to the one before. `backend` may be NULL. */

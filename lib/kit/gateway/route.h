@@ -22,6 +22,13 @@ struct mk_gateway_route {
     uint64_t hash;            /* of the key */
 };
 
+/* Tells whether a connection of the section may have a second request. */
+static inline bool mk__gw_route_keeps_conns(const struct mk_gateway_route *route)
+{
+    int64_t keep_alive = route->conf->keep_alive;
+    return keep_alive == MK_GATEWAY_KEEP_QUEUE ? route->group != NULL : keep_alive > 0;
+}
+
 /* Closes the clients of a generation. Connections continue. */
 void mk__gw_route_close_clients(struct mk_gateway_generation *g);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* InterceptErrors: which statuses become the server's own pages. */
+/* KeepAlive; and InterceptErrors: which statuses become the server's own pages. */
 #include "testing.h"
 
 #include <errno.h>
@@ -16,6 +16,44 @@ static int parse(struct mk_status_set *intercept, const char *first, const char 
     int err = mk_gateway_parse_intercept(&value, intercept, NULL, &error);
     assert_int_equal(error.len > 0, err == -EINVAL);
     return err;
+}
+
+static int parse_keep_alive(int64_t *keep_alive, const char *first, const char *second)
+{
+    char storage[256];
+    struct mk_buf error;
+    struct mk_str words[] = {mk_str_c(first), second ? mk_str_c(second) : MK_STR_NONE};
+    struct mk_conf_value value = {.text = words[0], .words = words, .n = second ? 2 : 1};
+    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    int err = mk_gateway_parse_keep_alive(&value, keep_alive, NULL, &error);
+    assert_int_equal(error.len > 0, err == -EINVAL);
+    return err;
+}
+
+TEST(keep_alive)
+{
+    static const struct {
+        const char *first, *second;
+        int64_t wanted; /* or a mistake */
+    } rows[] = {
+        {"0", NULL, 0},
+        {"32", NULL, 32},
+        {"10000", NULL, 10000},
+        {"Queue", NULL, MK_GATEWAY_KEEP_QUEUE},
+        {"queue", NULL, MK_GATEWAY_KEEP_QUEUE},
+        {"10001", NULL, -EINVAL},
+        {"-1", NULL, -EINVAL},
+        {"Off", NULL, -EINVAL},
+        {"", NULL, -EINVAL},
+        {"Queue", "4", -EINVAL},
+        {"4", "Queue", -EINVAL},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int64_t got = -2;
+        int err = parse_keep_alive(&got, rows[i].first, rows[i].second);
+        assert_int_equal(err, rows[i].wanted == -EINVAL ? -EINVAL : 0);
+        assert_int_equal(got, err < 0 ? -2 : rows[i].wanted);
+    }
 }
 
 TEST(statuses)

@@ -34,6 +34,7 @@ static const struct variable usual[] = {
 };
 
 static struct fastcgi_conf conf;
+static bool keeps_conn;
 static char protocol_state[1024];
 static struct mk_buf out;
 static const struct fastcgi_script script = {.name = MK_STR_INIT("/a.php"),
@@ -48,6 +49,7 @@ static int set_up(void **test_state)
     n_variables = COUNT(usual);
     variables_err = 0;
     conf = (struct fastcgi_conf){0};
+    keeps_conn = false;
     mk_buf_init(&out, 1 << 20);
     return 0;
 }
@@ -64,7 +66,8 @@ static int write_request(const struct mk_gateway_protocol *protocol, enum mk_gat
     const struct mk_gateway_call call = {.protocol = protocol,
                                          .conf = &conf.gateway,
                                          .state = protocol_state,
-                                         .arg = (void *)(uintptr_t)&script};
+                                         .arg = (void *)(uintptr_t)&script,
+                                         .keeps_conn = keeps_conn};
     const struct mk_gateway_body body = {.kind = kind, .bytes = bytes};
     assert_true(protocol->state_bytes <= sizeof(protocol_state));
     memset(protocol_state, 1, sizeof(protocol_state));
@@ -103,7 +106,7 @@ TEST(fastcgi, set_up, tear_down)
     assert_int_equal(write_request(&fastcgi_protocol, MK_GATEWAY_BODY_NONE, 0), 0);
     assert_int_equal(out.len, sizeof(closed) - 1);
     assert_memory_equal(out.data, closed, out.len);
-    conf.gateway.keep_alive = 8;
+    keeps_conn = true;
     assert_int_equal(write_request(&fastcgi_protocol, MK_GATEWAY_BODY_LENGTH, 3), 0);
     assert_int_equal(out.len, sizeof(kept) - 1);
     assert_memory_equal(out.data, kept, out.len);

@@ -8,12 +8,15 @@
 #include "plugins/fastcgi/response.h"
 
 static struct fastcgi_response response;
-static const struct mk_gateway_conf kept = {.keep_alive = 1}, closed;
+static const struct mk_gateway_conf conf;
 
-static struct mk_gateway_call make_call(const struct mk_gateway_conf *conf)
+static struct mk_gateway_call make_call(bool keeps_conn)
 {
     response = (struct fastcgi_response){0};
-    return (struct mk_gateway_call){.protocol = &fastcgi_protocol, .conf = conf, .state = &response};
+    return (struct mk_gateway_call){.protocol = &fastcgi_protocol,
+                                    .conf = &conf,
+                                    .state = &response,
+                                    .keeps_conn = keeps_conn};
 }
 
 #define OUT "\1\6\0\1\0\5\1\0hello\0"
@@ -43,7 +46,7 @@ TEST(ends)
         char bytes[64];
         size_t len = rows[i].len;
         bool has_excess = false;
-        struct mk_gateway_call call = make_call(&kept);
+        struct mk_gateway_call call = make_call(true);
         memcpy(bytes, rows[i].bytes, len);
         assert_int_equal(response_unwrap(&call, bytes, &len, &has_excess), rows[i].result);
         assert_int_equal(has_excess, rows[i].has_excess);
@@ -56,7 +59,7 @@ TEST(ends)
 TEST(byte_by_byte)
 {
     static const char all[] = OUT OUT END("\0");
-    struct mk_gateway_call call = make_call(&closed);
+    struct mk_gateway_call call = make_call(false);
     char out[16];
     size_t n = 0;
     for (size_t i = 0; i + 1 < sizeof(all); i++) {
@@ -76,7 +79,7 @@ TEST(heads)
     static const struct mk_response_limits limits = {.head_bytes_max = 100, .fields_max = 4};
     struct mk_field fields[4];
     struct mk_response_parser p;
-    struct mk_gateway_call call = make_call(&closed);
+    struct mk_gateway_call call = make_call(false);
     mk_response_parser_init(&p, &limits, MK_RESPONSE_TO_OTHER);
     assert_int_equal(response_parse_head(&call, &p, fields, MK_STR("Status: 404 No\r\n")), MK_AGAIN);
     assert_int_equal(response_parse_head(&call, &p, fields, MK_STR("Status: 404 No\r\nX: 1\r\n\r\n")), 0);
@@ -103,7 +106,7 @@ TEST(faults)
         char bytes[64];
         size_t len = rows[i].len;
         bool has_excess;
-        struct mk_gateway_call call = make_call(&kept);
+        struct mk_gateway_call call = make_call(true);
         memcpy(bytes, rows[i].bytes, len);
         int err = response_unwrap(&call, bytes, &len, &has_excess);
         assert_true(err < 0);
@@ -117,7 +120,7 @@ TEST(early_ends)
     char bytes[sizeof(end)];
     size_t len = sizeof(end) - 1;
     bool has_excess;
-    struct mk_gateway_call call = make_call(&kept);
+    struct mk_gateway_call call = make_call(true);
     assert_null(response_describe_fault(&call, -ETIMEDOUT));
     assert_string_equal(response_describe_fault(&call, -EPIPE), "it has closed the connection before FCGI_END_REQUEST");
     memcpy(bytes, end, len);

@@ -24,6 +24,24 @@ TEST(requests_wait_in_their_order)
     close_group();
 }
 
+TEST(the_loop_that_gets_the_place_of_a_request)
+{
+    open_queue(1, 3);
+    struct server *server = group_members(group)->items[0].server;
+    assert_int_equal(ask(0), 0);
+    server->load--;
+    assert_null(group_note_room(server->pool, server, false, now_ms));
+    assert_int_equal(ask(1), 0);
+    assert_int_equal(ask(2), -EAGAIN);
+    assert_null(group_note_room(server->pool, server, false, now_ms)); /* it has no room */
+    server->load--;
+    assert_ptr_equal(group_note_room(server->pool, server, false, now_ms), &loop);
+    settle();
+    assert_int_equal(waiters[2].result, 0);
+    end_request(2);
+    close_group();
+}
+
 TEST(new_requests_wait_behind_others)
 {
     open_queue(2, 8);
