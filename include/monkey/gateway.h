@@ -56,9 +56,9 @@ struct mk_gateway_tls {
     bool verify;
 };
 
-/* What a section says of the passing on. The struct of the section begins with it. Constant once it is loaded. */
 enum { MK_GATEWAY_KEEP_QUEUE = -1 }; /* `KeepAlive Queue` */
 
+/* What a section says of the passing on. The struct of the section begins with it. Constant once it is loaded. */
 struct mk_gateway_conf {
     struct mk_pattern match;
     struct mk_target to;

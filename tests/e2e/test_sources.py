@@ -598,9 +598,9 @@ NO_WAY = {
     "MAINTENANCE": "Match FlagFile Text Except",
     "RULES": "Match Network File When Action Name",
     "CLIENT_LIMITS": "Match Network File When Rate Name",
-    "PROXY": "HostHeader RequestSet RequestRemove Upgrade SpoolRequest BufferResponse InterceptErrors SourceAddress "
-    "TlsName TlsCA TlsCertificate TlsKey",
-    "FASTCGI": "RemoteRoot Params SpoolRequest BufferResponse InterceptErrors Spawn",
+    "PROXY": "HostHeader RequestSet RequestRemove Upgrade KeepAlive SpoolRequest BufferResponse InterceptErrors "
+    "SourceAddress TlsName TlsCA TlsCertificate TlsKey",
+    "FASTCGI": "RemoteRoot Params KeepAlive SpoolRequest BufferResponse InterceptErrors Spawn",
     "SCGI": "RemoteRoot Params SpoolRequest BufferResponse InterceptErrors",
     "CGI": "Interpreter Limits Env SpoolRequest BufferResponse",
     "REDIRECT": "Match To When",

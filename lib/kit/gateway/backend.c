@@ -124,7 +124,7 @@ bool mk__gw_backend_end_use(struct mk__gw_backend *b)
     const struct mk_loop *next = b->server ? b->upstreams->end(b->server, mk__gw_thread_get_worker(b->thread)) : NULL;
     if (--b->n_used == 0)
         b->server = NULL;
-    return next == b->thread->base.loop;
+    return next && next == b->thread->base.loop;
 }
 
 void mk__gw_backend_release(struct mk__gw_backend *b)
