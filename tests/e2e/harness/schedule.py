@@ -9,10 +9,12 @@ from xdist.scheduler import LoadFileScheduling
 
 # The files that take longest, the longest first, with six workers on two cores.
 LONGEST = """
-    cache duda_http embed duda_old harness duda_redis duda_websocket auth shell duda_memcached duda_session
-    counters tls_config access proxy_bodies sources supervisor duda_services upstream_names install duda_tunnel
-    listing_browser logger reload websocket_hostile tls status tls_watched config cache_limits updates
-    embed_python
+    cache duda_websocket duda_http cache_notify embed duda_old tls harness upstream_names websocket_hostile
+    duda_redis auth shell cache_limits counters duda_memcached duda_session auth_forward h2spec status script_faults
+    access cache_consistency cache_page timeouts tls_config proxy_bodies sources supervisor websocket_reload
+    fastcgi_php duda_tunnel duda_services proxy_faults listener_reload maintenance install upstream listing_browser
+    status_page h2_ends logger reload cache_attacks cgi proxy_websocket fastcgi_checks upstream_checks health
+    tls_watched config updates embed_python
     """.split()
 ORDER = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
 
