@@ -477,8 +477,7 @@ enum mk_open_flags {
 /*
  * Opens what GET of a path of the host sends, through the plugin that serves files, with its rules: hidden names,
  * links, aliases, folders of users. `path` is decoded and normalized, and ends with a NUL. May block: for a job
- * (<monkey/loop.h>) that holds the worker. Any thread. Whether a client may have it is another question: see
- * mk_request_allows_path().
+ * (<monkey/loop.h>) that holds the worker. Any thread. mk_request_allows_path() tells whether a client may have it.
  * Returns a descriptor for reading (close-on-exec) of a regular file or, if the path ends with a slash, of the index of
  * the folder or else of the folder itself; -ENOENT and similar (there is nothing, or a source), -EISDIR (a folder, and
  * the path has no slash), -EACCES or another -errno. Builds for small devices leave it out.
@@ -492,10 +491,12 @@ MK_API int mk_host_open_path(const struct mk_host *host, struct mk_str path, uin
  * mk_host_is_source(): whether a name is that of one. `name` need not end with a NUL.
  * mk_host_is_source_fd(): whether an open file or folder is one, by its name at this moment, behind all links. Costs a
  *     system call if the host has such files. Returns true, too, if the name is not known: it needs /proc.
+ * mk_host_is_source_below(): the same, by the path that leads to the file if `prefix` is that of the folder.
  */
 MK_API bool mk_host_has_sources(const struct mk_host *host);
 MK_API bool mk_host_is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
 MK_API bool mk_host_is_source_fd(const struct mk_host *host, int fd);
+MK_API bool mk_host_is_source_below(const struct mk_host *host, int fd, int folder_fd, struct mk_str prefix);
 
 /*
  * Tells whether GET of a path is answered with a file first, if there is one, and only other requests are forwarded

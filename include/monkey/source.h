@@ -32,11 +32,11 @@ MK_API bool mk_source_has_extension(enum mk_source_name kind, struct mk_str name
 MK_API bool mk_source_matches(const struct mk_pattern *pattern, struct mk_str path);
 
 /*
- * A folder of programs, by its real path, which changes when a link on its path is replaced (`current ->
- * releases/42`). The path before is remembered: a file of it may still be open, or another plugin may still use it.
+ * A folder of programs, or one program, by its real path, which changes when a link on its path is replaced (`current
+ * -> releases/42`). The path before is remembered: a file of it may still be open, or another plugin may still use it.
  */
 struct mk_source_folder {
-    /* Opens the folder as it is now. Returns a descriptor or -errno. Any thread. */
+    /* Opens it as it is now. Returns a descriptor or -errno. Any thread. */
     int (*open)(struct mk_source_folder *folder);
     /* The others are the library's. */
     pthread_mutex_t lock;
@@ -57,6 +57,15 @@ MK_API void mk_source_folder_release(struct mk_source_folder *folder);
  * the folder is not in the kernel's cache. Any thread.
  */
 MK_API struct mk_str mk_source_folder_strip(struct mk_source_folder *folder, struct mk_str file);
+
+/*
+ * Returns whether a file (MK_SOURCE_FILE) is one of the paths that the pattern matches, or a copy of one: by its path
+ * below `root`, the document root. A glob or a regular expression is compared with the name of a file elsewhere, to
+ * which another path leads. As mk_source_folder_strip().
+ */
+MK_API bool mk_source_matches_file(const struct mk_pattern *pattern, struct mk_source_folder *root, struct mk_str file);
+/* Returns whether a file is the program, or a copy of it next to it. As mk_source_folder_strip(). */
+MK_API bool mk_source_is_program(struct mk_source_folder *program, struct mk_str file);
 
 /* Returns whether `name` is the folder or lies below it, in this case of its letters. Slashes at their ends are
  * ignored. */

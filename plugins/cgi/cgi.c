@@ -103,7 +103,7 @@ static struct slots *hold_slots(struct mk_host *host, const struct cgi_conf *con
 static int open_root(struct mk_source_folder *folder)
 {
     const struct section *s = MK_CONTAINER_OF(folder, struct section, root);
-    int fd = open(s->conf->root.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(s->conf->root.len ? s->conf->root.p : s->conf->script.p, O_PATH | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
@@ -232,12 +232,10 @@ static int allows_path(struct mk_request *req, struct mk_str path)
 /* Tells whether the section runs the file, by its name, or it is a copy of one that it runs. */
 static bool is_file_of_section(struct host *own, struct section *s, struct mk_str file)
 {
-    if (mk_str_eq(file, s->conf->script))
-        return true;
     if (s->conf->root.len)
         return mk_source_is_below(file, s->conf->root) || mk_source_folder_strip(&s->root, file).p;
-    struct mk_str path = mk_source_folder_strip(&own->root, file);
-    return path.len && mk_source_matches(&s->conf->match, path);
+    return (s->conf->script.len && mk_source_is_program(&s->root, file)) ||
+           mk_source_matches_file(&s->conf->match, &own->root, file);
 }
 
 static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)

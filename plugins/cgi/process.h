@@ -36,7 +36,7 @@ struct section {
     struct section *next;
     const struct cgi_conf *conf;
     struct slots *slots;
-    struct mk_source_folder root; /* of Root; not used without */
+    struct mk_source_folder root; /* of Root, or Script itself; not used without */
 };
 
 struct host {

@@ -421,8 +421,8 @@ static bool is_of_application(struct host *own, const struct fastcgi_conf *conf,
     static const struct mk_pattern all = {.kind = MK_PATTERN_PREFIX, .text = MK_STR_INIT("/")};
     if (conf->split.n || mk_pattern_covers(&conf->gateway.match, &all))
         return false;
-    struct mk_str path = kind == MK_SOURCE_PATH ? name : mk_source_folder_strip(&own->root, name);
-    return path.len && mk_source_matches(&conf->gateway.match, path);
+    const struct mk_pattern *match = &conf->gateway.match;
+    return kind == MK_SOURCE_PATH ? mk_source_matches(match, name) : mk_source_matches_file(match, &own->root, name);
 }
 
 /* By the extension alone: a section for one path of the host does not make scripts elsewhere files to send. */

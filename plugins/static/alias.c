@@ -195,8 +195,13 @@ int mk__static_alias_add_folder(struct mk_host *host, struct static_site *site, 
 
 void mk__static_alias_init_sources(struct static_site *site)
 {
-    for (struct alias *a = site->aliases; a; a = a->next)
+    for (struct alias *a = site->aliases; a; a = a->next) {
         mk__static_sources_init(&a->site);
+        if (is_exact(a))
+            continue;
+        a->site.elsewhere = site->elsewhere;
+        site->elsewhere = &a->site;
+    }
 }
 
 void mk__static_alias_free(struct static_site *site)

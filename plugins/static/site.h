@@ -61,10 +61,11 @@ struct alias;
 struct static_site {
     struct error_pages *errors; /* a list */
     struct alias *aliases;
-    bool hints_at_listing; /* in one-shot mode */
-    bool has_files;        /* a root, aliases or folders of users */
-    uint8_t sources;       /* enum static_sources */
-    struct mk_str prefix;  /* of the paths of an alias or user, without a last slash; empty for a document root */
+    const struct static_site *elsewhere; /* the sites of aliases that are folders; of one of these: the next */
+    bool hints_at_listing;               /* in one-shot mode */
+    bool has_files;                      /* a root, aliases or folders of users */
+    uint8_t sources;                     /* enum static_sources */
+    struct mk_str prefix; /* of the paths of an alias or user, without a last slash; empty for a document root */
     struct static_settings own_settings; /* those of the server with what the host overrides */
     const struct static_settings *settings;
     const struct static_host *host;

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+extern const struct mk_plugin mk_plugin_static;
+
 void mk__static_sources_init(struct static_site *site)
 {
     bool has = mk_host_has_sources(site->owner);
@@ -49,10 +51,30 @@ bool mk__static_sources_find_name(struct static_site *site, const char *name)
     return site->sources == SOURCES_BY_NAME && is_source_file(site, name);
 }
 
+static bool is_source_of(const struct static_site *site, int fd)
+{
+    return site->prefix.len && mk_host_is_source_below(site->owner, fd, site->root_fd, site->prefix);
+}
+
+/*
+ * A link may lead to a file of an alias or user that only its path, which is not that of the request, makes a program;
+ * with SymLink On also to that of another alias.
+ */
+static bool is_source_fd(const struct static_site *site, int fd)
+{
+    if (mk_host_is_source_fd(site->owner, fd) || is_source_of(site, fd))
+        return true;
+    const struct static_site *of_host = mk_host_state(site->owner, &mk_plugin_static);
+    const struct static_site *other = site->settings->symlinks == SYMLINKS_ON ? of_host->elsewhere : NULL;
+    while (other && !is_source_of(other, fd))
+        other = other->elsewhere;
+    return other != NULL;
+}
+
 int mk__static_sources_check(const struct static_site *site, int fd)
 {
     assert(site->sources == SOURCES_BY_FILE);
-    if (fd < 0 || !mk_host_is_source_fd(site->owner, fd))
+    if (fd < 0 || !is_source_fd(site, fd))
         return fd;
     close(fd);
     return -ENOENT;

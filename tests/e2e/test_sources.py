@@ -233,17 +233,20 @@ def test_dot_files(start, protocol):
         assert_hidden(client, *NAMES)
 
 
+def wrap_users(folder):
+    """The password database is one of the test, in a mount namespace; bob is in it."""
+    (folder / "passwd").write_text(f"root:x:0:0::/:/bin/sh\nbob:x:1000:1000::{folder}/home/bob:/bin/sh\n")
+    return ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/passwd && exec "$@"', str(folder / "passwd")]
+
+
 @test_userdir.needs_root
 @pytest.mark.parametrize("mode", ["Off", "On"])
 def test_user_folder(start, site, tmp_path, protocol, mode):
-    """The password database is one of the test, in a mount namespace."""
     pages = populate(tmp_path / "home" / "bob" / "public_html", {"x.php": SECRET, "x.php~": SECRET, "a.txt": b"a\n"})
     populate(pages, {"index.php": SECRET, "cgi/run": SECRET})
     (pages / "notes.txt").symlink_to("x.php")
-    (tmp_path / "passwd").write_text(f"root:x:0:0::/:/bin/sh\nbob:x:1000:1000::{tmp_path}/home/bob:/bin/sh\n")
-    wrapper = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/passwd && exec "$@"', str(tmp_path / "passwd")]
     host = {"UserDir": "public_html", "SymLink": mode, "Indexfile": "index.php"}
-    server = start(host, scripts={"Split": ".php", "Folder": pages / "cgi"}, wrapper=wrapper)
+    server = start(host, scripts={"Split": ".php", "Folder": pages / "cgi"}, wrapper=wrap_users(tmp_path))
     with protocol.connect(server) as client:
         assert client.ask("/~bob/a.txt").body == b"a\n"
         assert_hidden(client, "/~bob/", "/~bob/x.php", "/~bob/x.php~", "/~bob/notes.txt", "/~bob/cgi/run", "/~bob/cgi/")
@@ -504,17 +507,87 @@ def test_send_file_of_an_application(serve, site, protocol, name):
     assert (got.status, got.body == b"page\n") == ((200, True) if name == "page.txt" else (404, False))
 
 
-def test_cgi_script(serve, tmp_path):
-    """The one script of a section, as a file of the host, and by a redirect of another script."""
+needs_both = pytest.mark.skipif(not (build.PLUGINS / "cgi.so").exists() or not (build.PLUGINS / "fastcgi.so").exists(),
+                                reason="this preset has no plugins fastcgi and cgi")  # fmt: skip
+PATTERNS = section("CGI", {"Match": r"~\.cgi(/|$)"}) + section("SCGI", {"Match": "*.py", "To": "unix:/nowhere"})
+PATTERNS += section("CGI", {"Match": "~^/(elsewhere|~bob)/tools/"})
+PATTERN_FILES = {name: SECRET for name in ("x.cgi", "x.cgi~", "x.py", "x.py.bak", "tools/run")}
+PATTERN_LINKS = {"cgi.txt": "x.cgi", "copy.txt": "x.cgi~", "py.txt": "x.py", "bak.txt": "x.py.bak"}
+PATTERN_LINKS |= {"run.txt": "tools/run"}
+
+
+def make_patterns(folder):
+    populate(folder, {**PATTERN_FILES, "a.txt": b"a\n"})
+    for name, target in PATTERN_LINKS.items():
+        (folder / name).symlink_to(target)
+    (folder / "page.txt.gz").symlink_to("x.cgi")
+    (folder / "page.txt").write_bytes(b"page\n")
+    return folder
+
+
+def assert_never_sent(client, folder):
+    """The programs are run, or not, and what leads to them is missing."""
+    assert_hidden(client, *(f"{folder}/{name}" for name in PATTERN_LINKS))
+    for name in PATTERN_FILES:
+        got = client.ask(f"{folder}/{name}")
+        assert got.status in (403, 404, 502) and b"secret" not in got.body, name
+
+
+@needs_both
+@pytest.mark.parametrize("mode", ["Off", "Inside", "On"])
+def test_programs_by_patterns(serve, tmp_path, protocol, mode):
+    """In a folder elsewhere only the paths that lead to its files make them programs."""
+    root, outside = populate(tmp_path / "root", {"a.txt": b"a\n"}), make_patterns(tmp_path / "outside")
+    for name in (*PATTERN_FILES, "tools"):
+        (root / f"{name.replace('/', '-')}.txt").symlink_to(outside / name)
+    text = section("ALIAS", {"Match": "/elsewhere", "To": outside}) + PATTERNS
+    text += section("DIRLISTING", {"Archives": "tar"})
+    host = {"SymLink": mode, "Precompressed": "gzip", "PrecompressedMatch": "/"}
+    server = serve(root=root, text=text, host=host)
+    with protocol.connect(server) as client:
+        assert client.ask("/elsewhere/a.txt").body == client.ask("/a.txt").body == b"a\n"
+        assert client.ask("/elsewhere/page.txt", "Accept-Encoding: gzip").body == b"page\n"
+        assert_never_sent(client, "/elsewhere")
+        assert_hidden(client, *(f"/{name.replace('/', '-')}.txt" for name in PATTERN_FILES), "/tools.txt/run")
+        listing = client.ask("/elsewhere/", "Accept: application/json").body
+        assert b"a.txt" in listing and not [name for name in PATTERN_LINKS if f'"{name}"'.encode() in listing], listing
+        packed = client.ask("/elsewhere/?archive=tar")
+        assert packed.status == 200 and b"page" in packed.body and b"secret" not in packed.body
+
+
+@needs_both
+@test_userdir.needs_root
+@pytest.mark.parametrize("mode", ["Inside", "On"])
+def test_programs_of_users_by_patterns(serve, tmp_path, protocol, mode):
+    make_patterns(tmp_path / "home" / "bob" / "public_html")
+    wrapper = wrap_users(tmp_path)
+    host = {"UserDir": "public_html", "SymLink": mode}
+    server = serve(root=populate(tmp_path / "root", {"a.txt": b"a\n"}), text=PATTERNS, host=host, wrapper=wrapper)
+    with protocol.connect(server) as client:
+        assert client.ask("/~bob/a.txt").body == b"a\n"
+        assert_never_sent(client, "/~bob")
+
+
+@pytest.mark.parametrize("is_linked", [False, True], ids=["named", "linked"])
+def test_cgi_script(serve, tmp_path, protocol, is_linked):
+    """The one script of a section, as a file of the host, its copies, and by a redirect of another script."""
     away = "#!/bin/sh\nprintf 'Location: /tools/run\\n\\n'\n"
     root = write_scripts(tmp_path / "root", {"tools/run": HELLO, "away": away})
-    keys = [{"Match": "/go", "Script": root / "tools/run"}]
+    for copy in ("run~", "run.bak", "run.old", "run.gz", "run.orig.gz"):
+        (root / "tools" / copy).write_text(HELLO)
+    (root / "other").symlink_to("tools/run")
+    (tmp_path / "current").symlink_to(root / "tools")
+    (tmp_path / "link").symlink_to(tmp_path / "current" / "run")
+    keys = [{"Match": "/go", "Script": tmp_path / "link" if is_linked else root / "tools/run"}]
     keys += [{"Match": "/away", "Script": root / "away", "LocalRedirect": "On"}]
-    server = serve({"Workers": 1}, root=root, text="".join(section("CGI", each) for each in keys))
+    text = "".join(section("CGI", each) for each in keys)
+    server = serve({"Workers": 1}, root=root, text=text, host={"SymLink": "On"})
     server.baseline += 2  # sockets of the starter
-    with server.connect() as client:
+    with protocol.connect(server) as client:
         assert client.ask("/go").body == b"hello\n"
-        for target in ("/tools/run", "/tools/run~", "/away"):
+        copies = [f"/tools/{each.name}" for each in (root / "tools").iterdir()]
+        assert len(copies) == 6
+        for target in ("/away", "/other", *copies):
             got = client.ask(target)
             assert got.status in (403, 404) and b"printf" not in got.body, target
 

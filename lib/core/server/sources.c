@@ -45,21 +45,52 @@ static void log_unknown_name(const struct mk_host *host, int err)
                     strerror(err));
 }
 
-bool mk_host_is_source_fd(const struct mk_host *host, int fd)
+/* Reads the name that an open file has at this moment. Returns false if it is not known. */
+static bool read_name(const struct mk_host *host, int fd, char text[PATH_MAX], struct mk_str *ret)
 {
-    MK_UNINITIALIZED char link[32], text[PATH_MAX];
-    if (!mk_host_has_sources(host))
-        return false;
+    MK_UNINITIALIZED char link[32];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, text, sizeof(text));
+    ssize_t n = readlink(link, text, PATH_MAX);
     if (n < 0)
         log_unknown_name(host, errno);
-    if (n <= 0 || n == sizeof(text) || text[0] != '/')
-        return true;
-    struct mk_str name = mk_str(text, (size_t)n);
-    if (mk_host_is_source(host, MK_SOURCE_FILE, name))
+    if (n <= 0 || n == PATH_MAX || text[0] != '/')
+        return false;
+    *ret = mk_str(text, (size_t)n);
+    return true;
+}
+
+static bool is_open_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
+{
+    if (mk_host_is_source(host, kind, name))
         return true;
     bool is_deleted =
         name.len > DELETED.len && mk_str_eq(mk_str(name.p + name.len - DELETED.len, DELETED.len), DELETED);
-    return is_deleted && mk_host_is_source(host, MK_SOURCE_FILE, mk_str(name.p, name.len - DELETED.len));
+    return is_deleted && mk_host_is_source(host, kind, mk_str(name.p, name.len - DELETED.len));
+}
+
+bool mk_host_is_source_fd(const struct mk_host *host, int fd)
+{
+    MK_UNINITIALIZED char text[PATH_MAX];
+    struct mk_str name;
+    return mk_host_has_sources(host) &&
+           (!read_name(host, fd, text, &name) || is_open_source(host, MK_SOURCE_FILE, name));
+}
+
+bool mk_host_is_source_below(const struct mk_host *host, int fd, int folder_fd, struct mk_str prefix)
+{
+    MK_UNINITIALIZED char text[PATH_MAX], path[PATH_MAX];
+    struct mk_str name, folder;
+    if (!mk_host_has_sources(host))
+        return false;
+    if (!read_name(host, fd, text, &name) || !read_name(host, folder_fd, path, &folder))
+        return true;
+    if (folder.len == 1)
+        folder.len = 0; /* the slash is that of the name */
+    if (!mk_str_starts(name, folder) || name.len == folder.len || name.p[folder.len] != '/')
+        return false; /* it is elsewhere */
+    struct mk_str rest = mk_str(name.p + folder.len, name.len - folder.len);
+    if (prefix.len + rest.len > sizeof(path))
+        return true;
+    memmove(mempcpy(path, prefix.p, prefix.len), rest.p, rest.len);
+    return is_open_source(host, MK_SOURCE_PATH, mk_str(path, prefix.len + rest.len));
 }

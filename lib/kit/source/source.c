@@ -68,26 +68,59 @@ bool mk_source_has_extension(enum mk_source_name kind, struct mk_str name, struc
     return false;
 }
 
-/* Matches the file whose swap file the path names: "/a/x" for "/a/.x", which was "/a/.x.swp". */
-static bool matches_without_dot(const struct mk_pattern *pattern, struct mk_str path)
+/* Tells whether a name is one of those that are looked for. */
+typedef bool (*name_test)(void *arg, struct mk_str name);
+
+/* Tests the file whose swap file the name is: "/a/x" for "/a/.x", which was "/a/.x.swp". */
+static bool test_without_dot(struct mk_str name, name_test test, void *arg)
 {
     MK_UNINITIALIZED char text[PATH_BYTES_MAX];
-    struct mk_str segment = get_segment(path, path.len);
-    size_t before = path.len - segment.len;
-    if (segment.len < 2 || segment.p[0] != '.' || path.len > sizeof(text))
+    struct mk_str segment = get_segment(name, name.len);
+    size_t before = name.len - segment.len;
+    if (segment.len < 2 || segment.p[0] != '.' || name.len > sizeof(text))
         return false;
-    memcpy(text, path.p, before);
+    memcpy(text, name.p, before);
     memcpy(text + before, segment.p + 1, segment.len - 1);
-    return mk_pattern_match(pattern, mk_str(text, path.len - 1)) != 0;
+    return test(arg, mk_str(text, name.len - 1));
+}
+
+/* Tests a name, and those of which it is a copy. */
+static bool test_names(struct mk_str name, name_test test, void *arg)
+{
+    if (test(arg, name))
+        return true;
+    struct mk_str original = mk_source_strip(name);
+    return original.len < name.len && (test(arg, original) || test_without_dot(original, test, arg));
+}
+
+static bool is_matched(void *arg, struct mk_str path)
+{
+    return mk_pattern_match(arg, path) != 0;
 }
 
 bool mk_source_matches(const struct mk_pattern *pattern, struct mk_str path)
 {
-    if (mk_pattern_match(pattern, path) != 0)
-        return true;
-    struct mk_str original = mk_source_strip(path);
-    return original.len < path.len &&
-           (mk_pattern_match(pattern, original) != 0 || matches_without_dot(pattern, original));
+    return test_names(path, is_matched, (void *)(uintptr_t)pattern);
+}
+
+bool mk_source_matches_file(const struct mk_pattern *pattern, struct mk_source_folder *root, struct mk_str file)
+{
+    struct mk_str path = mk_source_folder_strip(root, file);
+    if (path.p)
+        return path.len && mk_source_matches(pattern, path);
+    bool is_path = pattern->kind == MK_PATTERN_EXACT || pattern->kind == MK_PATTERN_PREFIX;
+    return !is_path && mk_source_matches(pattern, file);
+}
+
+static bool is_folder_itself(void *arg, struct mk_str name)
+{
+    struct mk_str rest = mk_source_folder_strip(arg, name);
+    return rest.p && !rest.len;
+}
+
+bool mk_source_is_program(struct mk_source_folder *program, struct mk_str file)
+{
+    return test_names(file, is_folder_itself, program);
 }
 
 bool mk_source_is_below(struct mk_str name, struct mk_str folder)

@@ -119,6 +119,58 @@ TEST(a_folder_that_cannot_be_opened, open_fixture, close_fixture)
     assert_str_equal(strip("good/a"), "/a"); /* what was known stays */
 }
 
+static int open_program(struct mk_source_folder *f)
+{
+    (void)f;
+    int fd = open(link_path, O_PATH | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static bool is_program(const char *name)
+{
+    static char path[600];
+    snprintf(path, sizeof(path), "%s", mk_test_path(name));
+    return mk_source_is_program(&folder, mk_str_c(path));
+}
+
+/* The program itself, by a link, and what stands next to it. */
+TEST(one_program, open_fixture, close_fixture)
+{
+    char target[512];
+    mk_source_folder_init(&folder, open_program);
+    snprintf(target, sizeof(target), "%s", mk_test_path("run-1.2"));
+    close(open(target, O_CREAT | O_WRONLY | O_CLOEXEC, 0700));
+    set_link(target);
+    static const char *const programs[] = {"run-1.2", "run-1.2~", "run-1.2.bak", "run-1.2.old.gz", ".run-1.2.swp"};
+    static const char *const others[] = {"run", "run-1.2.txt", "run-1", "other/run-1.2", "run-1.2/a", ".run-1.2"};
+    for (size_t i = 0; i < COUNT(programs); i++)
+        assert_true(is_program(programs[i]));
+    for (size_t i = 0; i < COUNT(others); i++)
+        assert_false(is_program(others[i]));
+}
+
+/* By the path below the document root, and by the name of what is elsewhere if the pattern says nothing of a place. */
+TEST(files_of_a_pattern, open_fixture, close_fixture)
+{
+    static const struct {
+        const char *match, *file; /* below the folder of the test */
+        bool is_source;
+    } rows[] = {
+        {"/bin", "docs/bin/run", true},       {"/bin", "docs/bin/run.bak", true}, {"/bin", "docs/a.txt", false},
+        {"/bin", "elsewhere/bin/run", false}, {"=/x.cgi", "docs/x.cgi", true},    {"=/x.cgi", "elsewhere/x.cgi", false},
+        {"*.cgi", "docs/x.cgi", true},        {"*.cgi", "elsewhere/x.cgi", true}, {"*.cgi", "elsewhere/x.cgi~", true},
+        {"*.cgi", "elsewhere/x.txt", false},  {"/x*.cgi", "docs/x.cgi", true},    {"/x*.cgi", "elsewhere/x.cgi", false},
+    };
+    set_link(make_folder("docs"));
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct mk_pattern match;
+        char path[600];
+        snprintf(path, sizeof(path), "%s", mk_test_path(rows[i].file));
+        assert_int_equal(mk_pattern_parse(&match, mk_str_c(rows[i].match), NULL, NULL), 0);
+        assert_int_equal(mk_source_matches_file(&match, &folder, mk_str_c(path)), rows[i].is_source);
+    }
+}
+
 static int open_root(struct mk_source_folder *f)
 {
     (void)f;
