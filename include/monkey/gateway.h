@@ -259,8 +259,11 @@ struct mk_gateway_protocol {
      * for Proxy-Status ("it sends a record of another request"); a literal. NULL: nothing special.
      */
     const char *(*describe_fault)(const struct mk_gateway_call *c, int err);
-    /* (opt) Returns what an operator can do about an error of a connection that was not made; NULL: nothing special. */
-    const char *(*advise)(int err);
+    /*
+     * (opt) Returns what an operator can do about an error, for the log; NULL: nothing special. `is_dial`: the
+     * connection was not made.
+     */
+    const char *(*advise)(bool is_dial, int err);
 };
 
 /* Returns the value of a header of a response that is not repeated; `.p` NULL: there is none, or several. */

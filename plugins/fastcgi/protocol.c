@@ -9,21 +9,25 @@
 
 #include <errno.h>
 
-static const char *advise(int err)
+static const char *advise(bool is_dial, int err)
 {
     static const struct {
+        bool is_dial;
         int err;
         const char *text;
     } rows[] = {
-        {ENOENT, "start the server that makes this socket, or correct To"},
-        {ECONNREFUSED, "start the server that listens there, or correct To"},
-        {EACCES, "let the user of this server write to the socket (listen.owner and listen.group of php-fpm)"},
-        {EAGAIN, "all of its processes are busy and its queue is full: see pm.max_children and listen.backlog of "
-                 "php-fpm"},
-        {ETIMEDOUT, "see whether the server is overloaded"},
+        {true, ENOENT, "start the server that makes this socket, or correct To"},
+        {true, ECONNREFUSED, "start the server that listens there, or correct To"},
+        {true, EACCES, "let the user of this server write to the socket (listen.owner and listen.group of php-fpm)"},
+        {true, ETIMEDOUT,
+         "all of its processes may be busy and its queue full: see pm.max_children and listen.backlog "
+         "of php-fpm, or set MaxConnections and Queue"},
+        {false, ETIMEDOUT,
+         "see what it waits for (request_slowlog_timeout and pm.max_children of php-fpm), or raise "
+         "ResponseTimeout or ReadTimeout"},
     };
     for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
-        if (rows[i].err == -err)
+        if (rows[i].is_dial == is_dial && rows[i].err == -err)
             return rows[i].text;
     return NULL;
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin fastcgi: requests to applications of FastCGI and SCGI, their responses, and which paths are scripts."""
 
+import contextlib
 import os
 import re
+import socket
 import threading
 
 import pytest
@@ -49,6 +51,11 @@ def echo(peer):
         got = peer.request()
         names = ("SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_LENGTH")
         peer.respond("\n".join(got.params.get(name, "-") for name in names).encode())
+
+
+def echo_scgi(peer):
+    got = peer.request_scgi()
+    peer.send(HEAD + f"{got.params['SCRIPT_NAME']}\n{got.params['CONTENT_LENGTH']}".encode())
 
 
 @pytest.fixture
@@ -116,10 +123,46 @@ def test_body(php, size):
             assert application.requests[0].params.get("CONTENT_LENGTH") == (str(size) if size else None)
 
 
+@pytest.mark.parametrize("name", ["FASTCGI", "SCGI"])
+def test_slow_upload_holds_no_process(php, name):
+    """SpoolRequest is On: the application is asked once the body is there."""
+    script = echo if name == "FASTCGI" else echo_scgi
+    with Application(script) as application:
+        server = php(application, name=name)
+        with server.connect() as client, server.connect() as other:
+            client.send(b"POST /a.php HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000\r\n\r\n" + b"x" * 1000)
+            assert other.ask("/a.php").status == 200  # so those bytes were looked at
+            assert [got.body for got in application.requests] == [b""] and application.accepted == 1
+            client.send(b"y" * 1000)
+            assert client.response("POST").status == 200
+        assert application.requests[1].body == b"x" * 1000 + b"y" * 1000
+
+
+def test_upload_is_streamed_where_told(php):
+    def script(peer):
+        peer.record(), peer.record(), peer.record()  # BEGIN_REQUEST, and the variables
+        kind, first = peer.record()
+        peer.application.first = kind, first
+        peer.application.event("begun").set()
+        while peer.record()[1]:
+            pass
+        peer.respond(b"done")
+
+    with Application(script) as application:
+        with php(application, {"SpoolRequest": "Off"}).connect() as client:
+            client.send(b"POST /a.php HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000\r\n\r\n" + b"x" * 1000)
+            assert application.event("begun").wait(60)
+            assert application.first == (STDIN, b"x" * 1000)
+            client.send(b"y" * 1000)
+            assert client.response("POST").body == b"done"
+
+
+@pytest.mark.parametrize("name", ["FASTCGI", "SCGI"])
 @pytest.mark.parametrize("spool", ["On", "Off"])
-def test_chunked_body_gets_its_length(php, spool):
-    with Application(echo) as application:
-        with php(application, {"SpoolRequest": spool}).connect() as client:
+def test_chunked_body_gets_its_length(php, spool, name):
+    script = echo if name == "FASTCGI" else echo_scgi
+    with Application(script) as application:
+        with php(application, {"SpoolRequest": spool}, name=name).connect() as client:
             client.send(b"POST /a.php HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
             client.send(chunked(b"x" * 1000, b"y" * 234))
             assert client.response("POST").body.endswith(b"1234")
@@ -341,8 +384,10 @@ def test_timeout(php):
         peer.wait_end()
 
     with Application(script) as application:
-        with php(application, {"ResponseTimeout": "100ms"}).connect() as client:
+        server = php(application, {"ResponseTimeout": "100ms"})
+        with server.connect() as client:
             assert client.ask("/a.php").status == 504
+        server.wait_log("it takes too long: see what it waits for .*, or raise ResponseTimeout")
         await_true(lambda: application.peers[0].has_aborted, 30, "the abort record")
 
 
@@ -635,6 +680,40 @@ def test_missing_socket(php, tmp_path):
         server.wait_log(rf"fastcgi: unix:{path}: .*: start the server that makes this socket, or correct To")
         with Application(answer(), path):
             assert client.ask("/a.php").status == 200
+
+
+def test_full_backlog(php, tmp_path):
+    """The kernel refuses a Unix socket whose queue is full: it is tried again until ConnectTimeout."""
+    path = tmp_path / "full.sock"
+    with socket.socket(socket.AF_UNIX) as listener, contextlib.ExitStack() as stack:
+        listener.bind(str(path))
+        listener.listen(0)
+        with pytest.raises(BlockingIOError):
+            while True:
+                client = stack.enter_context(socket.socket(socket.AF_UNIX))
+                client.setblocking(False)
+                client.connect(str(path))
+        server = php(f"unix:{path}", {"ConnectTimeout": "200ms"})
+        with server.connect() as client:
+            got = client.ask("/a.php")
+        assert got.status == 504 and "error=connection_timeout" in got["Proxy-Status"]
+        server.wait_log(rf"fastcgi: unix:{path}: .*: all of its processes may be busy .*pm.max_children")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed")
+def test_socket_of_another_user(php, tmp_path):
+    """A warning, since it may be changed later; and a sentence for each request."""
+    path = tmp_path / "other.sock"
+    with Application(answer(), path):
+        path.chmod(0o600)
+        for folder in (tmp_path, *tmp_path.parents):
+            folder.chmod(folder.stat().st_mode | 0o11)
+        server = php(f"unix:{path}", settings={"User": "nobody"})
+        server.wait_log(rf"sites/default:\d+:\d+: warning: .*{path}")
+        with server.connect() as client:
+            got = client.ask("/a.php")
+            assert got.status == 502 and "Proxy-Status" in dict(got.fields)
+        server.wait_log(rf"fastcgi: unix:{path}: .*: let the user of this server write to the socket")
 
 
 def test_socket_that_is_no_socket(tmp_path, site_root):

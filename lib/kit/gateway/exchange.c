@@ -254,7 +254,8 @@ static void cut_response(struct mk__gw_exchange *x)
 static void log_failure(const struct mk__gw_exchange *x, int err, const char *reason)
 {
     const struct mk_upstream_server *server = x->backend ? x->backend->server : NULL;
-    const char *advice = x->phase < MK__GW_WAITING && x->call.protocol->advise ? x->call.protocol->advise(err) : NULL;
+    bool is_dial = x->phase < MK__GW_WAITING;
+    const char *advice = x->call.protocol->advise ? x->call.protocol->advise(is_dial, err) : NULL;
     struct mk_str address = server ? server->address : MK_STR("");
     mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s%s%.*s: %s%s%s", x->call.protocol->name, MK_STR_ARG(x->conf->to.text),
                    server ? ", server " : "", MK_STR_ARG(address), reason, advice ? ": " : "", advice ? advice : "");
