@@ -26,6 +26,7 @@ import test_proxy as proxy
 import test_proxy_payloads as proxy_payloads
 import test_proxy_smuggling as proxy_smuggling
 import test_proxy_websocket as proxy_websocket
+import test_rewrites as rewrites
 import test_sources as sources
 import test_tls as tls
 import test_tls_scanners as tls_scanners
@@ -68,14 +69,14 @@ CLASSES = {
     "alias off-by-slash": ("test_alias_off_by_slash",),
     "symlink races": ("test_symlink_race",),
     "PATH_INFO to FastCGI": ("test_path_info", "test_path_info_of_scripts", "test_line_feed_in_path_info"),
-    "source of scripts": ("test_other_names_of_scripts", sources.test_document_root),
+    "source of scripts": ("test_other_names_of_scripts", "test_letters_of_other_lengths", sources.test_document_root),
     "httpoxy": (proxy.test_headers_of_a_connection_stay, "test_httpoxy"),
     "CGI response splitting, X-Sendfile abuse": (
         proxy.test_headers_of_the_backend_stay,
         sources.test_send_file_of_an_application,
     ),
     "FastCGI/SCGI/uwsgi record parsing": (fastcgi.test_garbage, fastcgi.test_records_in_pieces),
-    "rewrite buffer overflow": "there is no rewriting yet",
+    "rewrite buffer overflow": (rewrites.test_long_paths, rewrites.test_captures_do_not_leave_their_folder),
     "slowloris, slow POST, slow read": ("test_slowloris", "test_slow_post", "test_slow_read"),
     "hash collision": ("test_hash_collision",),
     "too many / too large headers": ("test_too_many_headers", "test_too_large_headers"),
@@ -611,6 +612,8 @@ def test_path_info(site):
 
 
 SCRIPTS = {"x.php": b"<?php secret", "foo.jpg": b"picture", "index.html": b"home"}
+SHRINKING = "\u023a" * 4 + "x.php.txt"  # letters of two bytes, whose small form has three
+SCRIPTS |= {SHRINKING: b"an upload", SHRINKING + ".php": b"<?php secret"}
 needs_fastcgi = pytest.mark.skipif(not (build.PLUGINS / "fastcgi.so").exists(), reason="this preset has no plugins")
 
 
@@ -659,7 +662,7 @@ def test_line_feed_in_path_info(ask_script):
         "/x.php::$DATA",
         "/x.php%00",
         "/x.php%00.html",
-        "/x.%e2%93%9fhp",  # a letter whose small form has another length (GHSA-3g8v-8r37-cgjm)
+        "/x.%e2%93%9fhp",
         "/%e2%84%aa.php",
         "/..;/x.php",
         "/x.php;.html",
@@ -671,6 +674,18 @@ def test_other_names_of_scripts(ask_script, target):
     """Names that one part of a server takes for a script, and another one for a file."""
     got, variables = ask_script(target)
     assert (got.status in (400, 404), variables) == (True, None)
+
+
+@needs_fastcgi
+def test_letters_of_other_lengths(ask_script):
+    """The place of .php in the path with small letters was used in the other one (GHSA-3g8v-8r37-cgjm)."""
+    path = "/" + "".join(f"%{byte:02x}" if byte > 127 else chr(byte) for byte in SHRINKING.encode())
+    got, variables = ask_script(path)
+    assert (got.body, variables) == (b"an upload", None)
+    for info in ("", "/info"):
+        got, variables = ask_script(path + ".php" + info)
+        assert variables["SCRIPT_NAME"].encode("latin-1").decode() == f"/{SHRINKING}.php"
+        assert variables.get("PATH_INFO", "") == info
 
 
 @needs_fastcgi

@@ -446,6 +446,7 @@ def test_release_of_a_root(serve, tmp_path):
 SLEEP = "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\n'\necho $$\nexec sleep 1000\n"
 
 
+@pytest.mark.concurrent
 def test_queue(cgi):
     """MaxProcesses of all workers together; a place goes to the request that has waited longest."""
     server = cgi({"sleep": SLEEP}, MaxProcesses=2, Queue=1, QueueTimeout="120s")
@@ -687,6 +688,7 @@ def test_starter_that_is_killed(cgi):
     assert starters(server) != [starter]
 
 
+@pytest.mark.concurrent
 def test_reload_with_more_processes(cgi):
     """Requests that wait get the new places at once, although no script ends."""
     server = cgi({"sleep": SLEEP}, MaxProcesses=1, QueueTimeout="60s")

@@ -138,7 +138,7 @@ def test_slow_upload_holds_no_process(php, name):
         assert application.requests[1].body == b"x" * 1000 + b"y" * 1000
 
 
-def test_upload_is_streamed_where_told(php):
+def test_upload_that_is_streamed(php):
     def script(peer):
         peer.record(), peer.record(), peer.record()  # BEGIN_REQUEST, and the variables
         kind, first = peer.record()

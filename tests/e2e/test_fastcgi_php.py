@@ -392,6 +392,7 @@ def test_spawned_children_serve(spawn):
             assert client.ask("/hello.php").body == b"hello"
 
 
+@pytest.mark.concurrent
 @needs_php_cgi
 def test_spawned_child_is_started_again(spawn):
     server = spawn(2)
@@ -404,6 +405,7 @@ def test_spawned_child_is_started_again(spawn):
         assert client.ask("/hello.php").body == b"hello"
 
 
+@pytest.mark.concurrent
 @needs_php_cgi
 def test_spawned_children_stay_over_reloads(spawn):
     server = spawn(2)
@@ -422,6 +424,7 @@ def test_spawned_children_stay_over_reloads(spawn):
         assert client.ask("/hello.php").body == b"hello"
 
 
+@pytest.mark.concurrent
 @needs_php_cgi
 def test_spawn_that_changes_amid_a_request(spawn):
     """The children of the former line serve its requests to their end, and end then."""

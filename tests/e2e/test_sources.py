@@ -5,6 +5,7 @@ WAYS has each directive of the reference by which a client might get a file's by
 directive that is in none of the tables fails test_each_directive_is_known: say there how it could send a file."""
 
 import gzip
+import inspect
 import io
 import json
 import os
@@ -310,7 +311,7 @@ def test_maintenance_page(check, site, page):
 
 @pytest.mark.parametrize("mode", ["Off", "On"])
 def test_listing(start, protocol, mode):
-    text = section("DIRLISTING", {"ReadMe": "README.php linked.txt", "Archives": "tar"})
+    text = section("DIRLISTING", {"ReadMe": "README.php linked.txt", "Archives": "tar", "Hidden": "*.secret"})
     server = start({"SymLink": mode, "Indexfile": "none"}, text)
     with protocol.connect(server) as client:
         got = client.ask("/", "Accept: application/json").body
@@ -612,13 +613,13 @@ WAYS = {
     "FASTCGI.Index": test_application,
     "FASTCGI.TryFiles": test_application,
     "FASTCGI.SendFile": test_send_file_of_an_application,
-    "SCGI.Match": test_application,
+    "SCGI.Match": test_programs_by_patterns,
     "SCGI.To": test_application,
     "SCGI.Split": test_application,
     "SCGI.Index": test_application,
     "SCGI.TryFiles": test_application,
     "SCGI.SendFile": test_send_file_of_an_application,
-    "CGI.Match": test_document_root,
+    "CGI.Match": test_programs_by_patterns,
     "CGI.Root": test_document_root,
     "CGI.Script": test_cgi_script,
     "HANDLERS.Match": test_handler,
@@ -683,6 +684,25 @@ NO_WAY = {
 PLAIN = re.compile(r"(a number|one of|On or Off|a duration|a size)\b")
 
 
+def source_of(test):
+    """The source of a test, with the functions and constants of this file that it names."""
+    text, todo, seen = "", [test.__name__], set()
+    while todo:
+        name = todo.pop()
+        value = globals().get(name)
+        if name in seen or value is None:
+            continue
+        seen.add(name)
+        value = value.__pytest_wrapped__.obj if hasattr(value, "__pytest_wrapped__") else value
+        if getattr(value, "__module__", None) == __name__:
+            part = inspect.getsource(value)
+        else:
+            part = repr(value) if isinstance(value, (str, dict, list, tuple)) else ""
+        text += part
+        todo += re.findall(r"\w+", part)
+    return text
+
+
 def read_reference():
     """Each directive, and what its value is."""
     for part in re.split(r"^(?=## )", run("--reference").stdout, flags=re.M):
@@ -701,3 +721,6 @@ def test_each_directive_is_known():
     sections = {name.split(".")[0] for name in every}
     old = {name for name in (others | WAYS.keys()) - every if name.split(".")[0] in sections}
     assert not old, "these are no directives any more"
+    words = {name: name.split(".")[1] for name in WAYS} | {"HOST.DocumentRoot": "root"}  # the argument of serve()
+    unused = [name for name, test in WAYS.items() if not re.search(rf"\b{words[name]}\b", source_of(test))]
+    assert not unused, f"their tests do not set them: {unused}"

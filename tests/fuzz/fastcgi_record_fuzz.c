@@ -1,42 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What an application of FastCGI sends: the first byte is the size of pieces. One piece, and pieces of that size, must
- * leave the same bytes and the same result, and no more bytes than have come.
+ * leave the same output, error output and result, and no more bytes than have come.
  */
-#include "../../plugins/fastcgi/protocol.h"
-#include "../../plugins/fastcgi/response.h"
+#include <monkey/fastcgi.h>
 
 #include <stdlib.h>
 
 enum { BYTES_MAX = 4096 };
 
 struct outcome {
-    char bytes[BYTES_MAX];
-    size_t len;
+    char output[BYTES_MAX], errors[BYTES_MAX];
+    size_t output_len, errors_len;
     int result;
-    bool is_kept;
 };
 
-static void unwrap(const char *in, size_t size, size_t piece, struct outcome *o)
+static void add(char to[BYTES_MAX], size_t *len, const char *bytes, size_t n)
 {
-    static const struct mk_gateway_conf conf = {.keep_alive = 1};
-    static struct mk_cgi_stderr_rate rate;
-    struct fastcgi_response state = {.error_output = {.lines = MK_CGI_STDERR_LINES_MAX}}; /* lines are only counted */
-    const struct mk_gateway_call call = {
-        .protocol = &fastcgi_protocol, .conf = &conf, .state = &state, .thread = &rate, .loop = NULL};
+    if (n > BYTES_MAX - *len)
+        abort();
+    if (n)
+        memcpy(to + *len, bytes, n);
+    *len += n;
+}
+
+static void add_errors(struct mk_str bytes, void *ctx)
+{
+    struct outcome *o = ctx;
+    add(o->errors, &o->errors_len, bytes.p, bytes.len);
+}
+
+static void decode(const char *in, size_t size, size_t piece, struct outcome *o)
+{
+    struct mk_fastcgi_decoder decoder = {0};
     char buffer[BYTES_MAX];
     *o = (struct outcome){0};
     for (size_t at = 0; at < size && o->result == 0; at += piece) {
-        size_t n = size - at < piece ? size - at : piece, len = n;
-        bool has_excess = false;
+        size_t n = size - at < piece ? size - at : piece, len = n, left = 0;
         memcpy(buffer, in + at, n);
-        o->result = response_unwrap(&call, buffer, &len, &has_excess);
+        o->result = mk_fastcgi_decode(&decoder, buffer, &len, &left, add_errors, o);
         if (o->result < 0)
-            break;
-        if (len > n)
+            return;
+        if (len > n || left > n - len || (o->result == 0 && left))
             abort();
-        memcpy(o->bytes + o->len, buffer, len);
-        o->len += len;
+        add(o->output, &o->output_len, buffer, len);
     }
 }
 
@@ -45,14 +52,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct outcome whole, pieces;
     if (size < 2 || size > BYTES_MAX)
         return 0;
-    for (size_t i = 1; i + 1 < size; i++) /* without lines of error output, which need a loop */
-        if (data[i] == 1 && data[i + 1] == MK_FASTCGI_STDERR)
-            return 0;
-    unwrap((const char *)data + 1, size - 1, BYTES_MAX, &whole);
-    unwrap((const char *)data + 1, size - 1, data[0] + 1u, &pieces);
+    decode((const char *)data + 1, size - 1, BYTES_MAX, &whole);
+    decode((const char *)data + 1, size - 1, data[0] + 1u, &pieces);
     if (whole.result != pieces.result)
         abort();
-    if (whole.result >= 0 && (whole.len != pieces.len || memcmp(whole.bytes, pieces.bytes, whole.len) != 0))
+    if (whole.errors_len != pieces.errors_len || memcmp(whole.errors, pieces.errors, whole.errors_len) != 0)
+        abort();
+    if (whole.result >= 0 &&
+        (whole.output_len != pieces.output_len || memcmp(whole.output, pieces.output, whole.output_len) != 0))
         abort();
     return 0;
 }

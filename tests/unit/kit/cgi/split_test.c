@@ -30,6 +30,8 @@ TEST(paths)
         {MK_STR_INIT("/a.p\xc4\xa5p"), NULL, NULL},
         {MK_STR_INIT("/a.\xef\xbd\x90hp"), NULL, NULL},
         {MK_STR_INIT("/a.ph\xe2\x84\xaa"), NULL, NULL},
+        {MK_STR_INIT("/\xc8\xba\xc8\xbax.php.txt"), NULL, NULL}, /* its small letters have a byte more each */
+        {MK_STR_INIT("/\xc8\xba\xc8\xbax.php.txt.php"), "/\xc8\xba\xc8\xbax.php.txt.php", ""},
         {MK_STR_INIT("/.php"), NULL, NULL},
         {MK_STR_INIT("/.php/x"), NULL, NULL},
         {MK_STR_INIT("/a.php\n/b"), NULL, NULL},
