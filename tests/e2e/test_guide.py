@@ -620,3 +620,28 @@ def test_a_service_that_starts_as_root(site, tmp_path):
     server = site(AS_ROOT, env={"ASAN_OPTIONS": "exitcode=97:detect_leaks=0"})
     server.wait_log("running as user www-data")
     assert ask(server, "/").body == b"www\n"
+
+
+def script_blocks():
+    """Those of pages about scripts, which other tests run with sections of their own."""
+    for page in ("php", "cgi"):
+        text = (GUIDE / f"{page}.md").read_text()
+        for number, block in enumerate(re.findall(r"```\n(\[.*?)```", text, re.S)):
+            yield pytest.param(block, id=f"{page}-{number}")
+
+
+@pytest.mark.skipif(not (MODULES / "cgi.so").exists(), reason="this preset has no plugins")
+@pytest.mark.parametrize("block", script_blocks())
+def test_blocks_of_scripts(tmp_path, block):
+    """They are valid; sockets that do not exist are warnings."""
+    for folder in ("wordpress", "www", "cgi", "git"):
+        (tmp_path / "srv" / folder).mkdir(parents=True)
+    text = re.sub(r"/srv\b", str(tmp_path / "srv"), block)
+    if not os.path.exists("/usr/lib/git-core/git-http-backend"):
+        text = text.replace("/usr/lib/git-core/git-http-backend", "/bin/true")
+    is_group = text.startswith("[UPSTREAM]")
+    host = "" if text.startswith("[HOST]") else f"[HOST]\n    ServerName localhost\n    DocumentRoot {tmp_path}/srv/www\n"
+    site = host + ("[FASTCGI]\n    To php\n" if is_group else text)
+    populate(tmp_path / "conf", {"monkey.conf": text.encode() if is_group else b"", "sites/default": site.encode()})
+    checked = run("-t", "-c", tmp_path / "conf")
+    assert checked.returncode == 0 and "error" not in checked.stderr, checked.stderr
