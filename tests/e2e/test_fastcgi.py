@@ -25,6 +25,7 @@ from harness.fastcgi import (
     record,
 )
 from harness.failing_memory import fail_each, only_sanitized
+from harness.few_descriptors import fail_each_descriptor_of_new
 from harness.groups import GROUPS, group
 from harness.messages import chunked
 from harness.scripts import HELLO, write_scripts
@@ -821,3 +822,16 @@ def test_failing_memory(php, what):
                 return client.ask("/a.php/info?query").status
 
         assert fail_each(server, exchange) > 3
+
+
+@pytest.mark.parametrize("name", ["FASTCGI", "SCGI"])
+def test_each_descriptor_fails_once(php, name):
+    """The script, which is looked up, and the connection."""
+
+    def ask_script(client):
+        got = client.ask("/a.php")
+        assert b"source" not in got.body
+        return got.status
+
+    with Application(echo if name == "FASTCGI" else echo_scgi) as application:
+        assert fail_each_descriptor_of_new(lambda: php(application, name=name), ask_script, 4) >= 1

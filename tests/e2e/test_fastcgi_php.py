@@ -18,6 +18,7 @@ from harness.fastcgi import fastcgi_section
 from harness.groups import GROUPS, group
 from harness.load import Asking
 from harness.php import PhpFpm, needs_php, needs_php_cgi
+from harness.scripts import write_scripts
 from harness.server import await_true, section
 from harness.services import reload
 
@@ -443,6 +444,49 @@ def test_spawn_that_changes_amid_a_request(spawn):
     await_true(lambda: not server.find_children() & before, 60, "the end of the former children")
     with server.connect() as client:
         assert client.ask("/hello.php").body == b"hello"
+
+
+@needs_php_cgi
+@pytest.mark.parametrize("change", ["reload", "stop"])
+def test_spawned_child_that_ignores_signals(serve, tmp_path, change):
+    """Where SIGTERM does not end it SIGKILL does, with what it has started."""
+    mark = f"test.mark={os.getpid()}-{tmp_path.name}"
+    program = write_scripts(tmp_path, {"stubborn": f"#!/bin/sh\ntrap '' TERM\nphp-cgi -n -d {mark}\ntrue\n"})
+    text = section("FASTCGI", {"Spawn": f"{program}/stubborn {mark}", "Children": 1})
+    server = serve({"Workers": 1}, text=text, files=FILES)
+    try:
+        await_true(lambda: ask_hello(server) == b"hello", 60, "the start of the child")
+        server.drop_clients()
+        assert len(find_children(mark)) == 2
+        if change == "reload":
+            conf = server.conf / "sites" / "default"
+            conf.write_text(conf.read_text().replace(text.split("\n", 1)[1], f"    To unix:{tmp_path}/none\n"))
+            reload(server)
+        else:
+            server.stop()
+        await_true(lambda: not find_children(mark), 60, "the end of the child")
+        server.baseline += 4 * (change == "reload")  # sockets to the starter, and its loop's, which stay
+    finally:
+        for pid in find_children(mark):
+            os.kill(pid, signal.SIGKILL)
+
+
+@needs_php_cgi
+def test_spawned_children_over_an_upgrade(chain, tmp_path):
+    """Each process has its own; those of the former one end with it."""
+    mark = f"test.mark={os.getpid()}-{tmp_path.name}"
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path / "root"})
+    text += section("FASTCGI", {"Spawn": f"php-cgi -n -d {mark}", "Children": 2})
+    one = chain(modules=("fastcgi.so",), files={"sites/default": text})
+    (one.root / "hello.php").write_bytes(FILES["hello.php"])
+    await_true(lambda: ask_hello(one.server) == b"hello" and len(find_children(mark)) == 2, 60, "the children")
+    before = find_children(mark)
+    one.upgrade()
+    one.await_old()
+    await_true(lambda: not find_children(mark) & before, 60, "the end of the former children")
+    assert ask_hello(one.server) == b"hello" and len(find_children(mark)) == 2
+    one.stop()
+    await_true(lambda: not find_children(mark), 60, "the end of all children")
 
 
 @needs_php_cgi

@@ -640,8 +640,8 @@ def test_blocks_of_scripts(tmp_path, block):
     if not os.path.exists("/usr/lib/git-core/git-http-backend"):
         text = text.replace("/usr/lib/git-core/git-http-backend", "/bin/true")
     is_group = text.startswith("[UPSTREAM]")
-    host = "" if text.startswith("[HOST]") else f"[HOST]\n    ServerName localhost\n    DocumentRoot {tmp_path}/srv/www\n"
-    site = host + ("[FASTCGI]\n    To php\n" if is_group else text)
+    host = f"[HOST]\n    ServerName localhost\n    DocumentRoot {tmp_path}/srv/www\n"
+    site = ("" if text.startswith("[HOST]") else host) + ("[FASTCGI]\n    To php\n" if is_group else text)
     populate(tmp_path / "conf", {"monkey.conf": text.encode() if is_group else b"", "sites/default": site.encode()})
     checked = run("-t", "-c", tmp_path / "conf")
     assert checked.returncode == 0 and "error" not in checked.stderr, checked.stderr

@@ -50,6 +50,16 @@ def test_the_group_of_certificates(unit):
     assert result.returncode == 0, result.stdout
 
 
+def test_the_drop_in_for_scripts(unit):
+    """It permits what a JIT needs, and nothing else."""
+    lines = (build.TOP / "dist/systemd/scripts.conf").read_text()
+    assert re.findall(r"^\w.*", lines, re.M) == ["MemoryDenyWriteExecute=no"]
+    assert "MemoryDenyWriteExecute=yes" in unit.read_text()
+    unit.write_text(unit.read_text() + lines)
+    result = analyze("verify", "--man=no", unit)
+    assert result.returncode == 0 and unit.name not in result.stdout + result.stderr, result.stdout + result.stderr
+
+
 def test_it_is_confined(unit):
     result = analyze("security", "--offline=yes", f"--threshold={EXPOSURE_MAX}", unit)
     assert result.returncode == 0, result.stdout
