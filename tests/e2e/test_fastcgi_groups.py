@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applications of FastCGI in a group of servers: the queue, waits for a server, cookies, retries and orders."""
 
+import collections
 import contextlib
 import itertools
 import pathlib
+import random
 import re
+import socket
+import struct
 import threading
+import time
 
 import pytest
 
 from harness import build
-from harness.fastcgi import Application, answer, fastcgi_section
+from harness.client import ProtocolError
+from harness.fastcgi import END, HEAD, STDERR, STDOUT, Application, answer, fastcgi_section, record
 from harness.groups import GROUPS, await_queued, get_cookie, group
-from harness.load import Asking
+from harness.load import Asking, Counted
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section, total
 from harness.server import await_true, section
@@ -190,6 +196,65 @@ def test_connections_that_end_when_they_are_taken_over(serve_places, places):
     for messages in ([GET], [POST], [GET, POST]):
         ask_at_once(server, 60, messages)
     assert len(one.requests) == 180
+
+
+def answer_somehow(peer):
+    """Each response has the query of its request, and ends in one of the ways in which applications do."""
+    turn = random.Random(id(peer))
+    while True:
+        query = peer.request().params["QUERY_STRING"].encode()
+        body = record(STDOUT, HEAD + query * turn.choice([1, 100, 900])) + record(STDOUT)
+        end = record(END, bytes(8), padding=turn.choice([0, 7]))
+        way = turn.choice(["whole", "whole", "pieces", "pause", "errors", "close", "excess", "early end", "reset"])
+        if way == "pieces":
+            peer.send(body + end, size=turn.randint(1, 200))
+        elif way == "pause":
+            peer.send(body + end[:-5])
+            time.sleep(turn.random() / 200)
+            peer.send(end[-5:])
+        elif way == "errors":
+            peer.send(record(STDERR, b"a line\n") + body + record(STDERR, b"another\n") + end)
+        elif way == "excess":
+            peer.send(body + end + record(STDOUT, HEAD + b"forged"))
+        elif way == "reset":
+            peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        else:
+            peer.send(body if way == "early end" else body + end)
+        if way in ("close", "early end", "reset"):
+            peer.sock.close()
+            return
+
+
+@pytest.mark.concurrent
+def test_responses_are_those_of_their_requests(serve_places, places):
+    """Connections are taken over, or end then, and reloads change which requests do that; no POST comes twice."""
+    (one,) = places(1, answer_somehow)
+    keys = {"MaxConnections": 3, "Queue": 500, "QueueTimeout": "60s", "EjectAfter": 0}
+    server = serve_places([one], keys, {"MaxResponseHead": "32K"}, {"Workers": 2, "KeepAliveTimeout": "60s"})
+    numbers, posted = itertools.count(), []
+
+    def ask_one():
+        number = next(numbers)
+        query, method = f"<{number}>", "POST" if number % 3 == 0 else "GET"
+        if method == "POST":
+            posted.append(query)
+        with server.connect(timeout=60) as client, contextlib.suppress(ProtocolError, ConnectionError):  # cut
+            got = client.ask(f"/a.php?{query}", method=method, body=b"x" if method == "POST" else b"")
+            assert got.status in (200, 502)
+            assert got.status == 502 or not got.body.replace(query.encode(), b""), (query, got.body[:100])
+        clients.count()
+
+    site = server.conf / "sites/default"
+    before = site.read_text()
+    clients = Counted([ask_one] * 24)
+    with clients:
+        for keep in ("KeepAlive 4", "KeepAlive 0", "KeepAlive Queue") * 2:
+            clients.await_answers(200)
+            site.write_text(before.replace("To app", f"To app\n    {keep}"))
+            reload(server)
+    assert not clients.errors, clients.errors
+    counts = collections.Counter(each.params["QUERY_STRING"] for each in one.requests)
+    assert len(posted) > 100 and max(counts[query] for query in posted) == 1
 
 
 def test_queue_timeout(serve_places, places):
