@@ -112,6 +112,47 @@ TEST(a_deleted_file_keeps_its_name, mk_test_folder_make, mk_test_folder_remove)
     close(fd);
 }
 
+static bool is_source_below(const char *file, int folder, const char *prefix)
+{
+    int fd = open_file(file);
+    bool is_source = mk_host_is_source_below(&host, fd, folder, mk_str_c(prefix));
+    close(fd);
+    return is_source;
+}
+
+TEST(the_path_of_a_file_below_a_folder, mk_test_folder_make, mk_test_folder_remove)
+{
+    set_states(true, false);
+    mk_test_mkdir("a");
+    mk_test_mkdir("ab");
+    mk_test_write("a/x.cgi", MK_STR("x"));
+    mk_test_write("ab/x.cgi", MK_STR("x"));
+    mk_test_link("x.cgi", "a/notes.txt");
+    int folder = open_file("a"), root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    wanted[0] = "/~bob/x.cgi";
+    assert_true(is_source_below("a/notes.txt", folder, "/~bob"));
+    assert_int_equal(kinds[0], MK_SOURCE_PATH);
+    assert_false(is_source_below("a/notes.txt", folder, "/~eve"));
+    asked[0][0] = '\0';
+    assert_false(is_source_below("ab/x.cgi", folder, "/~bob"));
+    assert_false(is_source_below("a", folder, "/~bob"));
+    assert_string_equal(asked[0], ""); /* they are elsewhere */
+    wanted[0] = "/none";
+    assert_false(is_source_below("a/x.cgi", root, "/all"));
+    assert_int_equal(strncmp(asked[0], "/all/", 5), 0);
+    int fd = open_file("a/x.cgi");
+    assert_int_equal(unlink(mk_test_path("a/x.cgi")), 0);
+    wanted[0] = "/~bob/x.cgi";
+    assert_true(mk_host_is_source_below(&host, fd, folder, MK_STR("/~bob")));
+    assert_true(mk_host_is_source_below(&host, 1 << 20, folder, MK_STR("/~bob"))); /* it is not known */
+    assert_true(mk_host_is_source_below(&host, fd, 1 << 20, MK_STR("/~bob")));
+    set_states(false, false);
+    assert_false(mk_host_is_source_below(&host, fd, folder, MK_STR("/~bob")));
+    close(fd);
+    close(folder);
+    close(root);
+}
+
 /* A pipe has no name, and no descriptor has none either: nothing is known, and nothing is sent. */
 TEST(an_unknown_name)
 {
