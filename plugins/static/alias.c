@@ -80,6 +80,7 @@ static struct alias *make_alias(const struct static_site *parent, const struct a
     a->site.settings = parent->settings;
     a->site.host = &a->host;
     a->site.owner = parent->owner;
+    a->site.of_host = parent;
     a->site.prefix = strip_slashes(rule->match.text);
     if (!exact)
         return a;

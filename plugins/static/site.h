@@ -61,6 +61,7 @@ struct alias;
 struct static_site {
     struct error_pages *errors; /* a list */
     struct alias *aliases;
+    const struct static_site *of_host;   /* that of the host; NULL: this one is */
     const struct static_site *elsewhere; /* the sites of aliases that are folders; of one of these: the next */
     bool hints_at_listing;               /* in one-shot mode */
     bool has_files;                      /* a root, aliases or folders of users */

@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-extern const struct mk_plugin mk_plugin_static;
-
 void mk__static_sources_init(struct static_site *site)
 {
     bool has = mk_host_has_sources(site->owner);
@@ -64,7 +62,7 @@ static bool is_source_fd(const struct static_site *site, int fd)
 {
     if (mk_host_is_source_fd(site->owner, fd) || is_source_of(site, fd))
         return true;
-    const struct static_site *of_host = mk_host_state(site->owner, &mk_plugin_static);
+    const struct static_site *of_host = site->of_host ? site->of_host : site;
     const struct static_site *other = site->settings->symlinks == SYMLINKS_ON ? of_host->elsewhere : NULL;
     while (other && !is_source_of(other, fd))
         other = other->elsewhere;

@@ -138,6 +138,7 @@ static struct find_result find_in_user_dir(const struct static_location *at, con
     struct static_site site = {.settings = at->site->settings,
                                .host = &host,
                                .owner = at->site->owner,
+                               .of_host = at->site,
                                .sources = at->site->sources == SOURCES_NONE ? SOURCES_NONE : SOURCES_BY_FILE,
                                .root_fd = fd,
                                .lock = PTHREAD_MUTEX_INITIALIZER,
