@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import signal
 import tarfile
 
 import pytest
@@ -304,6 +305,27 @@ def test_maintenance_page(check, site, page):
     assert "this page is a program of another plugin" in check(section("MAINTENANCE", keys), "maintenance")
     keys["Page"] = site.root / "page.txt"
     assert check(section("MAINTENANCE", keys), "maintenance") == FINE
+
+
+def test_pages_become_programs(start, site, protocol):
+    """A reload with pages that are programs by now is refused, and the texts of before are sent."""
+    texts = {"404.html": b"not here\n", "busy.html": b"come back\n"}
+    populate(site.root, texts)
+    keys = {"Match": "/busy", "FlagFile": site.folder / "flag", "Page": site.root / "busy.html"}
+    pages = section("ERROR_PAGES", {"404": "/404.html"}) + section("MAINTENANCE", keys)
+    (site.folder / "flag").touch()
+    server = start({"SymLink": "On"}, pages, more=["maintenance"])
+    server.baseline += 2  # of the thread that ends a generation
+    for name in texts:
+        (site.root / name).unlink()
+        (site.root / name).symlink_to("x.php")
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration cannot be used")
+    for said in ("the page /404.html is a program", "this page is a program"):
+        assert any(said in line for line in server.lines), said
+    with protocol.connect(server) as client:
+        assert (client.ask("/none").body, client.ask("/busy").body) == tuple(texts.values())
+        assert_hidden(client, "/404.html", "/busy.html")
 
 
 # ── listings and archives ──
