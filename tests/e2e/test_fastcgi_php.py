@@ -472,6 +472,7 @@ def test_spawned_child_that_ignores_signals(serve, tmp_path, change):
 
 
 @needs_php_cgi
+@pytest.mark.single_protocol
 def test_spawned_children_over_an_upgrade(chain, tmp_path):
     """Each process has its own; those of the former one end with it."""
     mark = f"test.mark={os.getpid()}-{tmp_path.name}"

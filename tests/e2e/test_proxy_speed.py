@@ -182,7 +182,7 @@ def test_clients_that_do_not_read(proxy):
         peer.respond(make_body(size, number), TEXT)
 
     with Backend(respond) as backend:
-        server = proxy(backend)
+        server = proxy(backend, settings={"SendTimeout": "300s"})
         clients = [Client(server.addresses[0], rcvbuf=4096) for _ in range(count)]
         for number, client in enumerate(clients):
             client.send(request(f"/{number}"))

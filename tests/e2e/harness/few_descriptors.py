@@ -43,6 +43,8 @@ def no_descriptor_left(server):
 def exchange_with(server, opened, client, exchange, count):
     """Runs exchange(client) with so many descriptors to open, and once more. Returns whether they were enough."""
     with client() as one:
+        if hasattr(one, "ping"):
+            one.ping()  # loads HTTP/2, which opens descriptors for a moment
         await_true(lambda: server.descriptors() == opened + 1, what="one connection, and no other descriptor")
         with few_descriptors(server, count):
             try:
