@@ -24,6 +24,12 @@ needs_fastcgi = pytest.mark.skipif(not (build.PLUGINS / "fastcgi.so").exists(), 
 
 SOCKETS = 2  # to the starter: one of the process, and one of the worker
 
+WAIT = """#!/bin/sh
+touch waiting
+while [ ! -e go ]; do sleep 0.05; done
+printf 'Content-Type: text/plain\\n\\ndone'
+"""
+
 FORKS = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -102,8 +108,9 @@ def calls(tmp_path):
 @pytest.fixture
 def cgi(serve, tmp_path):
     def start(keys=None, **rest):
-        folder = write_scripts(tmp_path / "scripts", {"hello": HELLO, "echo": ENVIRONMENT})
+        folder = write_scripts(tmp_path / "scripts", {"hello": HELLO, "echo": ENVIRONMENT, "wait": WAIT})
         server = serve({"Workers": 1}, text=cgi_section(folder, **(keys or {})), **rest)
+        server.scripts = folder
         server.baseline += SOCKETS
         return server
 
@@ -151,6 +158,26 @@ def test_each_descriptor_fails(cgi, what):
     assert ask(server, **request) == 200
     await_rest(server)
     assert fail_each_descriptor(server, server.connect, lambda client: client.ask(**request).status) >= 4
+    wait_no_scripts(server)
+
+
+@needs_cgi
+def test_a_start_without_descriptors_ends_no_other_script(cgi):
+    """The descriptor of a process is the last one that a start needs."""
+    server = cgi({"MaxProcesses": 2})
+    with server.connect(timeout=60) as waiting:
+        waiting.send(b"GET /cgi/wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await_true((server.scripts / "waiting").exists, what="the script that runs")
+        with server.connect() as client:
+            assert client.ask("/cgi/hello").status == 200
+            opened, statuses = server.descriptors(), []
+            while 200 not in statuses:
+                await_true(lambda: server.descriptors() <= opened, what="the end of the last script")
+                with few_descriptors(server, len(statuses)):
+                    statuses.append(client.ask("/cgi/hello").status)
+            assert len(statuses) > 4 and set(statuses) <= {200, *FAILURES}
+        (server.scripts / "go").touch()
+        assert waiting.response().body == b"done"
     wait_no_scripts(server)
 
 

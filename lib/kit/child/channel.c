@@ -354,15 +354,30 @@ static void take_message(struct mk_child_channel *c, const struct mk__message *m
         mk__child_take_exited(child, m->status);
 }
 
+/* A child has started for which this process has no descriptor left: it is ended, as if it could not be started. */
+static void refuse_started(struct mk_child_channel *c, struct mk__message *m)
+{
+    struct mk_child *child = find_child(c, m->id);
+    kill_unknown(c, m);
+    m->err = -EMFILE;
+    m->step = MK_CHILD_STARTER;
+    if (child)
+        mk__child_take_started(child, m, -1);
+}
+
 /* Reads one message. Returns 1, 0 (no more now) or -errno. */
 static int read_message(struct mk_child_channel *c)
 {
-    struct mk__message m;
+    struct mk__message m = {0};
     int fds[MK__MESSAGE_FDS_MAX];
     unsigned n;
     ssize_t len = mk__message_receive(c->event.fd, (char *)&m, sizeof(m), fds, &n);
     if (len == -EAGAIN)
         return 0;
+    if (len == -EMFILE && m.kind == MK__MESSAGE_STARTED) {
+        refuse_started(c, &m);
+        return 1;
+    }
     if (len < (ssize_t)sizeof(m) || n > 1) {
         for (unsigned i = 0; i < n; i++)
             close(fds[i]);

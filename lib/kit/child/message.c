@@ -76,10 +76,11 @@ ssize_t mk__message_receive(int sock, char *to, size_t size, int fds[MK__MESSAGE
         return n < 0 ? -errno : 0;
     unsigned count = take_fds(&m, fds);
     *ret_n = count < MK__MESSAGE_FDS_MAX ? count : MK__MESSAGE_FDS_MAX;
-    if (count <= MK__MESSAGE_FDS_MAX && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+    bool has_all = count <= MK__MESSAGE_FDS_MAX && !(m.msg_flags & MSG_CTRUNC);
+    if (has_all && !(m.msg_flags & MSG_TRUNC))
         return n;
     for (unsigned i = 0; i < *ret_n; i++)
         close(fds[i]);
     *ret_n = 0;
-    return -EBADMSG;
+    return has_all ? -EBADMSG : -EMFILE;
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 
 static int pair[2];
 
@@ -59,8 +60,24 @@ TEST(refused, open_pair, close_pair)
     assert_int_equal(mk__message_receive(pair[1], got, sizeof(got), fds, &n), -EBADMSG);
     assert_int_equal(n, 0);
     assert_int_equal(mk__message_send(pair[0], MK_STR("1"), sent, 4), 0);
-    assert_int_equal(mk__message_receive(pair[1], got, sizeof(got), fds, &n), -EBADMSG);
+    assert_int_equal(mk__message_receive(pair[1], got, sizeof(got), fds, &n), -EMFILE);
     assert_int_equal(get_free_fd(), before);
+}
+
+TEST(no_descriptor_left, open_pair, close_pair)
+{
+    char got[8] = {0};
+    int fds[MK__MESSAGE_FDS_MAX], sent[] = {0};
+    unsigned n;
+    struct rlimit limit, none;
+    assert_int_equal(mk__message_send(pair[0], MK_STR("packet"), sent, 1), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){(rlim_t)get_free_fd(), limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(mk__message_receive(pair[1], got, sizeof(got), fds, &n), -EMFILE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(n, 0);
+    assert_string_equal(got, "packet");
 }
 
 TEST(end, open_pair, close_pair)
