@@ -23,6 +23,7 @@ from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section, total
 from harness.server import await_true, section
 from harness.services import reload
+from test_budgets import Trace
 from test_shell import path, shell  # noqa: F401 (fixtures)
 
 pytestmark = [
@@ -171,6 +172,31 @@ def test_a_request_takes_over_a_connection(serve_places, places, keep):
         assert one.application.accepted == (count if keep == 0 else 1)
         assert {each.flags for each in one.requests} == {0 if keep == 0 else 1}
         await_true(lambda: len(closed) == one.application.accepted, what="the end of the connection")
+
+
+@needs_status
+def test_a_request_of_a_section_with_other_connections(serve, places, tmp_path):
+    """It closes the connection that was kept for it before it makes its own, so that MaxConnections holds."""
+    release = threading.Semaphore(0)
+    (one,) = places(1, lambda peer: (peer.request(), release.acquire(), peer.respond(b"0"), peer.wait_end()))
+    config = {GROUPS: write_group([one], {"MaxConnections": 1, "Queue": 5, "QueueTimeout": "60s"}), **STATUS}
+    text = fastcgi_section("app", Match="/a.php")
+    text += fastcgi_section("app", Match="/b.php", KeepAliveTimeout="30s")
+    server = serve({"Workers": 1}, text=text, files={**FILES, "b.php": b"<?php source"}, config=config)
+    with server.connect() as watcher, server.connect() as first, server.connect() as second:
+        trace = Trace(server, tmp_path / "trace")
+        first.send(GET)
+        one.application.wait_requests(1)
+        second.send(request("/b.php"))
+        await_queued(watcher, 1)
+        for client in (first, second):
+            release.release()
+            assert client.response().body == b"0"
+        calls = trace.end()
+    assert one.application.accepted == 2
+    kept = next(rest.split(",")[0] for name, rest in calls if name == "connect")
+    ends = [name for name, rest in calls if name == "connect" or (name == "close" and rest.startswith(f"{kept})"))]
+    assert ends[:3] == ["connect", "close", "connect"]
 
 
 def test_a_request_that_cannot_be_repeated_takes_none_over(serve_places, places):

@@ -158,12 +158,19 @@ static void free_conn(struct mk__gw_backend_conn *c)
     mk_account_free(t->account, c, sizeof(*c));
 }
 
-static void end_idle(struct mk__gw_backend_conn *c)
+static void remove_idle(struct mk__gw_backend_conn *c)
 {
     struct mk__gw_backend *b = c->backend;
     mk_list_del(&c->node);
     b->n_idle--;
+    b->thread->n_awaited -= !b->keep_alive;
     count(b, MK_TALLY_IDLE, -1);
+}
+
+static void end_idle(struct mk__gw_backend_conn *c)
+{
+    struct mk__gw_backend *b = c->backend;
+    remove_idle(c);
     free_conn(c);
     free_unused(b);
 }
@@ -253,19 +260,35 @@ static void on_timer(struct mk_timer *timer)
     mk__gw_backend_put(b);
 }
 
+/* Ends a connection to the same server that was kept for this request, which is of a section with another key. */
+static void end_awaited(const struct mk__gw_backend *own)
+{
+    for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
+        struct mk_list *n, *save;
+        MK_LIST_EACH(&own->thread->backends[i], n, save) {
+            struct mk__gw_backend *b = MK_CONTAINER_OF(n, struct mk__gw_backend, node);
+            if (b->keep_alive || !b->n_idle || b->last_server != own->server)
+                continue;
+            end_idle(MK_LIST_FIRST(&b->idle, struct mk__gw_backend_conn, node));
+            return;
+        }
+    }
+}
+
 struct mk__gw_backend_conn *mk__gw_backend_take_idle(struct mk__gw_backend *b, uint64_t age_ms)
 {
-    if (!b->n_idle)
+    if (!b->n_idle) {
+        if (b->server && b->thread->n_awaited)
+            end_awaited(b);
         return NULL;
+    }
     struct mk__gw_backend_conn *c = MK_CONTAINER_OF(b->idle.prev, struct mk__gw_backend_conn, node);
     if (mk_loop_now_ms(b->thread->base.loop) - c->idle_since_ms >= age_ms) {
         if (!b->keep_alive)
             end_idle(c); /* it was kept for this request */
         return NULL;
     }
-    mk_list_del(&c->node);
-    b->n_idle--;
-    count(b, MK_TALLY_IDLE, -1);
+    remove_idle(c);
     count(b, MK_TALLY_BUSY, 1);
     c->is_reused = true;
     return c;
@@ -319,6 +342,7 @@ void mk__gw_backend_keep(struct mk__gw_backend_conn *c, bool is_awaited)
     count(b, MK_TALLY_BUSY, -1);
     count(b, MK_TALLY_IDLE, 1);
     b->n_idle++;
+    b->thread->n_awaited += !b->keep_alive;
     if (b->n_idle == 1 || b->n_idle == b->keep_alive + 1)
         arm_timer(b, c->idle_since_ms);
 }

@@ -30,6 +30,7 @@ struct mk__gw_thread {
     _Alignas(max_align_t) char protocol[MK_GATEWAY_THREAD_BYTES]; /* mk_gateway_call.thread */
     struct mk_list orphans;                                       /* struct mk__gw_orphan */
     unsigned n_orphans, n_backends;
+    unsigned n_awaited;          /* idle connections that are kept for requests which have waited (KeepAlive Queue) */
     struct mk__gw_spare *spares; /* exchanges that have ended, for the next ones */
     unsigned n_spares;
     struct mk_list bound;                /* idle connections that belong to a client (bound.h) */
