@@ -11,6 +11,7 @@
 #include "run_state.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -92,17 +93,36 @@ static void report_kill(struct run *r)
     run_fail(r, 502);
 }
 
+static void report_shortage(struct run *r)
+{
+    mk_request_log(r->req, MK_LOG_ERROR,
+                   "%s: its output has ended before the bytes of its Content-Length: its response is cut", r->prefix);
+    counters_add(r->worker, COUNT_FAILURES, 1);
+    r->is_cut = true;
+    mk_response_wake(r->req);
+}
+
+/* Ends the body behind what is kept. */
+static void complete_body(struct run *r)
+{
+    r->has_all = true;
+    if (mk_spool_end(r->kept.spool) < 0)
+        r->is_cut = true;
+    mk_response_wake(r->req);
+}
+
 void run_output_finish(struct run *r)
 {
     r->awaits_status = false;
     if (r->req && r->phase == HEAD) {
         report_no_head(r);
-    } else if (r->req && r->phase == BODY && was_killed(r)) {
-        report_kill(r);
-    } else if (r->req && r->phase == BODY && r->kept.spool) {
-        if (mk_spool_end(r->kept.spool) < 0)
-            r->is_cut = true;
-        mk_response_wake(r->req);
+    } else if (r->req && r->phase == BODY && r->kept.spool && !r->has_all) {
+        if (was_killed(r))
+            report_kill(r);
+        else if (r->parser.has_length)
+            report_shortage(r);
+        else
+            complete_body(r);
     }
     if (r->has_child)
         run_touch(r);
@@ -172,10 +192,27 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
     if (r->is_cut && !mk_spool_left(r->kept.spool))
         return -EIO;
     ssize_t n = mk_spool_read(r->kept.spool, to, size);
-    if (n > 0)
-        r->given_bytes += (uint64_t)n;
-    r->is_complete |= n == 0 || (r->parser.has_length && r->given_bytes >= r->parser.length);
+    r->is_complete |= n == 0;
     return n;
+}
+
+static void report_excess(struct run *r)
+{
+    if (!r->has_excess)
+        mk_request_log(r->req, MK_LOG_WARN,
+                       "%s: it has written more than the %" PRIu64 " bytes of its Content-Length: the rest is dropped",
+                       r->prefix, r->parser.length);
+    r->has_excess = true;
+}
+
+/* Returns what of the bytes still belongs to the body. */
+static struct mk_str cut_to_length(struct run *r, struct mk_str bytes)
+{
+    uint64_t left = r->parser.length - r->kept_bytes;
+    if (!r->parser.has_length || bytes.len <= left)
+        return bytes;
+    report_excess(r);
+    return mk_str(bytes.p, (size_t)left);
 }
 
 /* Keeps bytes for the client; the pipe is not read while there is no room. Returns false if none is to be read now. */
@@ -183,10 +220,16 @@ static bool keep_output(struct run *r, struct mk_str bytes)
 {
     if (!r->kept.spool || r->phase != BODY)
         return true; /* they are dropped */
-    int err = mk_spool_write(r->kept.spool, bytes);
+    bytes = cut_to_length(r, bytes);
+    int err = bytes.len ? mk_spool_write(r->kept.spool, bytes) : 0;
     if (err < 0) {
         fail_kept(r, err);
         return false;
+    }
+    r->kept_bytes += bytes.len;
+    if (r->parser.has_length && r->kept_bytes == r->parser.length && !r->has_all) {
+        complete_body(r);
+        return true;
     }
     mk_response_wake(r->req);
     if (err == MK_AGAIN)
@@ -218,8 +261,7 @@ static void begin_body(struct run *r, struct mk_str rest)
     }
     r->phase = BODY;
     mk_response_end(r->req);
-    if (rest.len)
-        keep_output(r, rest);
+    keep_output(r, rest); /* which may be all, if the length is 0 */
 }
 
 /* ── the head ── */

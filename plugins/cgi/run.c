@@ -144,7 +144,7 @@ void run_touch(struct run *r)
     if (waits_for_client || !r->has_child || r->is_stopped) {
         mk_timer_cancel(&r->timer);
     } else {
-        r->has_last_wait = r->is_complete; /* what it writes from now on gives it no more time */
+        r->has_last_wait = r->is_complete || r->has_all; /* what it writes from now on gives it no more time */
         mk_timer_arm(r->loop, &r->timer, r->conf->timeout_ms);
     }
     if (r->req && r->phase < BODY)
@@ -171,13 +171,13 @@ static void on_timer(struct mk_timer *timer)
         run_output_finish(r);
         return;
     }
+    const char *what = r->has_last_wait ? "its response was complete" : "neither output nor input";
     r->is_late = true;
     counters_add(r->worker, COUNT_TIMEOUTS, 1);
     if (r->req)
-        mk_request_log(r->req, MK_LOG_ERROR, "%s: neither output nor input for %u ms: it is ended", r->prefix,
-                       r->conf->timeout_ms);
+        mk_request_log(r->req, MK_LOG_ERROR, "%s: %s for %u ms: it is ended", r->prefix, what, r->conf->timeout_ms);
     else
-        mk_host_log(r->errors.host, MK_LOG_ERROR, "%s: neither output nor input for %u ms: it is ended", r->prefix,
+        mk_host_log(r->errors.host, MK_LOG_ERROR, "%s: %s for %u ms: it is ended", r->prefix, what,
                     r->conf->timeout_ms);
     run_fail(r, 504);
 }
@@ -197,7 +197,7 @@ void run_fail(struct run *r, int status)
         free_slot(r);
     mk_timer_cancel(&r->timer);
     if (r->req && !r->is_complete && has_head) {
-        r->is_cut = true; /* behind what is kept */
+        r->is_cut |= !r->has_all; /* behind what is kept */
         mk_response_wake(r->req);
     } else if (r->req && !r->is_complete) {
         r->is_complete = true;

@@ -71,12 +71,14 @@ struct run {
     struct mk_cgi_head parser;
     struct mk_field *fields; /* in the arena of the request */
     struct run_spool kept;   /* what the client has not taken */
-    uint64_t given_bytes;
-    bool out_ended;     /* the script has closed its output */
-    bool awaits_status; /* only how it has ended is not known */
-    bool is_complete;   /* the client has got all, or nothing is for it */
-    bool has_last_wait; /* the time is running that a script has behind that */
-    bool is_cut;        /* the response ends in the midst */
+    uint64_t kept_bytes;     /* of the body, with what was taken already */
+    bool out_ended;          /* the script has closed its output */
+    bool has_all;            /* the body is kept to its end: the script may continue, and what it writes is dropped */
+    bool has_excess;         /* something was dropped that does not fit Content-Length */
+    bool awaits_status;      /* only how it has ended is not known */
+    bool is_complete;        /* the client has got all, or nothing is for it */
+    bool has_last_wait;      /* the time is running that a script has behind that */
+    bool is_cut;             /* the response ends in the midst */
     struct mk_cgi_stderr errors;
     char prefix[256];
 };

@@ -24,6 +24,7 @@ from harness.scripts import (
 )
 from harness.server import await_true, run, section, write_config
 from harness.services import reload
+from harness.ways import WAYS
 
 pytestmark = [
     pytest.mark.skipif(not (build.PLUGINS / "cgi.so").exists(), reason="this preset has no plugins"),
@@ -256,6 +257,71 @@ def test_heads(cgi):
     got = ask(server, "/cgi/length", method="HEAD")
     assert (got.status, got["Content-Length"]) == (200, "5")
     wait_no_scripts(server)
+
+
+# What follows the head "Content-Length: 4", and what the log says of it.
+COMPLETE = {
+    "ends": ("part", "", None),
+    "continues": ("part", "while [ ! -e go ]; do sleep 0.05; done", None),
+    "leaves a process": ("part", "sleep 1000 &", None),
+    "is killed": ("part", "kill -9 $$", None),
+    "writes more": ("partial", "", "written more than the 4 bytes of its Content-Length: the rest is dropped"),
+    "writes more later": ("part", "sleep 0.2; printf ial", None),
+    "floods": ("part", "while printf xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; do :; done", "written more than the 4 bytes"),
+}
+
+
+@pytest.fixture(params=["h1", "h2"])
+def way(request):
+    if not build.speaks("h2"):
+        pytest.skip(f"the preset {build.PRESET} has no HTTP/2")
+    return WAYS[request.param]
+
+
+@pytest.mark.parametrize("what", COMPLETE)
+def test_response_of_a_length(cgi, what, way):
+    """It ends with its last byte, whatever the script does then, and the connection is used again."""
+    body, rest, sentence = COMPLETE[what]
+    head = "Content-Type: a/b\\nContent-Length: 4\\n\\n"
+    server = cgi({"sized": shell(head + body, rest)}, Timeout="30s")
+    with way.connect(server, timeout=20) as client:
+        for _ in range(2):
+            assert client.ask("/cgi/sized").body == b"part"
+        assert client.ask("/cgi/hello").body == b"hello\n"
+    (server.scripts / "go").touch()
+    if sentence:
+        server.wait_log(sentence)
+
+
+def test_response_of_no_bytes(cgi, way):
+    server = cgi({"empty": shell("Content-Length: 0\\n\\n", "kill -9 $$")}, Timeout="30s")
+    with way.connect(server, timeout=20) as client:
+        for _ in range(2):
+            assert client.ask("/cgi/empty").body == b""
+    wait_no_scripts(server)
+
+
+def test_response_that_is_too_short(cgi):
+    server = cgi({"short": shell("Content-Type: a/b\\nContent-Length: 5\\n\\npart")})
+    with server.connect() as client:
+        client.send(request("/cgi/short"))
+        assert client.head()["Content-Length"] == "5"
+        assert client.rest() == b"part"
+    server.wait_log("its output has ended before the bytes of its Content-Length: its response is cut")
+    wait_no_scripts(server)
+
+
+def test_slow_client_of_a_script_that_continues(cgi):
+    """The end of the script, which is late, does not cut a response whose output was complete before."""
+    size = 3_000_000
+    script = f"#!{PYTHON}\nimport os, sys, time\nprint('Content-Type: a/b\\n')\nsys.stdout.write('x' * {size})\n"
+    script += "sys.stdout.flush()\nos.close(1)\ntime.sleep(1000)\n"
+    server = cgi({"continues": script}, BufferResponse="256K 64M", Timeout="3s")
+    with server.connect(rcvbuf=4096, timeout=60) as client:
+        client.send(request("/cgi/continues"))
+        server.wait_log("continues: .* for 3000 ms: it is ended")
+        wait_no_scripts(server)
+        assert client.response().body == b"x" * size
 
 
 def test_output_behind_a_complete_response(cgi):
