@@ -2,10 +2,10 @@
 /*
  * Which names are those of programs, for plugins that run files: what is_source (<monkey/plugin.h>) compares. Names are
  * compared in any ASCII case. A copy that an editor or a tool leaves next to a program counts as the program: its name
- * followed by .gz .br .zst .bak .old .orig .swp or ~, or by what other editors and package managers append (.save
- * .dpkg-old ...), several of them too. So does what names the same file on file systems of Windows: dots and spaces
- * behind the name, or "::$DATA". Pure functions, any thread, but those of folders. In the kit: plugins link
- * -lmonkey-kit.
+ * followed by .gz .br .zst .bak .old .orig .swp or ~, by what other editors, tools and package managers append (.save
+ * .zip .dpkg-old ...) or by a number behind one (.1 .~1~ .bak2), several of them too. So does what names the same file
+ * on file systems of Windows: dots and spaces behind the name, or "::$DATA". Pure functions, any thread, but those of
+ * folders. In the kit: plugins link -lmonkey-kit.
  */
 #ifndef MONKEY_SOURCE_H
 #define MONKEY_SOURCE_H

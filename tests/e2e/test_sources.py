@@ -28,7 +28,7 @@ import test_userdir
 pytestmark = [build.needs_modules, pytest.mark.single_protocol]
 
 SECRET = b"<?php secret ?>\n"
-COPIES = ("", ".gz", ".br", ".zst", ".bak", ".old", ".orig", ".swp", "~", ".GZ", ".bak.gz", ".", "::$DATA")
+COPIES = ("", *".gz .br .zst .bak .old .orig .swp ~ .GZ .bak.gz . ::$DATA .~1~ .1".split())
 FINE = "monkey: the configuration is fine\n"
 SCRIPTS = {"Split": ".php", "Folder": "{root}/bin"}
 

@@ -14,7 +14,9 @@ static const struct mk_str suffixes[] = {
     MK_STR(".orig"),     MK_STR(".swp"),      MK_STR(".swo"),      MK_STR(".save"),      MK_STR(".tmp"),
     MK_STR(".dist"),     MK_STR(".dpkg-old"), MK_STR(".dpkg-new"), MK_STR(".dpkg-dist"), MK_STR(".ucf-old"),
     MK_STR(".ucf-dist"), MK_STR(".rpmsave"),  MK_STR(".rpmnew"),   MK_STR("~"),          MK_STR("#"),
-    MK_STR("."),         MK_STR(" "),         MK_STR("::$DATA"),
+    MK_STR("."),         MK_STR(" "),         MK_STR("::$DATA"),   MK_STR(".rej"),       MK_STR(".new"),
+    MK_STR(".backup"),   MK_STR(".copy"),     MK_STR(".bz2"),      MK_STR(".xz"),        MK_STR(".zip"),
+    MK_STR(".7z"),       MK_STR(".tar"),      MK_STR(",v"),        MK_STR("-"),
 };
 
 static bool ends_with(struct mk_str name, struct mk_str end)
@@ -22,13 +24,31 @@ static bool ends_with(struct mk_str name, struct mk_str end)
     return name.len >= end.len && mk_str_ieq(mk_str(name.p + name.len - end.len, end.len), end);
 }
 
-/* Returns the bytes at the end of the name that one of the suffixes takes. */
-static size_t count_suffix(struct mk_str name)
+static size_t find_suffix(struct mk_str name)
 {
     for (size_t i = 0; i < MK_COUNT_OF(suffixes); i++)
         if (name.len > suffixes[i].len && ends_with(name, suffixes[i]))
             return suffixes[i].len;
     return 0;
+}
+
+/* Returns the bytes of the number of a copy, as in "a.1", "a.~1~" without its end, and "a.bak1"; 0: there is none. */
+static size_t count_number(struct mk_str name)
+{
+    size_t n = 0;
+    while (n < name.len && name.p[name.len - 1 - n] >= '0' && name.p[name.len - 1 - n] <= '9')
+        n++;
+    struct mk_str rest = mk_str(name.p, name.len - n);
+    if (!n)
+        return 0;
+    return ends_with(rest, MK_STR(".~")) ? n + 2 : find_suffix(rest) ? n : 0;
+}
+
+/* Returns the bytes at the end of the name that are those of a copy. */
+static size_t count_suffix(struct mk_str name)
+{
+    size_t n = find_suffix(name);
+    return n ? n : count_number(name);
 }
 
 struct mk_str mk_source_strip(struct mk_str name)
@@ -89,8 +109,12 @@ static bool test_names(struct mk_str name, name_test test, void *arg)
 {
     if (test(arg, name))
         return true;
-    struct mk_str original = mk_source_strip(name);
-    return original.len < name.len && (test(arg, original) || test_without_dot(original, test, arg));
+    for (size_t n = count_suffix(name); n; n = count_suffix(name)) {
+        name.len -= n;
+        if (test(arg, name) || test_without_dot(name, test, arg))
+            return true;
+    }
+    return false;
 }
 
 static bool is_matched(void *arg, struct mk_str path)
