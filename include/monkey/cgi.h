@@ -159,9 +159,9 @@ MK_API void mk_cgi_head_init(struct mk_cgi_head *h, const struct mk_cgi_head_lim
  * call, and may have moved; `fields` has room for limits->fields_max and keeps its content. Lines end with LF or CRLF.
  * Strict, pure and resumable: reads nothing, allocates nothing and keeps no pointer to the bytes.
  * Returns 0 (the head is complete), MK_AGAIN (more bytes are needed), -EINVAL (malformed: no field at all, a folded
- * line, a control byte, a blank before a colon, Status, Location, Content-Type or Content-Length twice or with a value
- * that is none, Transfer-Encoding), -EMSGSIZE (above a limit) or -EPROTO (it begins as a response of HTTP: the script
- * takes itself for a non-parsed header script). Errors are final.
+ * line, a control byte, a blank before a colon), -EBADMSG (Status, Location, Content-Type or Content-Length twice or
+ * with a value that is none, Transfer-Encoding), -EMSGSIZE (above a limit) or -EPROTO (it begins as a response of HTTP:
+ * the script takes itself for a non-parsed header script). Errors are final.
  */
 MK_API int mk_cgi_head_parse(struct mk_cgi_head *h, struct mk_field *fields, struct mk_str head);
 /* Returns a sentence about an error of mk_cgi_head_parse(), for the log; a literal. */

@@ -33,7 +33,7 @@ enum {
     MK_CHILD_BYTES_MAX = 128 * 1024, /* of path, folder, arguments and variables together */
     MK_CHILD_ARGS_MAX = 64,
     MK_CHILD_ENV_MAX = 512,
-    MK_CHILD_RUNNING_MAX = 1024, /* children of one starter */
+    MK_CHILD_RUNNING_MAX = 4096, /* children of one starter */
     MK_CHILD_QUEUE_MAX = 1024,   /* children of a channel that wait for the starter */
     MK_CHILD_START_MS = 10000,   /* how long a start may take */
 };

@@ -96,7 +96,7 @@ static const struct mk_conf_key keys[] = {
                        .flags = MK_CONF_REPEAT, .unit = "extension program argument ...", .parse = parse_interpreter),
     MK_CONF_KEY_INT(struct cgi_conf, processes_max, "MaxProcesses", "32",
                     "How many scripts of this section run at the same time, in all workers together.", .min = 1,
-                    .max = MK_CHILD_RUNNING_MAX),
+                    .max = MK_CHILD_RUNNING_MAX / 4),
     MK_CONF_KEY_INT(struct cgi_conf, queue_max, "Queue", "128",
                     "How many further requests wait for one of them to end; more are answered with 503.", .min = 0,
                     .max = 100000),
@@ -152,9 +152,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
     struct cgi_conf *conf = section;
     conf->head_limits = (struct mk_cgi_head_limits){(uint16_t)conf->head_bytes_max, CGI_FIELDS_MAX};
     size_t key = conf->script.len ? offsetof(struct cgi_conf, script) : offsetof(struct cgi_conf, root);
-    if (conf->root.len && strspn(conf->root.p, "/") == conf->root.len)
-        mk_conf_error(check, key, "every file of the machine would be a script: name the folder that has them");
-    else if (conf->root.len && conf->script.len)
+    if (conf->root.len && conf->script.len)
         mk_conf_error(check, key, "a section has Root or Script, not both");
     else if ((conf->root.len || conf->script.len) && conf->match.text.p && conf->match.kind != MK_PATTERN_PREFIX &&
              !mk_conf_is_wrong(check, offsetof(struct cgi_conf, match)))
@@ -177,22 +175,21 @@ const struct mk_conf_section cgi_sections[] = {
 
 /* ── files ── */
 
-static void report_root(struct mk_host *host, const struct cgi_conf *conf, int err)
-{
-    mk_host_error(host, conf, offsetof(struct cgi_conf, root), 0, "cannot use the folder %s: %s", conf->root.p,
-                  strerror(err));
-}
-
 /* A root that cannot be used. Returns 0 or -EINVAL. */
 static int check_root(struct mk_host *host, const struct cgi_conf *conf)
 {
-    struct stat st;
+    struct stat st, top;
     if (!conf->root.len)
         return 0;
-    int err = stat(conf->root.p, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    int err = stat(conf->root.p, &st) < 0 || stat("/", &top) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    bool is_top = !err && st.st_dev == top.st_dev && st.st_ino == top.st_ino;
     if (err)
-        report_root(host, conf, err);
-    return err ? -EINVAL : 0;
+        mk_host_error(host, conf, offsetof(struct cgi_conf, root), 0, "cannot use the folder %s: %s", conf->root.p,
+                      strerror(err));
+    else if (is_top)
+        mk_host_error(host, conf, offsetof(struct cgi_conf, root), 0,
+                      "every file of the machine would be a script: name the folder that has them");
+    return err || is_top ? -EINVAL : 0;
 }
 
 /* A file that is to be executed. Returns 0 or -EINVAL. */

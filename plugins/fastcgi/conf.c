@@ -191,6 +191,12 @@ static const struct mk_conf_key fastcgi_keys[] = {
 };
 
 /* A connection carries one request. */
+static const struct mk_conf_foreign scgi_foreign[] = {
+    {"KeepAlive", "leave it out: a connection of SCGI carries one request"},
+    {"KeepAliveTimeout", "leave it out: a connection of SCGI carries one request"},
+    {0},
+};
+
 static const struct mk_conf_key scgi_keys[] = {
     KEYS(NULL, NULL),
     MK_GATEWAY_KEYS_RESPONSES(struct fastcgi_conf, gateway),
@@ -211,14 +217,16 @@ static bool is_script(const struct fastcgi_conf *c, const struct fastcgi_try *tr
 static void check_tries(const struct mk_conf_check *check, const struct fastcgi_conf *c)
 {
     size_t key = offsetof(struct fastcgi_conf, tries);
+    if (c->tries.n && !c->split.n) {
+        mk_conf_error(check, key, "with Split Off all paths are passed on, so that no file can be tried");
+        return;
+    }
     for (uint32_t i = 0; i < c->tries.n; i++)
         if (c->tries.items[i].kind == FASTCGI_TRY_SCRIPT && !is_script(c, &c->tries.items[i])) {
             mk_conf_error(check, key, "\"%s%.*s\" is no script: Split has no such extension",
                           c->tries.items[i].has_path ? "$path" : "", MK_STR_ARG(c->tries.items[i].text));
             return;
         }
-    if (c->tries.n && !c->split.n)
-        mk_conf_error(check, key, "with Split Off all paths are passed on, so that no file can be tried");
 }
 
 /* That of the default is not reported: another Split leaves it without effect. */
@@ -279,6 +287,7 @@ const struct mk_conf_section fastcgi_sections[] = {
                       .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
                       .size = sizeof(struct fastcgi_conf),
                       .keys = scgi_keys,
+                      .foreign = scgi_foreign,
                       .check = check_section,
                       .doc = MK_CONF_DOC("Passes requests to an SCGI server. The first section that matches a path is "
                                          "used, as a whole; sections [FASTCGI] come first.")},

@@ -16,7 +16,9 @@ static const char *advise(bool is_dial, int err)
         int err;
         const char *text;
     } rows[] = {
-        {true, ENOENT, "start the server that makes this socket, or correct To"},
+        {true, ENOENT,
+         "start the server that makes this socket, or correct To; if it is that of Spawn, its "
+         "folder was removed: restart this server"},
         {true, ECONNREFUSED, "start the server that listens there, or correct To"},
         {true, EACCES, "let the user of this server write to the socket (listen.owner and listen.group of php-fpm)"},
         {true, ETIMEDOUT,

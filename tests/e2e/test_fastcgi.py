@@ -197,6 +197,7 @@ def test_records_in_pieces(php, size):
 
 
 NO_HEAD = "its output does not begin with header fields and an empty line"
+BAD_FIELD = "a header field of its response cannot be used"
 ENDED = "its response has ended before its head was complete"
 
 # What an application sends, and what the client and the log are told.
@@ -210,9 +211,9 @@ GARBAGE = {
     "short end": (record(STDOUT, HEAD) + record(END, bytes(7)), "its FCGI_END_REQUEST is too short"),
     "status": (record(END, bytes(4) + b"\x09\0\0\0"), "its FCGI_END_REQUEST has an unknown status"),
     "no head": (record(STDOUT, b"hello\n\n") + record(END, bytes(8)), NO_HEAD),
-    "coding": (record(STDOUT, b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") + record(END, bytes(8)), NO_HEAD),
+    "coding": (record(STDOUT, b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") + record(END, bytes(8)), BAD_FIELD),
     "folded": (record(STDOUT, b"X: 1\r\n 2\r\n\r\n") + record(END, bytes(8)), NO_HEAD),
-    "length": (record(STDOUT, b"Content-Length: x\r\n\r\n") + record(END, bytes(8)), NO_HEAD),
+    "length": (record(STDOUT, b"Content-Length: x\r\n\r\n") + record(END, bytes(8)), BAD_FIELD),
     "long head": (record(STDOUT, b"X: " + b"x" * 40000), "the head of its response is too long"),
     "end of the connection": (b"", "it has closed the connection before FCGI_END_REQUEST"),
 }
@@ -737,6 +738,9 @@ MISTAKES = {
     "more dots": ("no entry has a segment", {"TryFiles": "/a/./index.php"}),
     "url": ("no URL; HTTP is for [PROXY]", {"To": "http://127.0.0.1:9000"}),
     "off": ("no file can be tried", {"Split": "Off", "TryFiles": "$path"}),
+    "off with a script": ("no file can be tried", {"Split": "Off", "TryFiles": "$path /index.php"}),
+    "path": ("a socket's path begins with unix", {"To": "/run/php.sock"}),
+    "nginx": ('unknown key "fastcgi_pass" in [FASTCGI]; did you mean "To"?', {"fastcgi_pass": "unix:/run/php.sock"}),
     "root": ("an absolute path", {"RemoteRoot": "srv"}),
     "params": ("a name", {"Params": "1X y"}),
     "missing": ("To is missing", {"To": None}),

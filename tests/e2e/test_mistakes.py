@@ -275,6 +275,28 @@ CASES = {
         5,
         'unknown key "proxy_pass" in [HOST]' + PROXY,
     ),
+    "nginx: fastcgi_pass": (
+        HOST,
+        "    fastcgi_pass unix:/run/php/php-fpm.sock\n",
+        3,
+        5,
+        'unknown key "fastcgi_pass" in [HOST]; write "To unix:/PATH" in [FASTCGI], in a file of sites/',
+    ),
+    "nginx: uwsgi_pass": (
+        HOST,
+        "    uwsgi_pass 127.0.0.1:3031\n",
+        3,
+        5,
+        'unknown key "uwsgi_pass" in [HOST]; there is no uwsgi: the application is for [PROXY] by HTTP, or for '
+        "[FASTCGI] or [SCGI]",
+    ),
+    "Apache: ScriptAlias": (
+        HOST,
+        "    ScriptAlias /cgi-bin /usr/lib/cgi-bin\n",
+        3,
+        5,
+        'unknown key "ScriptAlias" in [HOST]; write "Match /PATH" and "Root FOLDER" in [CGI], in a file of sites/',
+    ),
     "nginx: return": (
         HOST,
         "    return 301 https://example.org/\n",

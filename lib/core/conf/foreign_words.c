@@ -4,7 +4,7 @@
  */
 #include "conf/foreign_words.h"
 
-#define NO_FASTCGI "this server speaks neither FastCGI nor uwsgi; an application that speaks HTTP is for [PROXY]"
+#define FOR_PHP "PHP runs in [FASTCGI], and php-fpm has its settings"
 #define HIDE_VERSION "write \"HideVersion On\" in [SERVER], in monkey.conf"
 #define A_PLUGIN "write \"Load NAME\" in [PLUGINS] of plugins.load"
 #define A_TYPE "write \"EXTENSION TYPE\" in [MIMETYPES] of monkey.mime"
@@ -180,13 +180,14 @@ static const char keys[] =
     PHRASE("proxy_set_header", "[PROXY] sends X-Forwarded-For and others by itself, and Host as HostHeader says")
 
     /* what there is not */
-    PHRASE("fastcgi_pass", NO_FASTCGI)
-    PHRASE("fastcgi.server", NO_FASTCGI)
-    PHRASE("php_fastcgi", NO_FASTCGI)
-    PHRASE("uwsgi_pass", NO_FASTCGI)
-    PHRASE("ScriptAlias", "this server runs no CGI programs")
-    PHRASE("php_value", "this server runs no PHP")
-    PHRASE("php_flag", "this server runs no PHP")
+    LINE("fastcgi_pass", "FASTCGI", "To unix:/PATH")
+    LINE("fastcgi.server", "FASTCGI", "To unix:/PATH")
+    LINE("php_fastcgi", "FASTCGI", "To unix:/PATH")
+    LINES("scgi_pass", "SCGI", "Match /PATH", "To HOST:PORT")
+    PHRASE("uwsgi_pass", "there is no uwsgi: the application is for [PROXY] by HTTP, or for [FASTCGI] or [SCGI]")
+    LINES("ScriptAlias", "CGI", "Match /PATH", "Root FOLDER")
+    PHRASE("php_value", FOR_PHP)
+    PHRASE("php_flag", FOR_PHP)
     ;
 
 static const char sections[] =
@@ -220,9 +221,7 @@ static const char sections[] =
     PHRASE("LOCATION", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
     PHRASE("DIRECTORY", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
     SECTION("PROXY_REVERSE", "PROXY")
-    PHRASE("FASTCGI", NO_FASTCGI)
-    PHRASE("CGI", "this server runs no CGI programs")
-    PHRASE("PHP", "this server runs no PHP")
+    PHRASE("PHP", FOR_PHP)
     ;
 // clang-format on
 

@@ -326,6 +326,8 @@ static const char *read_tcp(struct mk_dial_target *t, struct mk__addr *addr, int
     const char *from = bracket ? bracket : text.p, *end = text.p + text.len;
     const char *colon = text.len ? memchr(from, ':', (size_t)(end - from)) : NULL;
     uint64_t port = (uint64_t)default_port;
+    if (text.len && text.p[0] == '/')
+        return "a socket's path begins with unix: unix:/run/app.sock";
     if (!colon && default_port == MK_DIAL_PORT_REQUIRED)
         return "the port is missing: example.org:80";
     if (colon && !bracket && memchr(colon + 1, ':', (size_t)(end - colon - 1)))

@@ -22,7 +22,7 @@ static int read_status(struct mk_cgi_head *h, struct mk_str value, struct mk_spa
     (void)at;
     if (h->has_status || value.len < 3 || (value.len > 3 && value.p[3] != ' ' && value.p[3] != '\t') ||
         !mk_str_u64(mk_str(value.p, 3), 599, &status) || status < 200)
-        return -EINVAL;
+        return -EBADMSG;
     h->has_status = true;
     h->status = (uint16_t)status;
     return 0;
@@ -31,7 +31,7 @@ static int read_status(struct mk_cgi_head *h, struct mk_str value, struct mk_spa
 static int read_location(struct mk_cgi_head *h, struct mk_str value, struct mk_span at)
 {
     if (h->location.len || !value.len)
-        return -EINVAL;
+        return -EBADMSG;
     h->location = at;
     return 0;
 }
@@ -40,7 +40,7 @@ static int read_length(struct mk_cgi_head *h, struct mk_str value, struct mk_spa
 {
     (void)at;
     if (h->has_length || !mk_str_u64(value, INT64_MAX, &h->length))
-        return -EINVAL;
+        return -EBADMSG;
     h->has_length = true;
     return 0;
 }
@@ -50,7 +50,7 @@ static int read_type(struct mk_cgi_head *h, struct mk_str value, struct mk_span 
     (void)value;
     (void)at;
     if (h->has_type)
-        return -EINVAL;
+        return -EBADMSG;
     h->has_type = true;
     return 0;
 }
@@ -61,7 +61,7 @@ static int refuse_coding(struct mk_cgi_head *h, struct mk_str value, struct mk_s
     (void)h;
     (void)value;
     (void)at;
-    return -EINVAL;
+    return -EBADMSG;
 }
 
 static const struct {
@@ -163,6 +163,9 @@ const char *mk_cgi_head_error(int err)
                "must begin with header fields, such as Status and Content-Type";
     case -EMSGSIZE:
         return "the head of its response is too long, or has no empty line behind the header fields";
+    case -EBADMSG:
+        return "a header field of its response cannot be used: Status must be from 200 to 599, Status, Location, "
+               "Content-Type and Content-Length may stand once, and Transfer-Encoding may not";
     default:
         return "its output does not begin with header fields and an empty line, such as Content-Type: text/plain";
     }

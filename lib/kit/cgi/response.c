@@ -29,7 +29,7 @@ int mk_cgi_parse_response(struct mk_cgi_response *r, struct mk_response_parser *
     if (result < 0)
         r->fault = mk_cgi_head_error(result);
     if (result != 0)
-        return result == -EPROTO ? -EINVAL : result;
+        return result == -EPROTO || result == -EBADMSG ? -EINVAL : result;
     p->status = r->head.status;
     p->head_bytes = r->head.head_bytes;
     p->n_fields = r->head.n_fields;
