@@ -174,6 +174,27 @@ def test_a_request_takes_over_a_connection(serve_places, places, keep):
         await_true(lambda: len(closed) == one.application.accepted, what="the end of the connection")
 
 
+@pytest.mark.parametrize("keys", [{"KeepAlive": "Queue"}, {"KeepAlive": 0}, None], ids=["queue", "never", "no section"])
+def test_idle_connections_over_reloads(serve_places, places, keys):
+    """They are used again, and end when a reload changes KeepAlive: each holds a process of the application."""
+    ended = threading.Event()
+    (one,) = places(1, lambda peer: (peer.request(), peer.respond(b"0"), peer.wait_end(), ended.set()))
+    kept = {"KeepAlive": 2, "KeepAliveTimeout": "60s"}
+    server = serve_places([one], {}, kept)
+    server.baseline += 2  # of the thread that ends a generation
+    with server.connect() as client:
+        assert client.ask("/a.php").body == b"0"
+    reload(server)
+    assert one.application.accepted == 1 and not ended.is_set()
+    site = server.conf / "sites" / "default"
+    before = fastcgi_section("app", ResponseTimeout="60s", **kept)
+    assert before in site.read_text()
+    after = "" if keys is None else fastcgi_section("app", ResponseTimeout="60s", KeepAliveTimeout="60s", **keys)
+    site.write_text(site.read_text().replace(before, after))
+    reload(server)
+    assert ended.wait(30)
+
+
 @needs_status
 def test_a_request_of_a_section_with_other_connections(serve, places, tmp_path):
     """It closes the connection that was kept for it before it makes its own, so that MaxConnections holds."""

@@ -43,6 +43,7 @@ static struct mk__gw_backend *make_backend(struct mk__gw_thread *t, const struct
         .keep_alive = route->conf->keep_alive > 0 ? (uint32_t)route->conf->keep_alive : 0,
         .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
         .hash = hash,
+        .route_hash = route->hash,
         .key = {b->key_bytes, key_len},
         .preamble = {b->key_bytes + key_len - key->preamble.len, key->preamble.len},
     };
@@ -332,8 +333,8 @@ void mk__gw_backend_keep(struct mk__gw_backend_conn *c, bool is_awaited)
 {
     struct mk__gw_backend *b = c->backend;
     c->fn = NULL;
-    if ((!b->keep_alive && !is_awaited) || mk__gw_thread_is_low_on_memory(b->thread) || b->thread->base.ended ||
-        c->is_ending || !is_quiet(c)) {
+    if ((!b->keep_alive && !is_awaited) || b->is_retired || mk__gw_thread_is_low_on_memory(b->thread) ||
+        b->thread->base.ended || c->is_ending || !is_quiet(c)) {
         mk__gw_backend_close(c);
         return;
     }
@@ -404,18 +405,41 @@ static void close_bound(struct mk__gw_thread *t, bool with_logins)
     }
 }
 
+static void end_all_idle(struct mk__gw_backend *b)
+{
+    b->refs++;
+    while (b->n_idle)
+        end_idle(MK_LIST_FIRST(&b->idle, struct mk__gw_backend_conn, node));
+    mk__gw_backend_put(b);
+}
+
 void mk__gw_thread_shed(struct mk__gw_thread *t)
 {
     free_spares(t);
     close_bound(t, false);
     for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
         struct mk_list *n, *save;
+        MK_LIST_EACH(&t->backends[i], n, save)
+            end_all_idle(MK_CONTAINER_OF(n, struct mk__gw_backend, node));
+    }
+}
+
+static bool is_of(const struct mk__gw_backend *b, const struct mk_gateway_route *routes)
+{
+    while (routes && (routes->hash != b->route_hash || !mk_str_starts(b->key, routes->key)))
+        routes = routes->next_of_all;
+    return routes != NULL;
+}
+
+void mk__gw_thread_retire(struct mk__gw_thread *t, const struct mk_gateway_route *routes)
+{
+    for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
+        struct mk_list *n, *save;
         MK_LIST_EACH(&t->backends[i], n, save) {
             struct mk__gw_backend *b = MK_CONTAINER_OF(n, struct mk__gw_backend, node);
-            b->refs++;
-            while (b->n_idle)
-                end_idle(MK_LIST_FIRST(&b->idle, struct mk__gw_backend_conn, node));
-            mk__gw_backend_put(b);
+            b->is_retired = !is_of(b, routes);
+            if (b->is_retired)
+                end_all_idle(b);
         }
     }
 }

@@ -47,6 +47,8 @@ static inline struct mk__gw_thread *mk__gw_thread_of(struct mk_thread *base)
     return MK_CONTAINER_OF(base, struct mk__gw_thread, base);
 }
 
+/* Closes the idle connections that no section of a generation may use, which serves now; `routes`: all of it. */
+void mk__gw_thread_retire(struct mk__gw_thread *t, const struct mk_gateway_route *routes);
 /* Returns a worker of the thread, for counters. */
 const struct mk_worker *mk__gw_thread_get_worker(const struct mk__gw_thread *t);
 /* Returns the buffer of MK__GW_BUFFER_BYTES, or NULL without memory. */
@@ -105,7 +107,8 @@ struct mk__gw_backend {
     struct mk_timer timer;
     unsigned n_idle, n_bound, refs, n_used; /* used: holds */
     uint32_t keep_alive, keep_alive_timeout_ms;
-    uint64_t hash;
+    bool is_retired; /* the generation that serves has no section for it: none is kept idle */
+    uint64_t hash, route_hash;
     struct mk_str key;      /* of the route and the server, and the preamble */
     struct mk_str preamble; /* the bytes that each connection begins with, before its handshake */
     char key_bytes[];

@@ -27,8 +27,9 @@ struct mk__gw_client {
 
 struct mk_gateway_generation {
     struct mk_gateway *gateway;
-    struct mk__gw_client *clients; /* sections with equal settings share them */
-    uint32_t names_ms;             /* what is left of the time for names that are checked */
+    struct mk__gw_client *clients;   /* sections with equal settings share them */
+    struct mk_gateway_route *routes; /* of all hosts */
+    uint32_t names_ms;               /* what is left of the time for names that are checked */
 };
 
 /* Counts one, in the thread of the worker. */

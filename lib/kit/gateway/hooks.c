@@ -115,10 +115,14 @@ void mk_gateway_stop_worker(struct mk_worker *worker, void *state)
     mk_account_free(NULL, w, sizeof(*w));
 }
 
-/* Counters that a former process has left are hidden. */
+/* Counters that a former process has left are hidden, and connections of sections that are no more end. */
 void mk_gateway_serve_worker(struct mk_worker *worker, void *state)
 {
     struct mk_thread_worker *w = state;
+    struct mk__gw_thread *thread = mk__gw_thread_of(w->thread);
+    const struct mk_gateway_generation *g =
+        mk_generation_state(mk_worker_generation(worker), thread->gateway->type->plugin);
     if (mk_worker_index(worker) == 0)
-        mk_tallies_hide_unused(&mk__gw_thread_of(w->thread)->gateway->tallies);
+        mk_tallies_hide_unused(&thread->gateway->tallies);
+    mk__gw_thread_retire(thread, g->routes);
 }

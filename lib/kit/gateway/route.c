@@ -153,9 +153,13 @@ int mk_gateway_open_routes(const struct mk_plugin *plugin, struct mk_host *host,
         struct mk_gateway_route *route = mk_account_alloc(NULL, sizeof(*route));
         if (!route)
             return -ENOMEM;
-        *route = (struct mk_gateway_route){
-            .next = *list, .gateway = g->gateway, .protocol = protocol, .conf = conf, .client = &plain_client};
-        *list = route;
+        *route = (struct mk_gateway_route){.next = *list,
+                                           .next_of_all = g->routes,
+                                           .gateway = g->gateway,
+                                           .protocol = protocol,
+                                           .conf = conf,
+                                           .client = &plain_client};
+        *list = g->routes = route;
         mk_target_find_group(&conf->to, host, conf, offsetof(struct mk_gateway_conf, to), &route->upstreams,
                              &route->group);
         int r = open_route(route, g, host);
