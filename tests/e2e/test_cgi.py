@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import signal
 import time
 
 import pytest
@@ -22,7 +23,7 @@ from harness.scripts import (
     wait_no_scripts,
     write_scripts,
 )
-from harness.server import await_true, run, section, write_config
+from harness.server import await_true, is_alive, run, section, write_config
 from harness.services import reload
 from harness.ways import WAYS
 
@@ -599,6 +600,25 @@ def test_process_left_behind(cgi):
         client.head()
         client.rest()
     wait_no_scripts(server)
+
+
+def test_process_in_a_session_of_its_own(cgi):
+    """It is no part of the script any more: it holds neither the response nor a place, and outlives the server."""
+    script = "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\ndone'\n"
+    script += "setsid sh -c 'echo $$ > new; mv new pid; exec sleep 1000' > /dev/null 2>&1 < /dev/null &\n"
+    server = cgi({"daemon": script}, MaxProcesses=1)
+    try:
+        assert ask(server, "/cgi/daemon").body == b"done"
+        assert ask(server, "/cgi/hello").status == 200
+        server.stop()
+        assert is_alive(read_pid(server.scripts))
+    finally:
+        os.kill(read_pid(server.scripts), signal.SIGKILL)
+
+
+def read_pid(folder):
+    await_true((folder / "pid").exists, what="the process")
+    return int((folder / "pid").read_text())
 
 
 def test_large_output_and_slow_client(cgi):
