@@ -115,7 +115,7 @@ void mk_gateway_stop_worker(struct mk_worker *worker, void *state)
     mk_account_free(NULL, w, sizeof(*w));
 }
 
-/* Counters that a former process has left are hidden, and connections of sections that are no more end. */
+/* Counters that a former process has left are hidden, and connections of former sections end. */
 void mk_gateway_serve_worker(struct mk_worker *worker, void *state)
 {
     struct mk_thread_worker *w = state;

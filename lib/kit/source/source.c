@@ -32,7 +32,10 @@ static size_t find_suffix(struct mk_str name)
     return 0;
 }
 
-/* Returns the bytes of the number of a copy, as in "a.1", "a.~1~" without its end, and "a.bak1"; 0: there is none. */
+/*
+ * Returns the bytes of the number of a copy, as in "a.1", "a.~1~" without its end, and "a.bak1"; 0: there is none. That
+ * of "a-1" is part of another name.
+ */
 static size_t count_number(struct mk_str name)
 {
     size_t n = 0;
@@ -41,7 +44,10 @@ static size_t count_number(struct mk_str name)
     struct mk_str rest = mk_str(name.p, name.len - n);
     if (!n)
         return 0;
-    return ends_with(rest, MK_STR(".~")) ? n + 2 : find_suffix(rest) ? n : 0;
+    if (ends_with(rest, MK_STR(".~")))
+        return n + 2;
+    size_t suffix = find_suffix(rest);
+    return suffix && rest.p[rest.len - suffix] == '.' ? n : 0;
 }
 
 /* Returns the bytes at the end of the name that are those of a copy. */

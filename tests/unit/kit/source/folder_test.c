@@ -141,8 +141,10 @@ TEST(one_program, open_fixture, close_fixture)
     snprintf(target, sizeof(target), "%s", mk_test_path("run-1.2"));
     close(open(target, O_CREAT | O_WRONLY | O_CLOEXEC, 0700));
     set_link(target);
-    static const char *const programs[] = {"run-1.2", "run-1.2~", "run-1.2.bak", "run-1.2.old.gz", ".run-1.2.swp"};
-    static const char *const others[] = {"run", "run-1.2.txt", "run-1", "other/run-1.2", "run-1.2/a", ".run-1.2"};
+    static const char *const programs[] = {"run-1.2",        "run-1.2~",     "run-1.2.bak",
+                                           "run-1.2.old.gz", ".run-1.2.swp", "run-1.2.3"};
+    static const char *const others[] = {"run",       "run-1.2.txt", "run-1",    "other/run-1.2",
+                                         "run-1.2/a", ".run-1.2",    "run-1.2-3"};
     for (size_t i = 0; i < COUNT(programs); i++)
         assert_true(is_program(programs[i]));
     for (size_t i = 0; i < COUNT(others); i++)

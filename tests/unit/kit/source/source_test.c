@@ -34,6 +34,8 @@ TEST(extensions)
         {"/x.php.~12~", true, true},
         {"/x.php.bak2", true, true},
         {"/x.php7", false, false},
+        {"/x.php-7", false, false},
+        {"/x.php 7", false, false},
         {"/x.php.a1", false, false},
         {"/12", false, false},
         {"/.1", false, false},
