@@ -708,7 +708,7 @@ def test_scrapes_that_are_not_read(watch, tmp_path):
     """A large output waits for its client; a few may wait, further ones get 503, and other requests go on."""
     root = tmp_path / "many"
     root.mkdir()
-    server = watch({"Workers": 2, "Timeout": "60s"}, config=make_hosts(root, 150))
+    server = watch({"Workers": 2, "Timeout": "60s", "KeepAliveTimeout": "60s"}, config=make_hosts(root, 150))
     with server.connect() as client:
         size = len(client.ask("/metrics").body)
         assert size > 300_000
