@@ -4,6 +4,7 @@
 import dataclasses
 import os
 import pathlib
+import socket
 import threading
 import time
 
@@ -186,10 +187,10 @@ def test_a_generator_that_fails():
 
 
 def test_a_generator_without_answers():
-    with small_server() as server, small_server() as ended:
-        ended.end()
+    with small_server() as server, socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # does not listen, and no other server gets its port
         ended_with("wr-load got no answer from .* with 3 clients; errors: read 5",
-                   measurement(server, url=ended.url, requests=5))
+                   measurement(server, url=f"http://127.0.0.1:{silent.getsockname()[1]}/", requests=5))
 
 
 def test_a_generator_ends_with_its_children_in_each_case(tmp_path):
