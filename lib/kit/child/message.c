@@ -72,15 +72,15 @@ ssize_t mk__message_receive(int sock, char *to, size_t size, int fds[MK__MESSAGE
     do
         n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    if (n <= 0)
-        return n < 0 ? -errno : 0;
+    if (n < 0)
+        return -errno;
     unsigned count = take_fds(&m, fds);
     *ret_n = count < MK__MESSAGE_FDS_MAX ? count : MK__MESSAGE_FDS_MAX;
     bool has_all = count <= MK__MESSAGE_FDS_MAX && !(m.msg_flags & MSG_CTRUNC);
-    if (has_all && !(m.msg_flags & MSG_TRUNC))
+    if (n > 0 && has_all && !(m.msg_flags & MSG_TRUNC))
         return n;
     for (unsigned i = 0; i < *ret_n; i++)
         close(fds[i]);
     *ret_n = 0;
-    return has_all ? -EBADMSG : -EMFILE;
+    return n == 0 ? 0 : has_all ? -EBADMSG : -EMFILE;
 }

@@ -40,9 +40,9 @@ int mk__message_open_pair(int fds[2]);
 int mk__message_send(int sock, struct mk_str packet, const int *fds, unsigned n);
 /*
  * Receives a packet of at most `size` bytes, and up to MK__MESSAGE_FDS_MAX descriptors, close-on-exec, in `fds`.
- * Returns its bytes, 0 (the other end is closed), -EAGAIN or another -errno; -EBADMSG: it is too long; -EMFILE: not all
- * of its descriptors could be received, as this process may open no more, or they are too many. `to` has the packet
- * then, and the others are closed.
+ * Returns its bytes, 0 (the other end is closed, or the packet is empty), -EAGAIN or another -errno; -EBADMSG: it is
+ * too long; -EMFILE: not all of its descriptors could be received, as this process may open no more, or they are too
+ * many. `to` has the packet then, and the others are closed.
  */
 ssize_t mk__message_receive(int sock, char *to, size_t size, int fds[MK__MESSAGE_FDS_MAX], unsigned *ret_n);
 

@@ -61,6 +61,9 @@ TEST(refused, open_pair, close_pair)
     assert_int_equal(n, 0);
     assert_int_equal(mk__message_send(pair[0], MK_STR("1"), sent, 4), 0);
     assert_int_equal(mk__message_receive(pair[1], got, sizeof(got), fds, &n), -EMFILE);
+    assert_int_equal(mk__message_send(pair[0], MK_STR(""), sent, 1), 0);
+    assert_int_equal(mk__message_receive(pair[1], got, sizeof(got), fds, &n), 0);
+    assert_int_equal(n, 0);
     assert_int_equal(get_free_fd(), before);
 }
 
