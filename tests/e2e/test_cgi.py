@@ -268,7 +268,7 @@ COMPLETE = {
     "is killed": ("part", "kill -9 $$", None),
     "writes more": ("partial", "", "written more than the 4 bytes of its Content-Length: the rest is dropped"),
     "writes more later": ("part", "sleep 0.2; printf ial", None),
-    "floods": ("part", "while printf xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; do :; done", "written more than the 4 bytes"),
+    "floods": ("part", "exec head -c 20000000 /dev/zero", None),
 }
 
 
@@ -284,7 +284,7 @@ def test_response_of_a_length(cgi, what, way):
     """It ends with its last byte, whatever the script does then, and the connection is used again."""
     body, rest, sentence = COMPLETE[what]
     head = "Content-Type: a/b\\nContent-Length: 4\\n\\n"
-    server = cgi({"sized": shell(head + body, rest)}, Timeout="30s")
+    server = cgi({"sized": shell(head + body, rest)}, Timeout="10s")
     with way.connect(server, timeout=20) as client:
         for _ in range(2):
             assert client.ask("/cgi/sized").body == b"part"
