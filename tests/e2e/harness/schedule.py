@@ -9,12 +9,12 @@ from xdist.scheduler import LoadFileScheduling
 
 # The files that take longest, the longest first, with six workers on two cores.
 LONGEST = """
-    cache duda_websocket duda_http cache_notify embed duda_old tls harness upstream_names websocket_hostile
-    duda_redis auth shell cache_limits counters duda_memcached duda_session auth_forward h2spec status script_faults
-    access cache_consistency cache_page timeouts tls_config proxy_bodies sources supervisor websocket_reload
-    fastcgi_php duda_tunnel duda_services proxy_faults listener_reload maintenance install upstream listing_browser
-    status_page h2_ends logger reload cache_attacks cgi proxy_websocket fastcgi_checks upstream_checks health
-    tls_watched config updates embed_python
+    cache duda_websocket cache_notify tls auth_forward access websocket_hostile counters cgi upstream_names status
+    cache_limits upstream listing_browser duda_tunnel proxy_faults cache_page status_page duda_http tls_watched
+    script_faults h2_ends upstream_checks proxy_bodies timeouts cache_consistency supervisor logger websocket_reload
+    archives fastcgi_php duda_redis fastcgi reload auth_bearer proxy duda_sqlite duda_session listener_reload embed
+    upstream_waits shell duda_old auth duda_task maintenance guide updates fastcgi_checks compress proxy_websocket
+    sources duda_memcached
     """.split()
 ORDER = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
 
