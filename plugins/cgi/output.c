@@ -135,7 +135,7 @@ static void end_output(struct run *r)
     r->out_ended = true;
     if (try_close_child(r))
         return;
-    if (r->has_ended || !r->req || r->phase == OVER) {
+    if (r->has_ended || !r->req || r->phase == OVER || r->has_all) { /* how it ends changes nothing */
         run_output_finish(r);
         return;
     }

@@ -312,11 +312,13 @@ def test_response_that_is_too_short(cgi):
     wait_no_scripts(server)
 
 
-def test_slow_client_of_a_script_that_continues(cgi):
-    """The end of the script, which is late, does not cut a response whose output was complete before."""
+@pytest.mark.parametrize("length", ["", "Content-Length: 3000000\\n"], ids=["chunks", "length"])
+def test_slow_client_of_a_script_that_continues(cgi, length):
+    """The script ends in time, and does not cut a response whose output was complete before."""
     size = 3_000_000
-    script = f"#!{PYTHON}\nimport os, sys, time\nprint('Content-Type: a/b\\n')\nsys.stdout.write('x' * {size})\n"
-    script += "sys.stdout.flush()\nos.close(1)\ntime.sleep(1000)\n"
+    script = f"#!{PYTHON}\nimport os, sys, time\nprint('{length}Content-Type: a/b\\n')\n"
+    script += f"sys.stdout.write('x' * {size})\n"
+    script += "sys.stdout.flush()\ntime.sleep(0.5)\nos.close(1)\ntime.sleep(1000)\n"
     server = cgi({"continues": script}, BufferResponse="256K 64M", Timeout="3s")
     with server.connect(rcvbuf=4096, timeout=60) as client:
         client.send(request("/cgi/continues"))
