@@ -424,10 +424,10 @@ void mk__gw_thread_shed(struct mk__gw_thread *t)
     }
 }
 
-static bool is_of(const struct mk__gw_backend *b, const struct mk_gateway_route *routes)
+static bool is_routed(const struct mk__gw_backend *b, const struct mk_gateway_route *routes)
 {
     while (routes && (routes->hash != b->route_hash || !mk_str_starts(b->key, routes->key)))
-        routes = routes->next_of_all;
+        routes = routes->next_in_generation;
     return routes != NULL;
 }
 
@@ -437,7 +437,7 @@ void mk__gw_thread_retire(struct mk__gw_thread *t, const struct mk_gateway_route
         struct mk_list *n, *save;
         MK_LIST_EACH(&t->backends[i], n, save) {
             struct mk__gw_backend *b = MK_CONTAINER_OF(n, struct mk__gw_backend, node);
-            b->is_retired = !is_of(b, routes);
+            b->is_retired = !is_routed(b, routes);
             if (b->is_retired)
                 end_all_idle(b);
         }

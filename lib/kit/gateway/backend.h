@@ -47,7 +47,7 @@ static inline struct mk__gw_thread *mk__gw_thread_of(struct mk_thread *base)
     return MK_CONTAINER_OF(base, struct mk__gw_thread, base);
 }
 
-/* Closes the idle connections that no section of a generation may use, which serves now; `routes`: all of it. */
+/* Closes idle connections that no section may use any more; `routes`: those of the generation that serves now. */
 void mk__gw_thread_retire(struct mk__gw_thread *t, const struct mk_gateway_route *routes);
 /* Returns a worker of the thread, for counters. */
 const struct mk_worker *mk__gw_thread_get_worker(const struct mk__gw_thread *t);

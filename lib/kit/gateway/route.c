@@ -154,7 +154,7 @@ int mk_gateway_open_routes(const struct mk_plugin *plugin, struct mk_host *host,
         if (!route)
             return -ENOMEM;
         *route = (struct mk_gateway_route){.next = *list,
-                                           .next_of_all = g->routes,
+                                           .next_in_generation = g->routes,
                                            .gateway = g->gateway,
                                            .protocol = protocol,
                                            .conf = conf,

@@ -9,8 +9,8 @@
 #include "gateway.h"
 
 struct mk_gateway_route {
-    struct mk_gateway_route *next;        /* of the host */
-    struct mk_gateway_route *next_of_all; /* of the generation */
+    struct mk_gateway_route *next;               /* of the host */
+    struct mk_gateway_route *next_in_generation; /* of the generation */
     struct mk_gateway *gateway;
     const struct mk_gateway_protocol *protocol;
     const struct mk_gateway_conf *conf;
