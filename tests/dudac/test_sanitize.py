@@ -70,7 +70,7 @@ def run_test(tmp_path, source, *options, env=None):
     return run_dudac("test", folder, *options, env={"CC": None, **(env or {})})
 
 
-@pytest.mark.parametrize("in_dthread", [False, True])
+@pytest.mark.parametrize("in_dthread", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_fails_the_test(tmp_path, name, in_dthread):
     done = run_test(tmp_path, make_mistake(name, in_dthread))

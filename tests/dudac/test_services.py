@@ -64,7 +64,10 @@ int duda_main()
 }
 
 
-@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", [
+    pytest.param(path, marks=[pytest.mark.slow] * (number % 4 > 0), id=path.name)
+    for number, path in enumerate(EXAMPLES)
+])
 def test_an_example(tmp_path, folder, servers):
     """Each compiles without a warning, and passes its checks. It is a copy: some write into their folders."""
     folder = shutil.copytree(folder, tmp_path / "examples" / folder.name)

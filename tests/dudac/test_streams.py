@@ -30,7 +30,7 @@ def make_checked(top, name="apple", files=None):
 
 
 ALL_CLOSED = "<&- >&- 2>&-"
-CLOSED = [pytest.param(words, closed, marks=[*[pytest.mark.slow] * (words == "test" and len(closed) < 5),
+CLOSED = [pytest.param(words, closed, marks=[*[pytest.mark.slow] * (words != "--help" and len(closed) < 5),
                                              *[needs_full] * ("full" in closed)])
           for words in ("build", "test", "--help") for closed in ("<&-", ">&-", "2>&-", ALL_CLOSED, "2>/dev/full")]
 

@@ -449,6 +449,7 @@ class Client(threading.Thread):
         self.join(60)
 
 
+@pytest.mark.slow
 def test_swaps_under_load_lose_nothing(tmp_path, start):
     folder = make_folder(tmp_path, text="0")
     program, url = watch(start, folder)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures. `site` is one server for the tests that only read; `serve` starts another one to a test's own liking."""
 
+import itertools
 import os
 import pathlib
+import re
 import tempfile
 
 import pytest
@@ -19,6 +21,7 @@ from harness.websocket import run_wsprobe
 
 pytest_plugins = ["harness.groups", "harness.names", "harness.orphans", "harness.products", "harness.schedule"]
 inherited_signals.restore()
+NUMBERS = itertools.count()  # of folders
 
 
 def pytest_report_header():
@@ -57,6 +60,13 @@ def pytest_terminal_summary(terminalreporter):
     if build.PROTOCOL != "http/1.1":
         passed, skipped = (len(terminalreporter.stats.get(what, ())) for what in ("passed", "skipped"))
         terminalreporter.write_line(f"over {build.PROTOCOL}: {passed} tests; of HTTP/1 or of no protocol: {skipped}")
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path_factory):
+    """A folder for a test. pytest's fixture of this name lists those of all tests before to find a free number."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    return tmp_path_factory.mktemp(f"{name}{next(NUMBERS)}", numbered=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

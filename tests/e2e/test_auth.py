@@ -776,6 +776,7 @@ def test_listings_by_address_or_login(protect, users, satisfy, order):
 # ── other programs ──
 
 
+@pytest.mark.browser
 @pytest.mark.single_protocol
 def test_a_browser(protect, users, tmp_path, tmp_path_factory):
     """The page and all that belongs to it, at once, with one login that the browser remembers."""

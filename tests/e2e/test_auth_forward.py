@@ -676,6 +676,8 @@ def show_user(peer):
         peer.respond(peer.request()["Remote-User"].encode(), TEXT)
 
 
+@pytest.mark.slow
+@pytest.mark.load
 @pytest.mark.concurrent
 def test_many_workers(protect):
     """Each request has the user of its own session, over all workers and reloads."""

@@ -13,7 +13,7 @@ import pytest
 from harness import build
 from harness.browser import open_browser
 
-pytestmark = pytest.mark.single_protocol
+pytestmark = [pytest.mark.browser, pytest.mark.single_protocol]
 
 REFERENCE = pathlib.Path(__file__).parent / "screenshots" / "index.png"
 RENEW = "MONKEY_RENEW_SCREENSHOTS"

@@ -278,6 +278,7 @@ def test_floods_of_adds(start):
     await_true(is_idle, 60, "an add")
 
 
+@pytest.mark.slow
 def test_lists_that_are_too_long(start):
     server = start()
     with server.connect(timeout=60) as client:

@@ -111,7 +111,7 @@ def test_memory_of_an_idle_cache(serve):
     assert added <= limits.CACHE_KB, f"{added} KB"
 
 
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_memory_of_ten_thousand_files(serve, workers):
     """Each file once, however many workers have asked for it."""
     files = {f"{n}.txt": SMALL for n in range(MANY)}

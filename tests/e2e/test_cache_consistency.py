@@ -22,7 +22,8 @@ pytestmark = [
 ]
 
 KINDS = ["disk", "tmpfs", "overlay"]
-IN_EACH_RUN = {("tmpfs", "EachCycle"), ("disk", "Notify 3s"), ("disk", "Revalidate 1s")}
+IN_EACH_RUN = {("tmpfs", "EachCycle")}
+UNDER_LOAD = {("disk", "Notify 3s"), ("disk", "Revalidate 1s")}
 
 
 def combine(marks_of):
@@ -77,7 +78,7 @@ def run(environment, answers, record_property):
     return done
 
 
-@combine(lambda pair: [] if pair in IN_EACH_RUN else [pytest.mark.slow])
+@combine(lambda pair: [] if pair in IN_EACH_RUN else [pytest.mark.slow] + [pytest.mark.load] * (pair in UNDER_LOAD))
 def test_consistency(environment, kind, mode, record_property):
     seed = int(os.environ.get("MONKEY_SEED") or random.randrange(1 << 32))
     run(environment(kind, mode, seed), FEW, record_property)

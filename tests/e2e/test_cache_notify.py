@@ -48,6 +48,7 @@ def test_hits_make_no_calls_for_the_file(noticed):
     await_true(lambda: server.level("watched_folders") == 3, 60, "the root, the one above and the one below")
 
 
+@pytest.mark.slow
 def test_a_change_concerns_few_others(noticed):
     """An entry that is looked at again because of another name is not loaded again."""
     files = {f"{n}.txt": b"text" for n in range(100)}

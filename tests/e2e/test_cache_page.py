@@ -9,7 +9,7 @@ from harness.caching import await_settled, needs_cache, start_cached
 from harness.checked_page import brightness, checked_pages, contrast
 from harness.server import await_true
 
-pytestmark = [needs_cache, pytest.mark.single_protocol]
+pytestmark = [needs_cache, pytest.mark.browser, pytest.mark.single_protocol]
 
 PICTURES = build.TOP / "build" / "screenshots"
 FILES = {"a.txt": b"a" * 1000, "<img src=x onerror=document.title='broken'>": b"x"}

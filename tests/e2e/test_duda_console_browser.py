@@ -9,7 +9,7 @@ from harness.services import needs_duda
 from harness.ways import WAYS
 from test_duda_console import CONSOLE, HOSTILE, SHOP, clean, say
 
-pytestmark = [needs_duda, pytest.mark.single_protocol]
+pytestmark = [needs_duda, pytest.mark.browser, pytest.mark.single_protocol]
 
 RESPONSES = "document.querySelector('dd').textContent"
 

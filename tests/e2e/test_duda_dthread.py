@@ -670,6 +670,7 @@ def test_the_memory_of_10000_that_wait(serve_services):
     assert each <= 12
 
 
+@pytest.mark.slow
 def test_the_limit(serve_services):
     """It is met before that of the kernel, and the log says what it is."""
     with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:

@@ -409,6 +409,7 @@ def test_todo_live(server_of_examples, tmp_path):
         assert json.loads(other.message()[1]) == {"event": "added", "todo": last}
 
 
+@pytest.mark.browser
 def test_todo_pages(server_of_examples, tmp_path):
     """Two pages of a user: what one changes, both show, as text."""
     items = "[...document.querySelectorAll('#todos li')].map(item => item.innerHTML.includes('<b>') + item.innerText)"

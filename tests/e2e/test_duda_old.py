@@ -128,6 +128,7 @@ def test_levels_of_sources():
     assert {name: level.detect_level(read_sources(name).values()) for name in expected} == expected
 
 
+@pytest.mark.slow
 def test_without_level():
     """All of them compile without -DDUDA_API_LEVEL, too."""
     sources = [path for path in SOURCES.rglob("*.c") if path.relative_to(SOURCES).parts[0] not in FOLDERS]
@@ -481,6 +482,7 @@ MADE = {
 }
 
 
+@pytest.mark.slow
 def test_makefiles(serve_services, tmp_path):
     """dudac -w FOLDER builds what the makefiles of those years say."""
     made, services = tmp_path / "made", make_folder(tmp_path / "services")

@@ -96,6 +96,7 @@ def build_example(folder, name):
     return build_service(folder, name, PRELUDE + source, flags=["-Wno-unused-function"])
 
 
+@pytest.mark.slow
 @needs_duda
 def test_the_examples_answer(serve_services, tmp_path):
     for name in TEXTS:

@@ -640,6 +640,7 @@ def test_too_many_tasks(serve_notes):
 # ── time ──
 
 
+@pytest.mark.slow
 def test_a_query_that_does_not_end(serve_notes):
     server = serve_notes(QUERY_MS=5000)
     late = "notes.db: the call has taken 5000 ms (query_ms), and was ended"

@@ -684,6 +684,8 @@ def test_a_service_that_is_removed(plain):
     server.wait_log("service web: exit: open 1 end 1 done 1")
 
 
+@pytest.mark.slow
+@pytest.mark.load
 @pytest.mark.parametrize("turns", [14, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", ["h1", "h2-tls"], indirect=True)
 def test_many_tunnels_over_reloads(start, tmp_path, turns):

@@ -76,7 +76,10 @@ CPP17 = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 CPP_COMPILERS = {"g++": [], "clang++-14": ["-nostdlib++"]}  # there is no library of C++ in clang-14
 HEADERS = sorted(path.name for path in (build.TOP / "include" / "monkey").glob("*.h"))
 needs_compiler = pytest.mark.parametrize("compiler", [
-    pytest.param(name, marks=pytest.mark.skipif(not shutil.which(name), reason=f"NOT TESTED: no {name} here"))
+    pytest.param(name, marks=[
+        pytest.mark.skipif(not shutil.which(name), reason=f"NOT TESTED: no {name} here"),
+        *[pytest.mark.slow] * (name != "g++"),
+    ])
     for name in CPP_COMPILERS
 ])
 

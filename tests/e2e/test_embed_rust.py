@@ -98,6 +98,7 @@ def test_what_the_documentation_shows(crate, tmp_path):
     assert "test result: ok. 3 passed" in run(command, environment, tmp_path)
 
 
+@pytest.mark.slow
 def test_cargo(crate, tmp_path):
     """What Cargo.toml says, where Cargo is installed; no other crate is fetched."""
     if not shutil.which("cargo"):

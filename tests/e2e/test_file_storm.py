@@ -205,7 +205,9 @@ def run_storm(storm, reloads):
     storm.finish()
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.load
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_storm_of_files(serve, tmp_path, seed):
     run_storm(Storm(serve, tmp_path, seed), 30)
 

@@ -136,6 +136,7 @@ def test_curl_over_tls(serve, tmp_path, how):
         assert (tmp_path / str(i)).read_bytes() == (HTDOCS / name).read_bytes()
 
 
+@pytest.mark.browser
 @needs_tls
 def test_chromium(serve, tmp_path, tmp_path_factory):
     with open_browser(tmp_path_factory.mktemp("browser"), ", HTTP/2 IS NOT SEEN BY ONE") as browser:

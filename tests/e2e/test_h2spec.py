@@ -65,6 +65,7 @@ def run_h2spec(h2spec, server, report, *options):
 FILES = {"page.txt": b"a page of some size\n" * 200}
 
 
+@pytest.mark.slow
 def test_h2spec_plain(h2spec, serve, tmp_path):
     run_h2spec(h2spec, serve(files=FILES), tmp_path / "report.xml")
 

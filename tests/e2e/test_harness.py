@@ -178,6 +178,7 @@ def copy_dev(tmp_path):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("breaks", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_all_steps_run_and_each_failed_one_is_named(tmp_path, copy_dev, breaks):
     code, failing = ("raise SystemExit(1)", "assert False") if breaks else ("", "pass")
@@ -213,6 +214,7 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, copy_dev, breaks):
         assert ran[-1] == "everything passed"
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_tests_that_run_beside(tmp_path, copy_dev):
     """They are in another session, which Ctrl-C does not reach."""
     pid_file = tmp_path / "pid"

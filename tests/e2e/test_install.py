@@ -38,7 +38,7 @@ def install(prefix, root=""):
 @pytest.fixture(
     scope="module",
     params=[
-        "usr",
+        pytest.param("usr", marks=pytest.mark.slow),
         pytest.param("local", marks=pytest.mark.slow),
         pytest.param("prefix", marks=pytest.mark.slow),
         pytest.param("usr, optimised", marks=pytest.mark.budget),

@@ -16,6 +16,7 @@ from test_browser import COLUMNS, FONTS, REFERENCE, RENEW, ROWS, CELLS_TOLERATED
 from test_listing_page import MODULE, THEMES
 
 pytestmark = [
+    pytest.mark.browser,
     pytest.mark.single_protocol,
     pytest.mark.skipif(not MODULE.exists(), reason=f"the preset {build.PRESET} does not build dirlisting"),
 ]

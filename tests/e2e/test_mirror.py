@@ -133,6 +133,7 @@ def test_wget(original, mirror, serve):
     assert times == {OLD}, "wget sets the time of a file by its Last-Modified"
 
 
+@pytest.mark.slow
 def test_aria2(original, mirror, serve, tmp_path):
     """Sixteen files at once, and large ones in up to sixteen pieces at once."""
     root, there = original

@@ -176,6 +176,6 @@ def test_event_streams(serve):
 
 
 @pytest.mark.slow
-@pytest.mark.reloads
+@pytest.mark.load
 def test_hundred_event_streams_over_hundred_reloads(serve):
     follow_events(serve, 100, 100)

@@ -203,7 +203,9 @@ def ask_http1(server, ca, payload):
     return statuses_of(reply), reply
 
 
-@pytest.mark.parametrize("run", [False, True], indirect=True, ids=["clear", "tls"])
+@pytest.mark.parametrize(
+    "run", [False, pytest.param(True, marks=pytest.mark.slow)], indirect=True, ids=["clear", "tls"]
+)
 def test_http1(run):
     run(PAYLOADS, ask_http1)
 

@@ -172,6 +172,7 @@ def test_backend_that_sends_pieces(proxy, size):
             assert client.ask("/next").body == b"next"
 
 
+@pytest.mark.slow
 @pytest.mark.single_protocol
 def test_clients_that_do_not_read(proxy):
     """Each has its own pipe, up to a number, and the others get copies: no byte reaches another client."""

@@ -220,6 +220,7 @@ def test_half_close_of_a_client(start, way):
         assert raw.rest() == hashlib.sha256(DATA).digest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", CLEAR)
 def test_slow_sides(start, way):
     """Both sides send without reading, then read: nothing is lost, and no more than a piece waits in memory."""
@@ -491,6 +492,7 @@ def exchange_over_reloads(server, way, count, reloads):
         ws.drop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", TWO_WAYS)
 def test_reloads(start, way):
     """That no descriptor is left is seen at the end of the test."""
@@ -500,7 +502,7 @@ def test_reloads(start, way):
 
 
 @pytest.mark.slow
-@pytest.mark.reloads
+@pytest.mark.load
 @pytest.mark.concurrent
 @pytest.mark.parametrize("way", ["h1", "h2-tls"])
 def test_thousand_over_hundred_reloads(start, way):

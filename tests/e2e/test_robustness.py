@@ -361,6 +361,7 @@ def test_a_client_that_does_not_read_is_cheap(serve):
     assert stall(server) < 400_000  # the default of NotSentLowat, what was sent, and a segment
 
 
+@pytest.mark.slow
 def test_send_buffers_are_limited(serve):
     files = {"big.bin": b"x" * 20_000_000}
     system, small = {"NotSentLowat": "1G"}, {"NotSentLowat": "1G", "SendBuffer": "64K"}

@@ -105,7 +105,7 @@ def test_download_goes_on(place, serve):
     assert client.ask("/").body == b"b"
 
 
-@pytest.mark.parametrize("symlinks", ["Off", "Inside"])
+@pytest.mark.parametrize("symlinks", [pytest.param("Off", marks=pytest.mark.slow), "Inside"])
 def test_every_answer_is_of_one_release(place, serve, symlinks):
     server = serve(
         {"Workers": 2, "SymLink": symlinks, "Indexfile": "only-a only-b", "MaxKeepAliveRequest": 1_000_000},

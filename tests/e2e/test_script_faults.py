@@ -207,7 +207,7 @@ def test_each_descriptor_of_a_starter_fails(cgi):
 
 @needs_cgi
 @only_sanitized
-@pytest.mark.parametrize("what", REQUESTS)
+@pytest.mark.parametrize("what", ["get", "body", pytest.param("received", marks=pytest.mark.slow)])
 def test_each_allocation_fails(cgi, what):
     keys, request = REQUESTS[what]
     server = cgi(keys)

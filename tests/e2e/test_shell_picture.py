@@ -91,6 +91,7 @@ def is_complete(screen):
     return len(history.strip()) >= 40 and all(name in text for name in names)
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_picture(busy, browser, tmp_path):
     """Figures change, so that the picture is kept to be seen; what is compared: it shows the screen, in its colours."""

@@ -14,7 +14,7 @@ from harness.metrics import needs_status, status_of, status_section
 from harness.proxies import TEXT
 from harness.server import await_true, section
 
-pytestmark = [needs_status, pytest.mark.single_protocol]
+pytestmark = [needs_status, pytest.mark.browser, pytest.mark.single_protocol]
 
 FILES = {"a.txt": b"a" * 1000, "<img src=x onerror=document.title='broken'>": b"x"}
 CHARTS = ["requests", "latency", "connections", "bytes", "errors", "cut", "memory", "workers"]

@@ -272,7 +272,9 @@ def storm(tmp_path, certificate):
             one.backend.kill()
 
 
-@pytest.mark.parametrize("seed, scheduler", [(1, "reuseport"), (2, "fair")])
+@pytest.mark.parametrize(
+    "seed, scheduler", [(1, "reuseport"), pytest.param(2, "fair", marks=[pytest.mark.slow, pytest.mark.load])]
+)
 def test_a_storm_of_reloads(storm, ca, seed, scheduler):
     run_storm(storm(seed, scheduler), ca, 25)
 
@@ -314,7 +316,9 @@ def run_full(storm, ca, reloads):
     storm.finish()
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.load
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_storm_of_reloads_of_a_full_server(storm, ca, seed):
     """Room is made while workers, schedulers and listeners change."""
     run_full(storm(seed, "fair"), ca, 25)

@@ -127,6 +127,8 @@ def test_a_second_signal_stops_at_once(supervised):
         assert one.server.wait() == 0
 
 
+@pytest.mark.slow
+@pytest.mark.load
 def test_twenty_deaths_under_load(supervised):
     """Only requests in flight are lost: no connection is refused, and nothing is left behind."""
     for _ in range(4):  # the wait grows with each death

@@ -255,6 +255,8 @@ def test_a_slow_start(serve_shown, backends, shell, balance):
     assert 20 < found[0] < 95, found
 
 
+@pytest.mark.slow
+@pytest.mark.load
 @pytest.mark.concurrent
 @pytest.mark.parametrize("count", [2, 4])
 def test_a_rolling_restart_under_load(serve, serve_shown, shell, count):

@@ -265,6 +265,8 @@ def drive_storm(serve, names, path, turns):
             assert not backend.errors, backend.errors
 
 
+@pytest.mark.slow
+@pytest.mark.load
 @needs_status
 @needs_all
 def test_a_storm(names, serve, path):
@@ -274,7 +276,7 @@ def test_a_storm(names, serve, path):
 @needs_status
 @needs_all
 @pytest.mark.slow
-@pytest.mark.reloads
+@pytest.mark.load
 def test_a_long_storm(names, serve, path):
     drive_storm(serve, names, path, 300)
 
@@ -339,6 +341,6 @@ def test_reloads_lose_nothing(serve):
 
 @needs_status
 @pytest.mark.slow
-@pytest.mark.reloads
+@pytest.mark.load
 def test_hundred_reloads_of_eight_groups(serve):
     ask_over_reloads(serve, 8, 100)

@@ -360,6 +360,8 @@ def test_requests_are_held(serve_group, backends):
         client.close()
 
 
+@pytest.mark.slow
+@pytest.mark.load
 @needs_status
 @pytest.mark.concurrent
 @pytest.mark.parametrize("count", [1, 4])

@@ -95,6 +95,7 @@ def visited(request, tmp_path_factory, site_root):
         yield server
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("path", ["/ws/echo", "/ws/context", "/ws/protocols"])
 def test_chromium(visited, browser, path):
     """By TLS it comes over HTTP/2, because the page did, and the server allows extended CONNECT."""
@@ -280,6 +281,7 @@ def test_the_client_of_the_relay_leaves_during_the_handshake(relay):
         relay.wait_log("the server closed")
 
 
+@pytest.mark.slow
 def test_the_relay_is_its_own_server(relay):
     """Through two of our clients, to ourselves."""
     url = f"ws://127.0.0.1:{relay.port}/ws/relay"

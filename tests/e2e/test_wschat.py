@@ -101,6 +101,7 @@ def await_messages(page, expected):
     assert page.evaluate(MESSAGES) == expected
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("way", ["http", pytest.param("https", marks=pytest.mark.slow), "h2"])
 def test_three_pages(start, tmp_path_factory, way):
     """A message reaches the other two, and not the sender."""
@@ -109,6 +110,7 @@ def test_three_pages(start, tmp_path_factory, way):
         talk(server, browser, way)
 
 
+@pytest.mark.browser
 def test_rooms(serve_services, tmp_path_factory):
     """A message of the template's chat stays in its room; without a name it is the lobby."""
     source = (TEMPLATE / "NEW_SERVICE.c").read_text().replace("NEW_SERVICE", "party")

@@ -167,6 +167,7 @@ def run(*arguments):
     return CliRunner().invoke(report.command, [str(each) for each in arguments])
 
 
+@pytest.mark.slow
 def test_publish(sample, tmp_path):
     done = run(sample.path, "--publish", tmp_path)
     place = tmp_path / "2026-11-20"
@@ -241,6 +242,7 @@ COLUMN = """[...document.getElementById("ranks-cost").tBodies[0].rows].map(row =
 CLICK = """document.querySelectorAll("#ranks-cost thead button")[%d].click()"""
 
 
+@pytest.mark.slow
 def test_tables_sort(show):
     """By value, downwards at the second click, and what has no value comes last; then by name."""
     view = show()
@@ -260,6 +262,7 @@ SHOWN = """[...document.querySelectorAll('[id^="curves-A3-cost-series-"]')].map(
     getComputedStyle(part).display != "none")"""
 
 
+@pytest.mark.slow
 def test_servers_are_filtered(show):
     """In tables, charts and legends; and they come back."""
     view = show()
@@ -279,6 +282,7 @@ def test_servers_are_filtered(show):
     assert view.evaluate(SHOWN) == [True] * 4 and "nginx" in view.evaluate(VISIBLE % "ranks-cost")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width, scheme, name", [(1280, "light", "light"), (1280, "dark", "dark"),
                                                  (360, "light", "phone")])
 def test_fits_and_is_drawn(show, width, scheme, name):
@@ -301,6 +305,7 @@ def test_fits_and_is_drawn(show, width, scheme, name):
     (PICTURES / f"contest-{name}.png").write_bytes(view.screenshot())
 
 
+@pytest.mark.slow
 def test_print(show):
     """On paper there are no boxes, and tables are whole."""
     view = show()

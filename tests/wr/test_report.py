@@ -292,7 +292,7 @@ NO_NUMBERS = ["", "x", None, True, [], {}, [[]], {"": None}, math.nan, math.inf]
 ODD = [NO_NUMBERS, [0], [-1], [1e308]]
 
 
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("odd", [*(pytest.param(odd, marks=pytest.mark.slow) for odd in ODD[:3]), ODD[3]], ids=repr)
 def test_values_of_other_types(tmp_path, odd):
     """Each key of each record in turn; the page is made, with what can be read."""
     sample = sample_results.Sample().add_head({"monkey": 1, "nginx": 2})
@@ -311,7 +311,10 @@ def test_values_of_other_types(tmp_path, odd):
     report.make_markdown(path)
 
 
-@pytest.mark.parametrize("missing", "cost_us latency_us hdr memory_kb samples rps generator marks".split())
+@pytest.mark.parametrize("missing", [
+    "cost_us", "hdr",
+    *(pytest.param(key, marks=pytest.mark.slow) for key in "latency_us memory_kb samples rps generator marks".split()),
+])
 def test_records_without_a_key(tmp_path, missing):
     sample = sample_results.Sample().add_head()
     sample.add_pairs(1)
@@ -372,6 +375,7 @@ def test_everything_is_escaped(tmp_path):
     assert "<img" not in re.sub(r"(?ms)^(`{3,})$.*?^\1$", "", report.make_markdown(path))
 
 
+@pytest.mark.slow
 def test_many_servers(tmp_path):
     """More than there are colours; each has a line or mark of its own."""
     servers = {f"server {number}": 5 + number for number in range(20)}
@@ -515,6 +519,7 @@ def assert_on_a_scale(places, values):
     return slope
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme, color", [("light", "rgb(0, 96, 168)"), ("dark", "rgb(108, 182, 255)")])
 def test_curves_have_the_values(page, show, scheme, color):
     """The lines of all servers stand on one scale of clients and one of values."""
@@ -528,6 +533,7 @@ def test_curves_have_the_values(page, show, scheme, color):
         assert assert_on_a_scale([y for _, y in points], [y for line in data for y in line["y"]]) < 0
 
 
+@pytest.mark.slow
 def test_percentiles_have_the_values(page, show):
     lines = show(page).evaluate(POINTS % '"latency-W1-chart"')
     data = Reader(page).charts["latency-W1-chart"]
@@ -536,6 +542,7 @@ def test_percentiles_have_the_values(page, show):
     assert_on_a_scale([y for _, y in points], [math.log(y) for line in data for y in line["y"]])
 
 
+@pytest.mark.slow
 def test_intervals_have_the_values(page, show):
     browser_page, data = show(page), Reader(page).charts["cost-W1-chart"]
     path = 'document.querySelector("#cost-W1-chart-interval-%d path").getAttribute("d")'
@@ -544,6 +551,7 @@ def test_intervals_have_the_values(page, show):
     assert_on_a_scale(places, [value for line in data for value in (line["low"][-1], line["high"][-1])])
 
 
+@pytest.mark.slow
 def test_fits_a_phone(page, show):
     browser_page = show(page, width=360)
     assert browser_page.evaluate("document.documentElement.scrollWidth") == 360
@@ -555,6 +563,7 @@ def test_fits_a_phone(page, show):
     }))""") > 7
 
 
+@pytest.mark.slow
 def test_charts_have_names(page, show):
     """What a screen reader says; every chart has a table beside it."""
     browser_page = show(page)
@@ -565,6 +574,7 @@ def test_charts_have_names(page, show):
         figure => figure.closest("section").querySelector("table"))""")
 
 
+@pytest.mark.slow
 def test_evil_names_do_nothing(tmp_path, show):
     sample = sample_results.Sample().add_head({EVIL: 5})
     for clients in (10, 20):
