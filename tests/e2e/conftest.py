@@ -66,7 +66,7 @@ def pytest_terminal_summary(terminalreporter):
 def tmp_path(request, tmp_path_factory):
     """A folder for a test. pytest's fixture of this name lists those of all tests before to find a free number."""
     name = re.sub(r"\W", "_", request.node.name)[:30]
-    return tmp_path_factory.mktemp(f"{name}{next(NUMBERS)}", numbered=False)
+    return tmp_path_factory.mktemp(f"{next(NUMBERS)}-{name}", numbered=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

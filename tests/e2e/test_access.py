@@ -891,7 +891,7 @@ def test_a_request_of_the_old_generation_keeps_what_was_used(guard):
     slow.send(request("/big.bin"))
     server.connect().ask("/a.txt")  # the first request was counted
     site = server.conf / "sites" / "default"
-    site.write_text(site.read_text().replace("2/s", "3/d"))
+    site.write_text(site.read_text().replace("Rate 2/s", "Rate 3/d"))
     reload(server)
     client = server.connect()
     answers = [client.ask("/a.txt").status for _ in range(4)]  # the old rate may have given both back before
