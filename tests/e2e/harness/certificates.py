@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A certificate authority of the tests' own, by the command `openssl`, and clients that trust it."""
+"""A certificate authority for the tests, and clients that trust it. The command `openssl` makes responses of OCSP."""
 
+import datetime
 import hashlib
+import inspect
+import ipaddress
 import pathlib
 import re
 import select
@@ -9,30 +12,22 @@ import socket
 import ssl
 import subprocess
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
 from .client import Client
 from .messages import octets
 
 KINDS = {
-    "ec": ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
-    "rsa": ["-newkey", "rsa:2048"],
-    "weak": ["-newkey", "rsa:1024"],
+    "ec": lambda: ec.generate_private_key(ec.SECP256R1()),
+    "rsa": lambda: rsa.generate_private_key(65537, 2048),
+    "weak": lambda: rsa.generate_private_key(65537, 1024),
 }
-CONFIG = """
-[ca]
-default_ca = own
-[own]
-new_certs_dir = {folder}
-database = {folder}/index.txt
-rand_serial = yes
-default_md = sha256
-policy = any
-unique_subject = no
-copy_extensions = copy
-email_in_dn = no
-[any]
-commonName = supplied
-organizationName = optional
-"""
+ATTRIBUTES = {"CN": NameOID.COMMON_NAME, "O": NameOID.ORGANIZATION_NAME}
+USES = {"clientAuth": ExtendedKeyUsageOID.CLIENT_AUTH, "OCSPSigning": ExtendedKeyUsageOID.OCSP_SIGNING}
+PEM = serialization.Encoding.PEM
 
 
 def openssl(*args, data=None):
@@ -40,6 +35,18 @@ def openssl(*args, data=None):
     done = subprocess.run(["openssl", *map(str, args)], input=data, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
+
+
+def read_name(text):
+    """A distinguished name, written as the command does: /O=Clients/CN=alice."""
+    pairs = [row.partition("=") for row in text.split("/")[1:]]
+    return x509.Name([x509.NameAttribute(ATTRIBUTES[key], value) for key, _, value in pairs])
+
+
+def read_alternative(name):
+    if name.startswith("IP:"):
+        return x509.IPAddress(ipaddress.ip_address(name[3:]))
+    return x509.DNSName(name)
 
 
 class Pair:
@@ -68,32 +75,38 @@ class Authority(Pair):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         super().__init__(self.folder, name)
-        openssl(
-            "req", "-x509", *KINDS["ec"], "-nodes", "-keyout", self.key, "-out", self.cert, "-days", 30,
-            "-subj", f"/CN=Test {name}", "-addext", "basicConstraints=critical,CA:TRUE",
-            "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
-        )  # fmt: skip
-        (self.folder / "index.txt").touch()
-        (self.folder / "ca.conf").write_text(CONFIG.format(folder=self.folder))
+        self.signing_key, self.name = KINDS["ec"](), read_name(f"/CN=Test {name}")
+        now = datetime.datetime.utcnow()
+        uses = dict.fromkeys(inspect.signature(x509.KeyUsage).parameters, False)
+        uses |= {"key_cert_sign": True, "crl_sign": True, "digital_signature": True}
+        extensions = [(x509.BasicConstraints(ca=True, path_length=None), True), (x509.KeyUsage(**uses), True)]
+        extensions.append((x509.SubjectKeyIdentifier.from_public_key(self.signing_key.public_key()), False))
+        self.write(self, self.signing_key, self.name, now, now + datetime.timedelta(days=30), extensions)
 
     def make(self, name, *names, kind="ec", subject=None, start=None, end="20491231235959Z", use=None):
         """A certificate for these names (or "IP:..."); `start` and `end` as YYYYMMDDHHMMSSZ; `use` as extended ones."""
-        pair = Pair(self.folder, name)
-        request = self.folder / f"{name}.csr"
-        alternatives = ",".join(n if n.startswith("IP:") else f"DNS:{n}" for n in names)
-        extension = ["-addext", f"subjectAltName={alternatives}"] if names else []
-        extension += ["-addext", f"extendedKeyUsage={use}"] if use else []
-        openssl(
-            "req", *KINDS[kind], "-nodes", "-keyout", pair.key, "-out", request, "-subj", subject or f"/CN={name}",
-            *extension,
-        )  # fmt: skip
-        pair.key.chmod(0o600)
-        openssl(
-            "ca", "-batch", "-notext", "-config", self.folder / "ca.conf", "-cert", self.cert, "-keyfile", self.key,
-            "-in", request, "-out", pair.cert, "-preserveDN",
-            "-startdate", start or "20200101000000Z", "-enddate", end,
-        )  # fmt: skip
+        pair = Pair(self.folder, name)  # authorities have the same name, so that a key tells which one has signed
+        extensions = [(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.signing_key.public_key()), False)]
+        if names:
+            extensions.append((x509.SubjectAlternativeName(list(map(read_alternative, names))), False))
+        if use:
+            extensions.append((x509.ExtendedKeyUsage([USES[use]]), False))
+        times = [datetime.datetime.strptime(text, "%Y%m%d%H%M%SZ") for text in (start or "20200101000000Z", end)]
+        self.write(pair, KINDS[kind](), read_name(subject or f"/CN={name}"), *times, extensions)
         return pair
+
+    def write(self, pair, key, subject, start, end, extensions):
+        """Signs a certificate, and writes it and its key."""
+        builder = x509.CertificateBuilder(
+            self.name, subject, key.public_key(), x509.random_serial_number(), start, end
+        )
+        for extension, critical in extensions:
+            builder = builder.add_extension(extension, critical)
+        pair.cert.write_bytes(builder.sign(self.signing_key, hashes.SHA256()).public_bytes(PEM))
+        pair.key.touch(0o600)
+        pair.key.write_bytes(
+            key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        )
 
     def staple(self, pair, end=None, *, begin=None, status="V", signer=None, bare=False):
         """The file of a response of OCSP about that number of this authority: good, or of a `status` R or None, from

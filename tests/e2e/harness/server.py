@@ -68,6 +68,17 @@ def links_of_descriptors(pid):
     return links
 
 
+def await_end(pid, seconds):
+    """Waits for the end of a child that has not been waited for yet, or for so long."""
+    fd = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll(seconds * 1000)
+    finally:
+        os.close(fd)
+
+
 def is_refused(address):
     """Are connections refused there?"""
     try:
@@ -363,15 +374,18 @@ class Server:
         assert leaked <= 0, f"{leaked} descriptors leaked, now open: {left}\n{self.log[-2000:]}"
 
     def read_descriptors(self):
-        """The entry, the name and the flags of each, without modules, which are kept open where a sanitizer is
-        (lib/core/base/library.c)."""
+        """The entry, the name and, of what has a path, the flags of each, without modules, which are kept open where a
+        sanitizer is (lib/core/base/library.c)."""
         folder, found = f"/proc/{self.pid}", []
         for entry in os.listdir(f"{folder}/fd"):
             with contextlib.suppress(OSError):
-                info = pathlib.Path(f"{folder}/fdinfo/{entry}").read_text()
-                flags, name = int(re.search(r"flags:\s+(\d+)", info)[1], 8), os.readlink(f"{folder}/fd/{entry}")
-                if not (build.SANITIZED and name.removesuffix(" (deleted)").endswith(".so")):
-                    found.append((f"{folder}/fd/{entry}", name, flags))
+                name, flags = os.readlink(f"{folder}/fd/{entry}"), 0
+                if build.SANITIZED and name.removesuffix(" (deleted)").endswith(".so"):
+                    continue
+                if name.startswith("/"):
+                    info = pathlib.Path(f"{folder}/fdinfo/{entry}").read_text()
+                    flags = int(re.search(r"flags:\s+(\d+)", info)[1], 8)
+                found.append((f"{folder}/fd/{entry}", name, flags))
         return found
 
     def open_files(self):
@@ -393,7 +407,9 @@ class Server:
 
     def wait(self, seconds=STOP_SECONDS):
         """Waits for the end of the process; returns its exit code."""
-        code = self.process.wait(seconds)
+        if self.alive:
+            await_end(self.pid, seconds)  # wait() with a time limit polls, and sleeps for up to 50 ms
+        code = self.process.wait(0.1)
         self.reader.join(60)
         self.finished = True
         return code
