@@ -29,6 +29,12 @@ def pytest_report_header():
     return f"server under test: {build.binary()} ({build.PRESET}), asked over {build.PROTOCOL}{cache}"
 
 
+def pytest_itemcollected(item):
+    """What carries `load` is slow, too."""
+    if item.get_closest_marker("load"):
+        item.add_marker("slow")
+
+
 def pytest_collection_modifyitems(config, items):
     """Budgets mean nothing for a build with assertions and sanitizers; tests of one protocol nothing for another."""
     if build.PROTOCOL != "http/1.1":

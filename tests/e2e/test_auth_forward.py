@@ -676,7 +676,6 @@ def show_user(peer):
         peer.respond(peer.request()["Remote-User"].encode(), TEXT)
 
 
-@pytest.mark.slow
 @pytest.mark.load
 @pytest.mark.concurrent
 def test_many_workers(protect):

@@ -339,7 +339,6 @@ def run(site, files, changes):
     assert "may be raised" not in made.server.log
 
 
-@pytest.mark.slow
 @pytest.mark.load
 def test_changes_of_each_kind(site):
     run(site, FEW, FEW)

@@ -78,7 +78,7 @@ def run(environment, answers, record_property):
     return done
 
 
-@combine(lambda pair: [] if pair in IN_EACH_RUN else [pytest.mark.slow] + [pytest.mark.load] * (pair in UNDER_LOAD))
+@combine(lambda pair: [] if pair in IN_EACH_RUN else [pytest.mark.load if pair in UNDER_LOAD else pytest.mark.slow])
 def test_consistency(environment, kind, mode, record_property):
     seed = int(os.environ.get("MONKEY_SEED") or random.randrange(1 << 32))
     run(environment(kind, mode, seed), FEW, record_property)

@@ -39,7 +39,6 @@ def server(serve, tmp_path):
     return started
 
 
-@pytest.mark.slow
 @pytest.mark.load
 def test_a_storm_of_scripts(server):
     """Each reload changes how many may run, and gives them other limits."""

@@ -551,9 +551,7 @@ def finish(server, reloads):
     check_counts(server)
 
 
-@pytest.mark.slow
-@pytest.mark.load
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.load), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_storm_of_hostile_clients(start, seed):
     server = start({"HandlerTimeout": "1s", "SendTimeout": "3s", "ShutdownTimeout": "2s"})
     storm(server, seed, 3, 3)

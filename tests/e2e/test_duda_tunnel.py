@@ -684,9 +684,7 @@ def test_a_service_that_is_removed(plain):
     server.wait_log("service web: exit: open 1 end 1 done 1")
 
 
-@pytest.mark.slow
-@pytest.mark.load
-@pytest.mark.parametrize("turns", [14, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("turns", [pytest.param(14, marks=pytest.mark.load), pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", ["h1", "h2-tls"], indirect=True)
 def test_many_tunnels_over_reloads(start, tmp_path, turns):
     """Each instance has ended all of its tunnels when it ends."""

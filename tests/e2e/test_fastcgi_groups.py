@@ -399,7 +399,7 @@ def test_a_status_of_all_servers(serve_places, places):
 
 @pytest.mark.concurrent
 @pytest.mark.parametrize("keep", [
-    *(pytest.param(count, marks=[pytest.mark.slow, pytest.mark.load]) for count in (0, 4)), "Queue",
+    *(pytest.param(count, marks=pytest.mark.load) for count in (0, 4)), "Queue",
 ])
 def test_killed_under_load_amid_reloads(serve_places, places, keep):
     """No request that may be repeated fails, while one application after the other ends and comes back."""

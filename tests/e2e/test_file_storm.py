@@ -205,9 +205,7 @@ def run_storm(storm, reloads):
     storm.finish()
 
 
-@pytest.mark.slow
-@pytest.mark.load
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.load), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_storm_of_files(serve, tmp_path, seed):
     run_storm(Storm(serve, tmp_path, seed), 30)
 

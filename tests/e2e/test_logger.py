@@ -511,7 +511,6 @@ def test_stdout(site, tmp_path):
         site.server.stop()
 
 
-@pytest.mark.slow
 @pytest.mark.load
 def test_a_pipe_without_a_reader(site):
     """A FIFO: first without a reader, then with a slow one, then with a good one."""

@@ -175,7 +175,6 @@ def test_event_streams(serve):
     follow_events(serve, 20, 5)
 
 
-@pytest.mark.slow
 @pytest.mark.load
 def test_hundred_event_streams_over_hundred_reloads(serve):
     follow_events(serve, 100, 100)

@@ -501,7 +501,6 @@ def test_reloads(start, way):
         backend.wait_open(0)
 
 
-@pytest.mark.slow
 @pytest.mark.load
 @pytest.mark.concurrent
 @pytest.mark.parametrize("way", ["h1", "h2-tls"])

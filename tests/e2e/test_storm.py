@@ -273,7 +273,7 @@ def storm(tmp_path, certificate):
 
 
 @pytest.mark.parametrize(
-    "seed, scheduler", [(1, "reuseport"), pytest.param(2, "fair", marks=[pytest.mark.slow, pytest.mark.load])]
+    "seed, scheduler", [(1, "reuseport"), pytest.param(2, "fair", marks=pytest.mark.load)]
 )
 def test_a_storm_of_reloads(storm, ca, seed, scheduler):
     run_storm(storm(seed, scheduler), ca, 25)
@@ -316,9 +316,7 @@ def run_full(storm, ca, reloads):
     storm.finish()
 
 
-@pytest.mark.slow
-@pytest.mark.load
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.load), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_storm_of_reloads_of_a_full_server(storm, ca, seed):
     """Room is made while workers, schedulers and listeners change."""
     run_full(storm(seed, "fair"), ca, 25)

@@ -127,7 +127,6 @@ def test_a_second_signal_stops_at_once(supervised):
         assert one.server.wait() == 0
 
 
-@pytest.mark.slow
 @pytest.mark.load
 def test_twenty_deaths_under_load(supervised):
     """Only requests in flight are lost: no connection is refused, and nothing is left behind."""

@@ -292,7 +292,6 @@ def test_each_host_has_its_own(serve, tmp_path):
     assert {shown("other.test") for _ in range(8)} == {pairs[2].fingerprint}
 
 
-@pytest.mark.slow
 @pytest.mark.load
 def test_changes_under_load(watched):
     """No handshake fails and none is mixed of two pairs, while certificates change and generations come and go."""

@@ -132,7 +132,7 @@ def ask(client, name, *fields):
     return answer
 
 
-def crowd(releases, server, names, visit, *steps, rounds=10, versions=60):
+def crowd(releases, server, names, visit, *steps, rounds=25, versions=150):
     """Clients call visit(client, name) for each name until they have done their rounds and enough versions passed."""
     with releases.publishing(*(steps or [[name] for name in names])) as writer:
 

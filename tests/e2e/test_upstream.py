@@ -269,7 +269,7 @@ def test_a_response_that_has_begun_is_not_repeated(serve_group, backends):
 
 @needs_status
 @pytest.mark.concurrent
-@pytest.mark.parametrize("retry", ["Connect", pytest.param("Idempotent", marks=[pytest.mark.slow, pytest.mark.load])])
+@pytest.mark.parametrize("retry", ["Connect", pytest.param("Idempotent", marks=pytest.mark.load)])
 def test_a_server_is_killed_under_load(serve, serve_group, retry):
     """With SIGKILL: its requests go to the others."""
     origins = [Origin(serve) for _ in range(4)]

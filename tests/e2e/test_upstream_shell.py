@@ -255,7 +255,6 @@ def test_a_slow_start(serve_shown, backends, shell, balance):
     assert 20 < found[0] < 95, found
 
 
-@pytest.mark.slow
 @pytest.mark.load
 @pytest.mark.concurrent
 @pytest.mark.parametrize("count", [2, 4])

@@ -265,7 +265,6 @@ def drive_storm(serve, names, path, turns):
             assert not backend.errors, backend.errors
 
 
-@pytest.mark.slow
 @pytest.mark.load
 @needs_status
 @needs_all
@@ -275,7 +274,6 @@ def test_a_storm(names, serve, path):
 
 @needs_status
 @needs_all
-@pytest.mark.slow
 @pytest.mark.load
 def test_a_long_storm(names, serve, path):
     drive_storm(serve, names, path, 300)
@@ -340,7 +338,6 @@ def test_reloads_lose_nothing(serve):
 
 
 @needs_status
-@pytest.mark.slow
 @pytest.mark.load
 def test_hundred_reloads_of_eight_groups(serve):
     ask_over_reloads(serve, 8, 100)

@@ -360,7 +360,6 @@ def test_requests_are_held(serve_group, backends):
         client.close()
 
 
-@pytest.mark.slow
 @pytest.mark.load
 @needs_status
 @pytest.mark.concurrent

@@ -3,7 +3,6 @@
 
 import datetime
 import hashlib
-import inspect
 import ipaddress
 import pathlib
 import re
@@ -77,10 +76,15 @@ class Authority(Pair):
         super().__init__(self.folder, name)
         self.signing_key, self.name = KINDS["ec"](), read_name(f"/CN=Test {name}")
         now = datetime.datetime.utcnow()
-        uses = dict.fromkeys(inspect.signature(x509.KeyUsage).parameters, False)
-        uses |= {"key_cert_sign": True, "crl_sign": True, "digital_signature": True}
-        extensions = [(x509.BasicConstraints(ca=True, path_length=None), True), (x509.KeyUsage(**uses), True)]
-        extensions.append((x509.SubjectKeyIdentifier.from_public_key(self.signing_key.public_key()), False))
+        usage = x509.KeyUsage(
+            digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False, key_encipherment=False,
+            data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+        )  # fmt: skip
+        extensions = [
+            (x509.BasicConstraints(ca=True, path_length=None), True),
+            (usage, True),
+            (x509.SubjectKeyIdentifier.from_public_key(self.signing_key.public_key()), False),
+        ]
         self.write(self, self.signing_key, self.name, now, now + datetime.timedelta(days=30), extensions)
 
     def make(self, name, *names, kind="ec", subject=None, start=None, end="20491231235959Z", use=None):
@@ -103,10 +107,8 @@ class Authority(Pair):
         for extension, critical in extensions:
             builder = builder.add_extension(extension, critical)
         pair.cert.write_bytes(builder.sign(self.signing_key, hashes.SHA256()).public_bytes(PEM))
-        pair.key.touch(0o600)
-        pair.key.write_bytes(
-            key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        )
+        pair.key.write_bytes(key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+        pair.key.chmod(0o600)
 
     def staple(self, pair, end=None, *, begin=None, status="V", signer=None, bare=False):
         """The file of a response of OCSP about that number of this authority: good, or of a `status` R or None, from
