@@ -17,6 +17,7 @@ CASES = 146
 NOT_XML = re.compile(rb"[^\x20-\xff\t\r\n]|&#x(?:[0-8BCEFbcef]|1[0-9a-fA-F]);")
 
 pytestmark = [
+    pytest.mark.slow,  # whose packages have go, by which h2spec is made
     pytest.mark.single_protocol,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
@@ -65,7 +66,6 @@ def run_h2spec(h2spec, server, report, *options):
 FILES = {"page.txt": b"a page of some size\n" * 200}
 
 
-@pytest.mark.slow
 def test_h2spec_plain(h2spec, serve, tmp_path):
     run_h2spec(h2spec, serve(files=FILES), tmp_path / "report.xml")
 
