@@ -25,7 +25,7 @@ from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section, total
 from harness.protocol import Client
 from harness.server import Server, await_true, section, write_config
-from harness.ways import TWO_WAYS, WAYS
+from harness.ways import WAYS
 from test_h2_attacks import FLOODS, PATIENT, limits
 
 pytestmark = [needs_status, pytest.mark.single_protocol]
@@ -699,7 +699,7 @@ class Site:
 
 
 @pytest.mark.concurrent
-@pytest.mark.parametrize("way", TWO_WAYS)
+@pytest.mark.parametrize("way", WAYS)
 def test_exact_over_every_change(tmp_path, way):
     """Reloads, other numbers of workers, an upgrade, a crash and an upgrade after that: sums go on, levels do not."""
     if WAYS[way].h2 and not build.speaks("h2") or WAYS[way].tls and not build.speaks("tls"):

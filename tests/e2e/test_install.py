@@ -163,6 +163,7 @@ add_executable(shared {examples}/embed/hello.c)
 target_link_libraries(shared PRIVATE monkey::monkey)
 add_executable(static {examples}/embed/hello.c)
 target_link_libraries(static PRIVATE monkey::static)
+target_link_options(static PRIVATE -fno-lto) # which takes 10 seconds
 add_executable(cpp {tests}/small.cpp)
 set_target_properties(cpp PROPERTIES CXX_STANDARD 17)
 target_link_libraries(cpp PRIVATE monkey::monkey)

@@ -17,7 +17,7 @@ from harness.messages import lines, request
 from harness.proxies import PATIENT
 from harness.server import run, section, write_config
 from harness.services import reload
-from harness.ways import TWO_WAYS, WAYS
+from harness.ways import WAYS
 from harness.websocket import BINARY, PING, PONG, TEXT, WebSocket
 
 pytestmark = [
@@ -493,7 +493,7 @@ def exchange_over_reloads(server, way, count, reloads):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", TWO_WAYS)
+@pytest.mark.parametrize("way", WAYS)
 def test_reloads(start, way):
     """That no descriptor is left is seen at the end of the test."""
     with Backend(echo_websocket) as backend:

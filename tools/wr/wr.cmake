@@ -9,12 +9,14 @@ target_include_directories(wr-load-parts PRIVATE include lib/core ${CMAKE_BINARY
 add_executable(wr-load tools/wr/load/main.c $<TARGET_OBJECTS:wr-load-parts> ${MK_OBJECTS} ${MK_RESPONSE_PARSER})
 target_include_directories(wr-load PRIVATE include lib/core ${CMAKE_BINARY_DIR}/gen)
 target_link_libraries(wr-load PRIVATE m Threads::Threads)
+mk_link_runtime(wr-load)
 set(otherwise "build without wr (-D MK_WR=OFF)")
 mk_link_library(wr-load zlib.h z zlib1g-dev wr-load "${otherwise}")
 mk_link_library(wr-load openssl/ssl.h ssl libssl-dev wr-load "${otherwise}")
 mk_link_library(wr-load openssl/evp.h crypto libssl-dev wr-load "${otherwise}")
 
 add_executable(wr-limit tools/wr/limit/limit.c)
+mk_link_runtime(wr-limit)
 install(TARGETS wr-load wr-limit)
 
 # bin/wr of the build runs from the checkout, since the program finds its package next to the file that a link leads to;

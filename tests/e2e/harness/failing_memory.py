@@ -31,14 +31,21 @@ def find_symbol(program):
     return int(found[1], 16)
 
 
+def is_movable(program):
+    """Whether the addresses of its symbols count from where it was loaded: the type of the file is ET_DYN."""
+    with open(program, "rb") as file:
+        return struct.unpack_from("<H", file.read(18), 16)[0] == 3
+
+
 class FailingMemory:
     """As long as none was chosen by fail(), no allocation fails."""
 
     def __init__(self, server):
         program = str(build.binary())
-        maps = open(f"/proc/{server.process.pid}/maps", encoding="utf-8").read()
-        base = min(int(row.split("-")[0], 16) for row in maps.splitlines() if row.endswith(program))
-        self.address = base + find_symbol(program)
+        self.address = find_symbol(program)
+        if is_movable(program):
+            maps = open(f"/proc/{server.process.pid}/maps", encoding="utf-8").read()
+            self.address += min(int(row.split("-")[0], 16) for row in maps.splitlines() if row.endswith(program))
         self.memory = open(f"/proc/{server.process.pid}/mem", "r+b", buffering=0)
 
     def write(self, count):

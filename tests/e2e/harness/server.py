@@ -30,12 +30,13 @@ SETTLE_SECONDS = 30  # a busy machine closes the last descriptors late
 
 
 def await_true(condition, seconds=30.0, what="the condition", pause=0.005):
-    """Polls for what has no event to wait for; the condition's last value is returned."""
-    deadline = time.monotonic() + seconds
+    """Polls for what has no event to wait for, the more seldom the longer; returns the condition's last value."""
+    begin = time.monotonic()
     while not (value := condition()):
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begin
+        if waited > seconds:
             raise AssertionError(f"{what} did not come true within {seconds} s")
-        time.sleep(pause)
+        time.sleep(max(pause, min(waited / 16, 0.05)))
     return value
 
 

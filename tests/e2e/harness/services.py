@@ -65,6 +65,8 @@ def compile_command(*, warnings=STRICT):
     command += ["-fuse-ld=mold"] if shutil.which("mold") else []
     if sanitizers := cached("MK_SANITIZE"):
         command += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+    if cached("MK_STATIC_ASAN"):  # the runtime is that of the server
+        command += ["-nodefaultlibs", "-lc"]
     return [*command, f"-I{INCLUDE}"]
 
 

@@ -56,5 +56,3 @@ class Way:
 
 
 WAYS = {"h1": Way(False, False), "h2": Way(True, False), "h1-tls": Way(False, True), "h2-tls": Way(True, True)}
-# For tests of something else: each protocol once, one in the clear and one by TLS; the word slow has the others.
-TWO_WAYS = ["h1-tls", "h2", *(pytest.param(way, marks=pytest.mark.slow) for way in ("h1", "h2-tls"))]

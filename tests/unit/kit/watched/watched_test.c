@@ -19,7 +19,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-enum { TEXT_MAX = 64, WAIT_MS = 20000, READERS = 4, CHANGES = 100 };
+enum { TEXT_MAX = 64, WAIT_MS = 20000, READERS = 4, CHANGES = 40 };
 
 /* A value is the contents of two files, which must be equal: as a key belongs to its certificate. */
 struct pair {
@@ -554,7 +554,7 @@ TEST(changes_under_load, set_up, tear_down)
         if (i % 4 == 0) /* the others come in bursts */
             WAIT_UNTIL(files.loads > loads);
     }
-    wait_for_text(&ref, "100.");
+    wait_for_text(&ref, "40.");
     atomic_store(&stop, true);
     for (unsigned i = 0; i < READERS; i++) {
         pthread_join(readers[i].id, NULL);

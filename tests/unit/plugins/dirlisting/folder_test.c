@@ -10,7 +10,7 @@
 #include "plugins/dirlisting/folder.h"
 #include "plugins/dirlisting/order.h"
 
-enum { FILES = 3000, NAMES = 1024, MEMORY_MAX = 64 * 1024 * 1024 };
+enum { FILES = 2400, NAMES = 900, MEMORY_MAX = 64 * 1024 * 1024 };
 
 /* ── a host whose files are those of the test's folder; names with a dot first are hidden ── */
 

@@ -11,7 +11,7 @@
 
 #include "plugins/dirlisting/walk.h"
 
-enum { OUT_BYTES = 4 * 1024 * 1024, BIG = 700 * 1000, DOTS = 3000, STEP_NAMES_MAX = 256, CHECKED = 300 };
+enum { OUT_BYTES = 4 * 1024 * 1024, BIG = 700 * 1000, DOTS = 1000, STEP_NAMES_MAX = 256, CHECKED = 300 };
 
 /* ── a host whose files are those of the test's folder ── */
 
