@@ -132,7 +132,7 @@ def ask(client, name, *fields):
     return answer
 
 
-def crowd(releases, server, names, visit, *steps, rounds=25, versions=150):
+def crowd(releases, server, names, visit, *steps, rounds=12, versions=60):
     """Clients call visit(client, name) for each name until they have done their rounds and enough versions passed."""
     with releases.publishing(*(steps or [[name] for name in names])) as writer:
 
@@ -234,7 +234,7 @@ def test_resumed_downloads(releases, serve):
             size = BLOCK * blocks_of(name, version)
         check_piece(name, version, 0, got)
 
-    crowd(releases, server, FAST, visit, rounds=15)
+    crowd(releases, server, FAST, visit)
     assert outcomes == {200, 206}
 
 
@@ -251,7 +251,7 @@ def test_several_ranges(releases, serve):
             kinds.add((type(answer), releases.check(name, answer) and bool(fields)))
             known[name] = answer["ETag"]
 
-    crowd(releases, server, FAST, visit, rounds=15)
+    crowd(releases, server, FAST, visit)
     assert kinds == {(Multipart, False), (Multipart, True), (Response, True)}
 
 
@@ -271,7 +271,7 @@ def test_variants(releases, serve):
         kinds.add(packed)
 
     names = ["copied.bin", "sent.bin"]
-    crowd(releases, server, names, visit, *([name, name + ".gz"] for name in names), versions=200)
+    crowd(releases, server, names, visit, *([name, name + ".gz"] for name in names), versions=80)
     assert kinds == {True, False}, "between the two there is only the file"
 
 
@@ -310,7 +310,7 @@ def test_folders_behind_a_link(tmp_path, serve, symlinks, absolute):
 
     def work(_):
         with server.connect() as client:
-            for _ in range(150):
+            for _ in range(60):
                 for path, size in {"": 40, "deep/": 2000, "data.bin": 40_000}.items():
                     answer = client.ask(f"/app/current/{path}")
                     assert answer.status == 200, answer

@@ -108,16 +108,18 @@ def choose(name):
 
 
 def list_answers():
-    """The workloads of each server that is installed, and one row for each that is not."""
-    for name in [*(name for name in NAMES if name[:6] != "limit-"), "nginx+cache"]:
+    """The workloads of each server that is installed, and one row for each that is not. Those of others are slow but
+    for each third, which is another one for the next server."""
+    for number, name in enumerate([*(name for name in NAMES if name[:6] != "limit-"), "nginx+cache"]):
         choice = choose(name)
         marks = [pytest.mark.slow] * (name in FETCHED)  # building what is fetched takes more than all other tests
         if not choice.program:
             yield pytest.param(name, "", marks=[*marks, pytest.mark.skip(f"{name} is not installed")])
             continue
-        for workload in DIFFERENT:
+        for turn, workload in enumerate(DIFFERENT, number):
             if not choice.kind.lacks(WORKLOADS[workload]):
-                yield pytest.param(name, workload, marks=marks)
+                is_slow = marks or name != "monkey" and turn % 3
+                yield pytest.param(name, workload, marks=[pytest.mark.slow] * bool(is_slow))
 
 
 @pytest.mark.parametrize("name, workload", list_answers())
