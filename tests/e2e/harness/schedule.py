@@ -7,14 +7,14 @@ worker runs alone at the end. Of slow tests, each of which takes longer than a f
 
 from xdist.scheduler import LoadFileScheduling
 
-# The files that take longest, the longest first, with six workers on two cores.
+# The files that take longest, the longest first, with twelve workers on two cores.
 LONGEST = """
-    cache duda_websocket cache_notify tls auth_forward access websocket_hostile counters cgi upstream_names status
-    cache_limits upstream listing_browser duda_tunnel proxy_faults cache_page status_page duda_http tls_watched
-    script_faults h2_ends upstream_checks proxy_bodies timeouts cache_consistency supervisor logger websocket_reload
-    archives fastcgi_php duda_redis fastcgi reload auth_bearer proxy duda_sqlite duda_session listener_reload embed
-    upstream_waits shell duda_old auth duda_task maintenance guide updates fastcgi_checks compress proxy_websocket
-    sources duda_memcached
+    cache embed sources tls auth shell cache_notify auth_forward proxy_bodies config updates cgi reload status
+    proxy_uploads duda_session cache_limits fastcgi_php guide upstream_checks script_faults duda_redis duda_services
+    fastcgi access counters proxy_faults duda_websocket upstream_names routes candidates upstream timeouts proxy
+    tls_config archives robustness static dirlisting h2_ends duda_memcached duda_common_mistakes listener_reload
+    duda_examples compress mistakes supervisor logger auth_bearer maintenance health check proxy_memory duda_task
+    redirects upstream_waits cache_api fastcgi_checks plugin_counters rights
     """.split()
 ORDER = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
 
