@@ -224,6 +224,9 @@ TEST(long_paths)
     memset(path, '/', sizeof(path));
     memcpy(path + MK_CGI_PATH_BYTES - 6, "a.php", 6);
     assert_string_equal(resolve(&plain, path), "404");
+    path[MK_CGI_PATH_BYTES - strlen("index.php")] = '\0'; /* the first whose index page leaves no room for the NUL */
+    assert_string_equal(resolve(&plain, path), "decline");
+    path[MK_CGI_PATH_BYTES - strlen("index.php")] = '/';
     path[MK_CGI_PATH_BYTES - 1] = 'x';
     memcpy(path + MK_CGI_PATH_BYTES, ".php", 5);
     assert_string_equal(resolve(&plain, path), "404");
