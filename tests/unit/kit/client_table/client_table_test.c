@@ -174,11 +174,23 @@ TEST(threads_count_exactly)
     mk_client_table_free(t);
 }
 
+/* A reference finds the record of its client, or none once another thread has taken the entry for its own. */
 static void *flood_table(void *ctx)
 {
     struct mk_client_table *t = ctx;
-    for (uint32_t i = 0; i < ROUNDS; i++)
-        add_one(t, make_v4((uint32_t)rand()), i, i + 100);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        uint32_t number = (uint32_t)rand();
+        struct mk_address client = make_v4(number);
+        struct record *r = mk_client_table_lock(t, &client, i);
+        struct mk_client_ref ref = mk_client_table_ref(t, r);
+        r->other = number;
+        mk_client_table_unlock(t, r, i + 100);
+        r = mk_client_table_lock_ref(t, ref);
+        if (!r)
+            continue;
+        assert_int_equal(r->other, number);
+        mk_client_table_unlock(t, r, i + 100);
+    }
     return NULL;
 }
 
