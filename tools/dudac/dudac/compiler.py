@@ -21,7 +21,7 @@ from .installation import Installation
 from .level import LINK_FLAGS, NEW_LEVEL, compile_flags
 from .lock import await_lock
 from .programs import Program, run_program, run_programs
-from .sanitize import list_flags, read_built
+from .sanitize import brings_runtime, list_flags
 from .screen import Screen
 
 # A call that is the last statement of a function stays a call: messages about it find the function on the stack.
@@ -107,8 +107,6 @@ class Compiler:
     def __init__(self, service: Service, installation: Installation, screen: Screen):
         self.service, self.installation, self.screen = service, installation, screen
         self.command = find_compiler(service)
-        # a server that was built with the sanitizer brings its runtime, and a process can have only one
-        self.server_has_runtime = bool(service.sanitizers) and service.sanitizers[0] in read_built(installation.server)
 
     # ── commands ──
 
@@ -131,8 +129,9 @@ class Compiler:
     def link_command(self, target: pathlib.Path) -> list:
         objects = [str(self.object_path(unit)) for unit in self.service.units]
         whole = ["-Wl,-z,defs"] if self.service.level == NEW_LEVEL else []
-        checked = [*list_flags(self.service.sanitizers), *whole]
-        flags = [] if self.server_has_runtime else checked  # the linker would miss its functions
+        flags = [*list_flags(self.service.sanitizers), *whole]
+        if brings_runtime(self.installation.server, self.service.sanitizers):
+            flags = []  # the linker would bring another one, or miss its functions
         return [*self.command, *LINK_FLAGS, *flags, *objects, *self.service.ldflags, "-o", str(target)]
 
     # ── what has to be done ──

@@ -6,6 +6,7 @@ then keeps objects readable (lib/core/base/library.c): they are preloaded into a
 a server that was built with ThreadSanitizer to run services with it, since it knows no synchronisation of other code.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -52,11 +53,17 @@ def list_flags(kinds: tuple) -> list:
 # ── the server ──
 
 
+@functools.cache  # services are linked for the server that runs them
 def read_built(server: pathlib.Path) -> set:
     """The sanitizers that a server was built with."""
     program = run_program(Program([str(server), "--build"], server.parent, SECONDS))
     match = re.search(r"^sanitizers: (.*)$", program.text(), re.M)
     return set(match[1].split(",")) if match else set()
+
+
+def brings_runtime(server: pathlib.Path, kinds: tuple) -> bool:
+    """Whether the runtime of the sanitizers is in the server: a process can have only one."""
+    return bool(kinds) and kinds[0] in read_built(server)
 
 
 def find_runtime(kinds: tuple, compiler: list) -> str:
@@ -102,10 +109,9 @@ def prepare_server(kinds: tuple, installation: Installation, compiler: list, scr
     changes = {name: f"{value}:{os.environ.get(name, '')}" for name, value in OPTIONS.items()}
     if "thread" in kinds:
         return find_thread_server(installation, screen), changes
-    built = read_built(installation.server)
-    if "thread" in built:
+    if "thread" in read_built(installation.server):
         raise DudacError("this server is built with ThreadSanitizer: it can run --sanitize thread,undefined only")
-    if kinds[0] not in built:
+    if not brings_runtime(installation.server, kinds):
         # such a server does not tell the bounds of the stacks of dthreads, which the fast unwinder needs
         changes["ASAN_OPTIONS"] = f"fast_unwind_on_malloc=0:{changes['ASAN_OPTIONS']}"
         changes["LD_PRELOAD"] = " ".join(filter(None, [find_runtime(kinds, compiler), os.environ.get("LD_PRELOAD")]))
