@@ -33,6 +33,8 @@ elseif(MK_SANITIZE)
     add_link_options(${sanitize})
 endif()
 
+# With -rdynamic, a plugin finds every function of the runtime; a program at a fixed address is not relocated when it
+# starts.
 function(mk_link_runtime program)
     if(MK_STATIC_ASAN)
         target_link_options(${program} PRIVATE -static-libasan -static-libubsan -rdynamic -Wl,--no-pie)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures. `site` is one server for the tests that only read; `serve` starts another one to a test's own liking."""
 
+import gc
 import itertools
 import os
 import pathlib
@@ -21,12 +22,18 @@ from harness.websocket import run_wsprobe
 
 pytest_plugins = ["harness.groups", "harness.names", "harness.orphans", "harness.products", "harness.schedule"]
 inherited_signals.restore()
+gc.disable()  # until the tests are collected: a million objects that stay
 NUMBERS = itertools.count()  # of folders
 
 
 def pytest_report_header():
     cache = f", with a cache of files ({build.CACHE})" if build.CACHE else ""
     return f"server under test: {build.binary()} ({build.PRESET}), asked over {build.PROTOCOL}{cache}"
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_itemcollected(item):
