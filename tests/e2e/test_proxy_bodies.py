@@ -13,7 +13,7 @@ from harness.messages import chunked, lines, request, sized
 from harness.preload import preload
 from harness.proxies import TEXT, proxy_section
 from harness.server import await_true, run, section, write_config
-from harness.services import reload
+from harness.services import CONTROL_THREAD, reload
 
 pytestmark = [
     pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins"),
@@ -437,6 +437,23 @@ def test_reloads_amid_requests_that_are_received(proxy):
                 assert client.response("PUT").body == body
             site.write_text(text)
             reload(server)
+
+
+def test_a_former_backend_is_not_kept(proxy):
+    """Its connection is opened behind the reload that leaves it out, for a request that began before."""
+    body = make_body(2000)
+    with Backend(echo_length) as former, Backend(echo_length) as backend:
+        server = proxy(former, {"SpoolRequest": "On", "KeepAliveTimeout": "1h"})
+        site = server.conf / "sites" / "default"
+        with server.connect() as client:
+            upload(client, body, end=False)
+            site.write_text(site.read_text().replace(former.url, backend.url))
+            reload(server)
+            client.send(body[1000:])
+            assert client.response("PUT").body == body
+            former.wait_open(0)
+            assert len(former.peers) == 1 and not backend.peers
+    server.baseline += CONTROL_THREAD
 
 
 @pytest.mark.parametrize("folder", ["/proc", "/no/such/folder", "/etc/passwd"])

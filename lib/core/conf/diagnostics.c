@@ -18,7 +18,12 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { DIAGNOSTICS_MAX = 100, TEXT_BYTES_MAX = MK__SCAN_LINE_MAX + 1024, WORD_BYTES_MAX = 200, LINE_BYTES_MAX = 160 };
+enum {
+    DIAGNOSTICS_MAX = 100,
+    TEXT_BYTES_MAX = MK__SCAN_LINE_MAX + 1024,
+    WORD_CHARACTERS_MAX = 200,
+    LINE_BYTES_MAX = 160
+};
 
 /* Returns whether the diagnostic is recorded already: several hosts may report the same mistake in a server section. */
 static bool is_duplicate(const struct mk__conf *conf, struct mk__conf_origin origin, const char *text)
@@ -29,15 +34,17 @@ static bool is_duplicate(const struct mk__conf *conf, struct mk__conf_origin ori
     return false;
 }
 
-/* Cuts long words, so that what is said of them is seen. */
+/* Cuts words with many characters, so that what is said of them is seen. */
 static void cut_words(char *text)
 {
     char *to = text;
     size_t len = 0;
     for (const char *at = text; *at; at++) {
-        len = *at == ' ' ? 0 : len + 1;
-        if (len <= WORD_BYTES_MAX + 3)
-            *to++ = len <= WORD_BYTES_MAX ? *at : '.';
+        bool begins = (*at & 0xc0) != 0x80; /* a character of UTF-8 */
+        if (begins)
+            len = *at == ' ' ? 0 : len + 1;
+        if (len <= WORD_CHARACTERS_MAX || (begins && len <= WORD_CHARACTERS_MAX + 3))
+            *to++ = len <= WORD_CHARACTERS_MAX ? *at : '.';
     }
     *to = '\0';
 }

@@ -30,6 +30,15 @@ struct key {
     struct mk_str route, server, preamble;
 };
 
+/* Returns whether no section of the generation that serves now has this route. */
+static bool is_former(const struct mk__gw_thread *t, uint64_t route_hash, struct mk_str key)
+{
+    const struct mk_gateway_route *r = t->serving ? t->serving->routes : NULL;
+    while (r && (r->hash != route_hash || !mk_str_starts(key, r->key)))
+        r = r->next_in_generation;
+    return t->serving && !r;
+}
+
 static struct mk__gw_backend *make_backend(struct mk__gw_thread *t, const struct mk_gateway_route *route,
                                            const struct mk_tally *tally, uint64_t hash, const struct key *key)
 {
@@ -42,6 +51,7 @@ static struct mk__gw_backend *make_backend(struct mk__gw_thread *t, const struct
         .tally = tally,
         .keep_alive = route->conf->keep_alive > 0 ? (uint32_t)route->conf->keep_alive : 0,
         .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
+        .is_retired = is_former(t, route->hash, route->key),
         .hash = hash,
         .route_hash = route->hash,
         .key = {b->key_bytes, key_len},
@@ -424,20 +434,14 @@ void mk__gw_thread_shed(struct mk__gw_thread *t)
     }
 }
 
-static bool is_routed(const struct mk__gw_backend *b, const struct mk_gateway_route *routes)
+void mk__gw_thread_serve(struct mk__gw_thread *t, const struct mk_gateway_generation *g)
 {
-    while (routes && (routes->hash != b->route_hash || !mk_str_starts(b->key, routes->key)))
-        routes = routes->next_in_generation;
-    return routes != NULL;
-}
-
-void mk__gw_thread_retire(struct mk__gw_thread *t, const struct mk_gateway_route *routes)
-{
+    t->serving = g;
     for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
         struct mk_list *n, *save;
         MK_LIST_EACH(&t->backends[i], n, save) {
             struct mk__gw_backend *b = MK_CONTAINER_OF(n, struct mk__gw_backend, node);
-            b->is_retired = !is_routed(b, routes);
+            b->is_retired = is_former(t, b->route_hash, b->key);
             if (b->is_retired)
                 end_all_idle(b);
         }

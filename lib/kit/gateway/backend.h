@@ -23,6 +23,7 @@ struct mk__gw_spare;
 struct mk__gw_thread {
     struct mk_thread base;
     struct mk_gateway *gateway;
+    const struct mk_gateway_generation *serving; /* that of the newest worker which serves; NULL: none does */
     struct mk_account *account;
     char *buffer;                                  /* for one callback at a time; NULL until it is needed */
     struct mk_field fields[MK_GATEWAY_FIELDS_MAX]; /* likewise */
@@ -47,8 +48,8 @@ static inline struct mk__gw_thread *mk__gw_thread_of(struct mk_thread *base)
     return MK_CONTAINER_OF(base, struct mk__gw_thread, base);
 }
 
-/* Closes idle connections that no section may use any more; `routes`: those of the generation that serves now. */
-void mk__gw_thread_retire(struct mk__gw_thread *t, const struct mk_gateway_route *routes);
+/* New requests are those of `g` from now on. Closes idle connections that no section of it may use. */
+void mk__gw_thread_serve(struct mk__gw_thread *t, const struct mk_gateway_generation *g);
 /* Returns a worker of the thread, for counters. */
 const struct mk_worker *mk__gw_thread_get_worker(const struct mk__gw_thread *t);
 /* Returns the buffer of MK__GW_BUFFER_BYTES, or NULL without memory. */

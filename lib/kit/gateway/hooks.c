@@ -106,11 +106,19 @@ int mk_gateway_start_worker(const struct mk_plugin *plugin, struct mk_worker *wo
     return err;
 }
 
+static const struct mk_gateway_generation *get_generation(const struct mk__gw_thread *t, const struct mk_worker *worker)
+{
+    return mk_generation_state(mk_worker_generation(worker), t->gateway->type->plugin);
+}
+
 void mk_gateway_stop_worker(struct mk_worker *worker, void *state)
 {
     struct mk_thread_worker *w = state;
-    mk__gw_orphans_stop(mk__gw_thread_of(w->thread), worker);
-    mk__gw_thread_of(w->thread)->last_worker = worker;
+    struct mk__gw_thread *thread = mk__gw_thread_of(w->thread);
+    mk__gw_orphans_stop(thread, worker);
+    if (thread->serving == get_generation(thread, worker))
+        thread->serving = NULL;
+    thread->last_worker = worker;
     mk_threads_remove_worker(w);
     mk_account_free(NULL, w, sizeof(*w));
 }
@@ -120,9 +128,7 @@ void mk_gateway_serve_worker(struct mk_worker *worker, void *state)
 {
     struct mk_thread_worker *w = state;
     struct mk__gw_thread *thread = mk__gw_thread_of(w->thread);
-    const struct mk_gateway_generation *g =
-        mk_generation_state(mk_worker_generation(worker), thread->gateway->type->plugin);
     if (mk_worker_index(worker) == 0)
         mk_tallies_hide_unused(&thread->gateway->tallies);
-    mk__gw_thread_retire(thread, g->routes);
+    mk__gw_thread_serve(thread, get_generation(thread, worker));
 }

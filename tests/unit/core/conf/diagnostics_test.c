@@ -167,6 +167,24 @@ TEST(long_line)
     mk__conf_free(conf);
 }
 
+/* A word is not cut within a character. */
+TEST(long_word_of_utf8)
+{
+    struct mk__conf *conf = sample_new();
+    char word[2 * 205 + 1], want[2 * 200 + 64];
+    struct mk_buf out;
+
+    for (size_t i = 0; i < 205; i++)
+        memcpy(word + 2 * i, "\xc3\xa9", 3);
+    mk__conf_error(conf, (struct mk__conf_origin){0}, "%s is too long", word);
+    mk_buf_init(&out, 4096);
+    mk__conf_diagnostics(conf, &out);
+    snprintf(want, sizeof(want), "error: %.400s... is too long\n", word);
+    assert_string_equal(mk_buf_cstr(&out), want);
+    mk_buf_release(&out);
+    mk__conf_free(conf);
+}
+
 /* What is said of a long word is seen. */
 TEST(long_word)
 {
