@@ -203,6 +203,16 @@ static void count_refused(struct mk_request *req, struct mk_str origin)
         add_count(req, CORS_OTHERS_REFUSED);
 }
 
+/* The rule decides, and not a backend: browsers refuse a response with two values. */
+static void remove_headers(struct mk_request *req)
+{
+    static const struct mk_str names[] = {MK_STR_INIT("Access-Control-Allow-Origin"),
+                                          MK_STR_INIT("Access-Control-Allow-Credentials"),
+                                          MK_STR_INIT("Access-Control-Expose-Headers")};
+    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
+        mk_response_header_remove(req, names[i]);
+}
+
 static void add_cors_headers(struct mk_request *req)
 {
     const struct cors_rule *r = find_rule(req);
@@ -214,6 +224,7 @@ static void add_cors_headers(struct mk_request *req)
                    MK_STR("Origin")); /* caches must not send the response for one origin to another */
     if (!origin.p)
         return;
+    remove_headers(req);
     if (!is_allowed_origin(r, origin)) {
         count_refused(req, origin);
         return;

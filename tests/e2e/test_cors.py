@@ -3,6 +3,8 @@
 
 import pytest
 
+from harness.backend import Backend, answer
+from harness.proxies import TEXT, proxy_section
 from harness.server import Server, run
 
 FILES = {"api/a.json": b"{}\n", "open/b.json": b"{}\n", "other.txt": b"o\n"}
@@ -107,6 +109,21 @@ def test_everybody(client):
 
 def test_elsewhere(client):
     assert not allowed(client.ask("/other.txt", APP))
+
+
+@pytest.mark.parametrize("origin", ["https://app.example.org", "https://other.example.org"])
+def test_fields_of_a_backend(serve, origin):
+    """The rule decides in its place, and each field has one value."""
+    own = [f"Access-Control-{name}" for name in ("Allow-Origin: *", "Allow-Credentials: true", "Expose-Headers: X")]
+    with Backend(answer(b"{}", TEXT, *own)) as backend:
+        with serve(text=proxy_section(backend) + RULES).connect() as client:
+            got = client.ask("/api/a.json", f"Origin: {origin}")
+            given = [(name.lower(), value) for name, value in got.fields if name.lower().startswith("access-control-")]
+            assert given == ([] if "other" in origin else [
+                ("access-control-allow-origin", origin),
+                ("access-control-allow-credentials", "true"),
+                ("access-control-expose-headers", "X-Total"),
+            ])  # fmt: skip
 
 
 @pytest.mark.parametrize(
