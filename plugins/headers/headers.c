@@ -74,6 +74,16 @@ static int report_colon(struct mk_buf *error, struct mk_str text, enum change_ki
     return -EINVAL;
 }
 
+/* Those that would need an option of Connection (RFC 9110 section 7.6.1). */
+static bool is_of_connection(struct mk_str name)
+{
+    static const struct mk_str names[] = {MK_STR_INIT("Proxy-Connection"), MK_STR_INIT("TE"), MK_STR_INIT("Upgrade")};
+    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
+        if (mk_str_ieq(name, names[i]))
+            return true;
+    return false;
+}
+
 static int parse_change(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error,
                         enum change_kind kind)
 {
@@ -83,7 +93,7 @@ static int parse_change(const struct mk_conf_value *value, void *field, struct m
         return report_colon(error, text, kind);
     if (!is_name(name))
         return mk_conf_fail(error, "the name of a header has letters, digits and dashes only");
-    if (mk_response_header_reserved(name))
+    if (mk_response_header_reserved(name) || is_of_connection(name))
         return mk_conf_fail(error, "only the server sets this header");
     if (kind == CHANGE_REMOVE ? value->n != 1 : value->n < 2)
         return mk_conf_fail(error,

@@ -231,6 +231,8 @@ def test_malformed_request(client):
     [
         ("Set Content-Length 3", "only the server sets"),
         ("Add connection close", "only the server sets"),
+        ("Add Upgrade h2c", "only the server sets"),
+        ("Set te trailers", "only the server sets"),
         ("Set X-Only-A-Name", "a name and a value"),
         ("Remove X-A value", "takes a name only"),
         ('Set "X A" b', "letters, digits and dashes"),

@@ -33,7 +33,7 @@ def look(browser, serve):
 
     def make(width=1024, height=1400, settings=None, scheme="light", **keys):
         config = {"plugins/status/status.conf": status_section(**{"Paths": "On", **keys})}
-        server = serve({"Workers": 2, **(settings or {})}, files=FILES, config=config)
+        server = serve({"Workers": 2, "KeepAliveTimeout": "60s", **(settings or {})}, files=FILES, config=config)
         page = open_page(server, width=width, height=height)
         page.media(scheme)
         return page.open("/status/")
