@@ -255,6 +255,7 @@ def test_send_file_conditions_and_ranges(proxy, folder):
             part = client.ask("/", "Range: bytes=2-4")
             assert (part.status, part.body, part["Content-Range"]) == (206, b"234", "bytes 2-4/10")
             assert client.ask("/", "Range: bytes=20-").status == 416
+            assert client.ask("/", "If-None-Match: *", method="POST", body=b"x").status == 200  # it was performed
     got = named_by(proxy, {"SendFile": folder}, TEXT, "Accept-Ranges: none", "X-Accel-Redirect: /a.txt",
                    asks=["Range: bytes=2-4"])  # fmt: skip
     assert (got.status, got.body, got["Accept-Ranges"]) == (200, b"0123456789", None)

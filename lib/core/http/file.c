@@ -70,12 +70,13 @@ enum {
                  1u << MK_HEADER_IF_UNMODIFIED_SINCE
 };
 
+/* Other methods were performed before their response is a file, too late for conditions. */
 static enum mk__condition check_conditions(struct mk_request *req, const struct file_validators *validators)
 {
-    if (!(req->parse.seen & CONDITIONS))
+    bool reads = req->parse.method == MK_GET || req->parse.method == MK_HEAD;
+    if (!(req->parse.seen & CONDITIONS) || !reads)
         return MK__CONDITION_PASS;
     return mk__validators_check(&(struct mk__conditions){
-        .get_or_head = req->parse.method == MK_GET || req->parse.method == MK_HEAD,
         .if_match = mk_request_header(req, MK_HEADER_IF_MATCH),
         .if_none_match = mk_request_header(req, MK_HEADER_IF_NONE_MATCH),
         .if_modified_since = mk_request_header(req, MK_HEADER_IF_MODIFIED_SINCE),

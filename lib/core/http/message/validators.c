@@ -127,9 +127,9 @@ enum mk__condition mk__validators_check(const struct mk__conditions *in)
     if (in->if_none_match.p) {
         if (!mk__validators_match_etags(in->if_none_match, in->etag, false))
             return MK__CONDITION_PASS;
-        return in->get_or_head ? MK__CONDITION_NOT_MODIFIED : MK__CONDITION_FAILED;
+        return MK__CONDITION_NOT_MODIFIED;
     }
-    if (in->get_or_head && !is_newer(in, in->if_modified_since, true))
+    if (!is_newer(in, in->if_modified_since, true))
         return MK__CONDITION_NOT_MODIFIED;
     return MK__CONDITION_PASS;
 }

@@ -31,9 +31,8 @@ size_t mk__validators_format_etag(uint64_t size, int64_t mtime_s, uint32_t mtime
  */
 bool mk__validators_match_etags(struct mk_str list, struct mk_str etag, bool strong);
 
-/* The preconditions of a request and the validators of the resource. `p` of a field that is absent is NULL. */
+/* The preconditions of GET or HEAD and the validators of the resource. `p` of a field that is absent is NULL. */
 struct mk__conditions {
-    bool get_or_head;
     struct mk_str if_match, if_none_match, if_modified_since, if_unmodified_since;
     struct mk_str etag; /* may be absent */
     int64_t mtime;      /* as sent in Last-Modified, or MK__MTIME_NONE */

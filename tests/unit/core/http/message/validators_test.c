@@ -102,53 +102,52 @@ enum { PASS = MK__CONDITION_PASS, NOT_MODIFIED, FAILED };
 
 static const struct {
     const char *if_match, *if_none_match, *if_modified_since, *if_unmodified_since;
-    int get, put; /* the answer to GET or HEAD, and to other methods */
+    int result;
 } condition_cases[] = {
-    {NULL, NULL, NULL, NULL, PASS, PASS},
+    {NULL, NULL, NULL, NULL, PASS},
     /* one field alone */
-    {"\"a\"", NULL, NULL, NULL, PASS, PASS},
-    {"*", NULL, NULL, NULL, PASS, PASS},
-    {"\"b\"", NULL, NULL, NULL, FAILED, FAILED},
-    {"W/\"a\"", NULL, NULL, NULL, FAILED, FAILED},
-    {"", NULL, NULL, NULL, FAILED, FAILED},
-    {NULL, "\"a\"", NULL, NULL, NOT_MODIFIED, FAILED},
-    {NULL, "W/\"a\"", NULL, NULL, NOT_MODIFIED, FAILED},
-    {NULL, "*", NULL, NULL, NOT_MODIFIED, FAILED},
-    {NULL, "\"b\"", NULL, NULL, PASS, PASS},
-    {NULL, "", NULL, NULL, PASS, PASS},
-    {NULL, "a", NULL, NULL, PASS, PASS},
-    {NULL, NULL, OLD, NULL, PASS, PASS},
-    {NULL, NULL, SAME, NULL, NOT_MODIFIED, PASS},
-    {NULL, NULL, SAME_850, NULL, NOT_MODIFIED, PASS},
-    {NULL, NULL, "Sun Nov  6 08:49:37 1994", NULL, NOT_MODIFIED, PASS},
-    {NULL, NULL, LATER, NULL, NOT_MODIFIED, PASS},
-    {NULL, NULL, "yesterday", NULL, PASS, PASS},
-    {NULL, NULL, "", NULL, PASS, PASS},
-    {NULL, NULL, NULL, OLD, FAILED, FAILED},
-    {NULL, NULL, NULL, SAME, PASS, PASS},
-    {NULL, NULL, NULL, LATER, PASS, PASS},
-    {NULL, NULL, NULL, "yesterday", PASS, PASS},
+    {"\"a\"", NULL, NULL, NULL, PASS},
+    {"*", NULL, NULL, NULL, PASS},
+    {"\"b\"", NULL, NULL, NULL, FAILED},
+    {"W/\"a\"", NULL, NULL, NULL, FAILED},
+    {"", NULL, NULL, NULL, FAILED},
+    {NULL, "\"a\"", NULL, NULL, NOT_MODIFIED},
+    {NULL, "W/\"a\"", NULL, NULL, NOT_MODIFIED},
+    {NULL, "*", NULL, NULL, NOT_MODIFIED},
+    {NULL, "\"b\"", NULL, NULL, PASS},
+    {NULL, "", NULL, NULL, PASS},
+    {NULL, "a", NULL, NULL, PASS},
+    {NULL, NULL, OLD, NULL, PASS},
+    {NULL, NULL, SAME, NULL, NOT_MODIFIED},
+    {NULL, NULL, SAME_850, NULL, NOT_MODIFIED},
+    {NULL, NULL, "Sun Nov  6 08:49:37 1994", NULL, NOT_MODIFIED},
+    {NULL, NULL, LATER, NULL, NOT_MODIFIED},
+    {NULL, NULL, "yesterday", NULL, PASS},
+    {NULL, NULL, "", NULL, PASS},
+    {NULL, NULL, NULL, OLD, FAILED},
+    {NULL, NULL, NULL, SAME, PASS},
+    {NULL, NULL, NULL, LATER, PASS},
+    {NULL, NULL, NULL, "yesterday", PASS},
     /* precedence: If-Match hides If-Unmodified-Since, If-None-Match hides If-Modified-Since */
-    {"\"a\"", NULL, NULL, OLD, PASS, PASS},
-    {"\"b\"", NULL, NULL, LATER, FAILED, FAILED},
-    {NULL, "\"b\"", LATER, NULL, PASS, PASS},
-    {NULL, "\"a\"", OLD, NULL, NOT_MODIFIED, FAILED},
-    {NULL, "garbled", LATER, NULL, PASS, PASS},
+    {"\"a\"", NULL, NULL, OLD, PASS},
+    {"\"b\"", NULL, NULL, LATER, FAILED},
+    {NULL, "\"b\"", LATER, NULL, PASS},
+    {NULL, "\"a\"", OLD, NULL, NOT_MODIFIED},
+    {NULL, "garbled", LATER, NULL, PASS},
     /* the first pair comes before the second */
-    {"\"b\"", "\"a\"", NULL, NULL, FAILED, FAILED},
-    {"\"a\"", "\"a\"", NULL, NULL, NOT_MODIFIED, FAILED},
-    {"\"a\"", "\"b\"", NULL, NULL, PASS, PASS},
-    {"\"a\"", NULL, SAME, NULL, NOT_MODIFIED, PASS},
-    {NULL, "\"a\"", NULL, OLD, FAILED, FAILED},
-    {NULL, NULL, SAME, OLD, FAILED, FAILED},
-    {NULL, NULL, SAME, SAME, NOT_MODIFIED, PASS},
+    {"\"b\"", "\"a\"", NULL, NULL, FAILED},
+    {"\"a\"", "\"a\"", NULL, NULL, NOT_MODIFIED},
+    {"\"a\"", "\"b\"", NULL, NULL, PASS},
+    {"\"a\"", NULL, SAME, NULL, NOT_MODIFIED},
+    {NULL, "\"a\"", NULL, OLD, FAILED},
+    {NULL, NULL, SAME, OLD, FAILED},
+    {NULL, NULL, SAME, SAME, NOT_MODIFIED},
 };
 
 TEST(checks_in_order)
 {
     for (size_t i = 0; i < COUNT(condition_cases); i++) {
         struct mk__conditions in = {
-            .get_or_head = true,
             .if_match = mk_str_c(condition_cases[i].if_match),
             .if_none_match = mk_str_c(condition_cases[i].if_none_match),
             .if_modified_since = mk_str_c(condition_cases[i].if_modified_since),
@@ -157,17 +156,15 @@ TEST(checks_in_order)
             .mtime = mtime,
             .now = now,
         };
-        int get = mk__validators_check(&in);
-        in.get_or_head = false;
-        int put = mk__validators_check(&in);
-        if (get != condition_cases[i].get || put != condition_cases[i].put)
-            fail_msg("case %zu: %d %d", i, get, put);
+        int result = mk__validators_check(&in);
+        if (result != condition_cases[i].result)
+            fail_msg("case %zu: %d", i, result);
     }
 }
 
 TEST(without_validators)
 {
-    struct mk__conditions in = {.get_or_head = true, .mtime = MK__MTIME_NONE, .now = now};
+    struct mk__conditions in = {.mtime = MK__MTIME_NONE, .now = now};
     in.if_modified_since = MK_STR(LATER);
     assert_int_equal(mk__validators_check(&in), PASS);
     in.if_unmodified_since = MK_STR(OLD);
