@@ -237,6 +237,15 @@ static bool keep_output(struct run *r, struct mk_str bytes)
     return err == 0;
 }
 
+static ssize_t generate_nothing(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    (void)req;
+    (void)to;
+    (void)size;
+    (void)ctx;
+    return 0;
+}
+
 /* Begins the body with what has come behind the head. */
 static void begin_body(struct run *r, struct mk_str rest)
 {
@@ -246,7 +255,10 @@ static void begin_body(struct run *r, struct mk_str rest)
                                                                 : MK_SPOOL_MEMORY_MIN,
                                             .file_bytes = buffer->memory_bytes ? buffer->file_bytes : 0};
     int status = mk_response_get_status(r->req);
-    if (mk_request_method(r->req) == MK_HEAD || status == 204 || status == 304) {
+    bool is_head = mk_request_method(r->req) == MK_HEAD;
+    if (is_head || status == 204 || status == 304) {
+        if (is_head && !r->parser.has_length) /* nothing is said of a length that only GET would show */
+            mk_response_generate(r->req, generate_nothing, NULL);
         r->is_complete = true;
         r->phase = OVER;
         mk_response_end(r->req);

@@ -257,6 +257,8 @@ def test_heads(cgi):
     assert (ask(server, "/cgi/empty").status, ask(server, "/cgi/empty").body) == (204, b"")
     got = ask(server, "/cgi/length", method="HEAD")
     assert (got.status, got["Content-Length"]) == (200, "5")
+    got = ask(server, "/cgi/hello", method="HEAD")
+    assert (got.status, got["Content-Length"]) == (200, None)
     wait_no_scripts(server)
 
 

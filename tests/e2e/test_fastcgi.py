@@ -178,6 +178,14 @@ def test_head_and_statuses_without_body(php):
             assert client.ask("/a.php").status == 204
 
 
+def test_head_of_an_unknown_length(php):
+    with Application(answer(b"", HEAD)) as application:
+        with php(application).connect() as client:
+            for _ in range(2):
+                got = client.ask("/a.php", method="HEAD")
+                assert (got.status, got.length) == (200, None)
+
+
 def test_redirect_of_application(php):
     got = ask(php, answer(b"", b"Location: /elsewhere\n\n"))
     assert (got.status, got["Location"]) == (302, "/elsewhere")

@@ -3,6 +3,7 @@
 
 import re
 import socket
+import ssl
 import threading
 import time
 
@@ -15,6 +16,7 @@ from harness.messages import CLOSE, chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
 from harness.server import await_true, free_port, run, write_config
 from harness.services import CONTROL_THREAD, reload
+from harness.ways import WAYS
 from test_config import problems
 
 pytestmark = pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins")
@@ -104,6 +106,72 @@ def test_head_has_no_body(proxy):
                 assert (got.status, got.body, got.length) == (200, b"", 5)
             assert client.ask("/").body == b"hello"
         assert len(backend.peers) == 1
+
+
+@pytest.mark.parametrize("framing", ["Transfer-Encoding: chunked", "X-Framing: none"])
+def test_head_of_an_unknown_length(proxy, framing):
+    """A length would have to be that of GET (RFC 9110 section 8.6)."""
+
+    def respond(peer):
+        while True:
+            peer.request()
+            peer.send(lines("HTTP/1.1 200 OK", TEXT, framing))
+
+    with Backend(respond) as backend:
+        with proxy(backend).connect() as client:
+            for _ in range(3):
+                got = client.ask("/", method="HEAD")
+                assert (got.status, got.body, got.length) == (200, b"", None)
+        assert len(backend.peers) == 1
+
+
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("way", ["h1", "h1-tls"])
+@pytest.mark.parametrize("ends", ["closes", "resets"])
+def test_a_part_of_a_response_is_not_whole(serve, tmp_path, way, ends):
+    """With HTTP/1.0 the end of the connection is that of the body: a client gets an error instead."""
+
+    def respond(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, "Transfer-Encoding: chunked") + chunked(b"hello")[:-5])
+        peer.wait("received")
+        if ends == "resets":
+            peer.reset()
+
+    with Backend(respond) as backend:
+        begin = lambda _, settings, **rest: serve(settings, **rest)
+        server = WAYS[way].start(begin, tmp_path, None, text=proxy_section(backend))
+        with WAYS[way].connect(server) as client:
+            client.send(lines("GET / HTTP/1.0", "Host: localhost"))
+            head = client.head()
+            assert (head.status, head.length, head["Connection"]) == (200, None, "close")
+            assert client.exactly(5) == b"hello"
+            backend.events("received").set()
+            with pytest.raises((ConnectionResetError, ssl.SSLError)):
+                client.rest()
+
+
+@pytest.mark.parametrize("field", ["Content-Length: 5", "Transfer-Encoding: chunked"])
+def test_an_interim_response_has_no_content(proxy, field):
+    """Whatever it says (RFC 9112 section 6.3)."""
+
+    def respond(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 103 Early Hints", field) + lines("HTTP/1.1 200 OK", TEXT, sized(b"hello")) + b"hello")
+        peer.wait_end()
+
+    assert ask(proxy, respond).body == b"hello"
+
+
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("fields", [[], ["Host:"]])
+def test_a_request_without_a_host(proxy, fields):
+    """HTTP/1.0 needs none: the backend, which is asked by HTTP/1.1, gets its own."""
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend).connect() as client:
+            client.send(lines("GET / HTTP/1.0", *fields))
+            assert client.response().body == b"hello"
+        assert backend.requests[0]["Host"] == backend.address
 
 
 @pytest.mark.parametrize("status", [204, 304, 404, 500, 599])

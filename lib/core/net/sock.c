@@ -153,6 +153,12 @@ MK_COLD void mk__sock_set_cork(struct mk__sock *s, bool on)
         s->cork = on ? MK__SOCK_CORK_ON : MK__SOCK_CORK_OFF;
 }
 
+MK_COLD void mk__sock_reset(struct mk__sock *s)
+{
+    struct linger now = {.l_onoff = 1};
+    setsockopt(s->io.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
 unsigned mk__sock_unsent(const struct mk__sock *s)
 {
     int unsent = 0;

@@ -84,6 +84,9 @@ ssize_t mk__sock_sendfile(struct mk__sock *s, int file_fd, uint64_t offset, size
  */
 void mk__sock_set_cork(struct mk__sock *s, bool on);
 
+/* Has mk__sock_close() reset the TCP connection, so that the peer sees an error and no end. */
+void mk__sock_reset(struct mk__sock *s);
+
 /* Returns the number of bytes that the kernel has accepted and the peer has not acknowledged. */
 unsigned mk__sock_unsent(const struct mk__sock *s);
 

@@ -306,6 +306,12 @@ static enum progress wait_for_input(struct mk__conn *c)
     return FINISHED;
 }
 
+/* The body that is being sent ends with the connection: after a FIN it would pass for a whole one. */
+static bool ends_with_conn(const struct mk_request *req)
+{
+    return req->output_state >= MK__OUTPUT_HEAD && req->framing == MK__FRAMING_NONE && !req->bodyless;
+}
+
 static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
 {
     struct mk_request *req = c->req;
@@ -332,6 +338,10 @@ static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
         return TAKEN_OVER;
     case MK__H1_SEND_FAILED:
         /* closing early shows the client that the response is incomplete */
+        if (ends_with_conn(req)) {
+            mk__sock_reset(&c->sock);
+            return BROKEN;
+        }
         mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT);
         mk__h1_finish_exchange(c);
         return FINISHED;

@@ -105,7 +105,7 @@ static void decide_framing(struct mk__conn *c, struct mk_request *req)
     if (req->framing == MK__FRAMING_NONE && mk__status_has_body(req->status)) {
         if (req->parse.minor > 0)
             req->framing = MK__FRAMING_CHUNKED;
-        else
+        else if (!req->bodyless)
             mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE); /* the end of the connection ends the body */
     }
 }

@@ -139,10 +139,9 @@ static int end_head(struct mk_response_parser *p, const struct mk_field *fields,
     if (err < 0)
         return err;
     bool is_chunked = p->body == MK_RESPONSE_BODY_CHUNKED;
-    if (is_chunked && (p->has_length || p->status < 200))
+    if (is_chunked && p->has_length)
         return -EINVAL;
-    if (p->status < 200 && p->has_length)
-        return -EINVAL;
+    p->has_length = p->has_length && p->status >= 200; /* an interim response has no content, whatever it says */
     p->keep_alive = read_connection(p, fields, base);
     if (has_no_body(p))
         p->body = MK_RESPONSE_BODY_NONE;

@@ -126,6 +126,10 @@ static const struct row rows[] = {
      .rest = 2},
     {IN("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\nA: b\r\n\r\n"), 200, "", .rest = 0},
     {IN("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"), 200, "a", .interim = 1},
+    {IN("HTTP/1.1 100 C\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"), 200, "a",
+     .interim = 1},
+    {IN("HTTP/1.1 103 H\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"), 200, "a",
+     .interim = 1},
     {IN("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 C\r\n\r\nHTTP/1.1 204 N\r\n\r\n"), 204, "",
      .interim = 2},
     {IN("HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n\x81\x01"), 101, "", .rest = 2,
@@ -216,9 +220,7 @@ static const struct mk_str malformed[] = {
     IN("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
     IN("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"),
     IN("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n"),
-    IN("HTTP/1.1 100 Continue\r\nContent-Length: 5\r\n\r\n"),
-    IN("HTTP/1.1 103 Hints\r\nTransfer-Encoding: chunked\r\n\r\n"),
-    IN("HTTP/1.1 101 Switching\r\nContent-Length: 0\r\n\r\n"),
+    IN("HTTP/1.1 100 Continue\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"),
 };
 
 TEST(refuses)
