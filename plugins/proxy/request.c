@@ -324,8 +324,11 @@ static int write_via(struct mk_buf *out, struct mk_request *req)
 static void write_framing(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
                           const struct mk_gateway_body *body)
 {
+    const unsigned expect_content = 1u << MK_POST | 1u << MK_PUT | 1u << MK_PATCH;
     if (body->kind == MK_GATEWAY_BODY_LENGTH)
         mk_buf_addf(out, "Content-Length: %" PRIu64 "\r\n", body->bytes);
+    else if (body->kind == MK_GATEWAY_BODY_NONE && expect_content >> mk_request_method(req) & 1)
+        mk_buf_adds(out, MK_STR("Content-Length: 0\r\n")); /* some backends answer 411 without it */
     if (body->kind != MK_GATEWAY_BODY_CHUNKED)
         return;
     mk_buf_adds(out, MK_STR("Transfer-Encoding: chunked\r\n"));

@@ -66,6 +66,16 @@ def test_body(proxy, method):
                 assert (got.status, got.body == body[:size], got["Echo"]) == (200, True, f"{method} /up")
 
 
+@pytest.mark.parametrize("method, length", [("POST", "0"), ("PUT", "0"), ("PATCH", "0"), ("GET", None)])
+def test_a_request_without_content(proxy, method, length):
+    """Methods that usually have some say that there is none: RFC 9110 section 8.6."""
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend).connect() as client:
+            assert client.ask("/", method=method).body == b"hello"
+            assert client.ask("/", method=method).body == b"hello"
+        assert [each["Content-Length"] for each in backend.requests] == [length, length]
+
+
 @pytest.mark.single_protocol
 def test_body_in_chunks(proxy):
     with Backend(echo) as backend:
