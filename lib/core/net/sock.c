@@ -155,7 +155,7 @@ MK_COLD void mk__sock_set_cork(struct mk__sock *s, bool on)
 
 MK_COLD void mk__sock_reset(struct mk__sock *s)
 {
-    struct linger now = {.l_onoff = 1};
+    static const struct linger now = {.l_onoff = 1};
     setsockopt(s->io.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 

@@ -122,7 +122,7 @@ static int add_line(struct mk_generation *g, const struct line_place *at, struct
     return 0;
 }
 
-int mk__handlers_resolve(struct mk_generation *g, struct mk_host *host)
+MK_COLD int mk__handlers_resolve(struct mk_generation *g, struct mk_host *host)
 {
     const struct mk__handlers *shared = mk_host_server_conf(host, &mk__section_handlers);
     struct mk__handlers all = {NULL, 0};

@@ -306,10 +306,19 @@ static enum progress wait_for_input(struct mk__conn *c)
     return FINISHED;
 }
 
-/* The body that is being sent ends with the connection: after a FIN it would pass for a whole one. */
-static bool ends_with_conn(const struct mk_request *req)
+/*
+ * Ends an exchange whose response cannot be completed: closing early shows that to the client. If the end of the
+ * connection is that of the body, it takes a reset: what was sent would pass for all of it.
+ */
+static MK_COLD enum progress fail_exchange(struct mk__conn *c, const struct mk_request *req)
 {
-    return req->output_state >= MK__OUTPUT_HEAD && req->framing == MK__FRAMING_NONE && !req->bodyless;
+    if (req->output_state >= MK__OUTPUT_HEAD && req->framing == MK__FRAMING_NONE && !req->bodyless) {
+        mk__sock_reset(&c->sock);
+        return BROKEN;
+    }
+    mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT);
+    mk__h1_finish_exchange(c);
+    return FINISHED;
 }
 
 static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
@@ -337,14 +346,7 @@ static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
     case MK__H1_SEND_TUNNEL:
         return TAKEN_OVER;
     case MK__H1_SEND_FAILED:
-        /* closing early shows the client that the response is incomplete */
-        if (ends_with_conn(req)) {
-            mk__sock_reset(&c->sock);
-            return BROKEN;
-        }
-        mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT);
-        mk__h1_finish_exchange(c);
-        return FINISHED;
+        return fail_exchange(c, req);
     default:
         return BROKEN;
     }
