@@ -265,13 +265,18 @@ def check(client, kind, path):
 
 
 def keep_all(site, clients, kinds):
-    """Three times: names are kept at the second, and watched with the third."""
-    for _ in range(3):
+    """Names are kept when they are asked for the second time, unless a disk has to be waited for; then watched."""
+    files = sum(status == 200 for kind in kinds for status, _ in kind.now.values())
+
+    def are_kept():
         for kind in kinds:
             for path in kind.paths:
                 check(next(clients), kind, path)
-    files = sum(status == 200 for kind in kinds for status, _ in kind.now.values())
-    await_true(lambda: read_figure(site.server, "monkey_cache_entries", kind="body") >= files, 30, "kept files")
+        return read_figure(site.server, "monkey_cache_entries", kind="body") >= files
+
+    are_kept()
+    await_true(are_kept, 120, "kept files")
+    are_kept()
 
 
 def change_all(clients, kinds, numbers):

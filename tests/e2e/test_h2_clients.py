@@ -31,7 +31,7 @@ def needs(program):
 
 
 def run(*args, **rest):
-    done = subprocess.run([*map(str, args)], capture_output=True, timeout=120, **rest)
+    done = subprocess.run([*map(str, args)], capture_output=True, timeout=600, **rest)
     assert done.returncode == 0, (done.stdout[-2000:] + done.stderr[-2000:]).decode("utf-8", "replace")
     return done.stdout
 

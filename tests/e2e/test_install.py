@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from harness import build, embed
+from harness import build, embed, services
 from harness.messages import request
 from harness.server import Server, run
 
@@ -178,6 +178,7 @@ def configure_project(tree, tmp_path, text, version):
     (tmp_path / "CMakeLists.txt").write_text(text.format(**fields))
     command = ["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "out", f"-DCMAKE_PREFIX_PATH={tree[0]}"]
     command += [f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"]
+    command += [f"-DCMAKE_MODULE_LINKER_FLAGS={' '.join(services.list_libraries())}"]
     return subprocess.run(list(map(str, command)), capture_output=True, text=True), tmp_path / "out"
 
 

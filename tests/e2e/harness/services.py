@@ -58,6 +58,11 @@ def cached(variable, default=""):
     return found[1] if found else default
 
 
+def list_libraries():
+    """What a plugin is linked with: the runtime of a sanitizer is that of the server."""
+    return ["-nodefaultlibs", "-lc"] if cached("MK_STATIC_ASAN") else []
+
+
 def compile_command(*, warnings=STRICT):
     """Without optimisation: most services are compiled for one test, and half of the time goes into that."""
     command = [cached("CMAKE_C_COMPILER", "cc"), *warnings, "-O0", "-g1", "-fPIC", "-shared", "-pthread"]
@@ -65,9 +70,7 @@ def compile_command(*, warnings=STRICT):
     command += ["-fuse-ld=mold"] if shutil.which("mold") else []
     if sanitizers := cached("MK_SANITIZE"):
         command += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
-    if cached("MK_STATIC_ASAN"):  # the runtime is that of the server
-        command += ["-nodefaultlibs", "-lc"]
-    return [*command, f"-I{INCLUDE}"]
+    return [*command, *list_libraries(), f"-I{INCLUDE}"]
 
 
 KEPT = build.TOP / "build" / "services"  # what was compiled, by the hash of all that it is made of
