@@ -61,7 +61,27 @@ static int check_normal(struct mk_pattern *pattern, struct mk_buf *error)
     return set_error(error, "no path has empty segments or dots for names when it is compared");
 }
 
-int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
+/* Returns where a path or a glob has what only regular expressions have, or NULL. */
+static const char *find_regex_sign(struct mk_str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (memchr("\\|[^", text.p[i], 4) || (text.p[i] == '$' && i + 1 == text.len))
+            return text.p + i;
+    return NULL;
+}
+
+static int check_signs(struct mk_pattern *pattern, struct mk_buf *error)
+{
+    const char *sign = find_regex_sign(pattern->text);
+    if (!sign)
+        return 0;
+    pattern->text.len -= (size_t)(sign - pattern->text.p);
+    pattern->text.p = sign;
+    return set_error(error, "this is of a regular expression, which begins with ~, such as ~^/docs/.*\\.html$");
+}
+
+MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
+                             struct mk_buf *error)
 {
     *pattern = (struct mk_pattern){.kind = MK_PATTERN_EXACT, .text = text};
     if (text.len == 0)
@@ -82,7 +102,8 @@ int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_a
     pattern->kind = has_wildcard(text) ? (slash ? MK_PATTERN_GLOB : MK_PATTERN_NAME) : MK_PATTERN_PREFIX;
     if (has_wildcard(text) && text.len > MK_PATTERN_GLOB_MAX)
         return set_error(error, "a glob has at most 255 bytes");
-    return slash ? check_normal(pattern, error) : 0;
+    int err = check_signs(pattern, error);
+    return err == 0 && slash ? check_normal(pattern, error) : err;
 }
 
 /* The positions in a glob that the bytes of the path so far lead to; usually one or two. */
