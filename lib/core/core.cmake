@@ -33,7 +33,7 @@ set(large
     server/path_limits.c
     server/plugin_place.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
     server/request_ref.c server/request_rewrite.c server/skipped_files.c server/sources.c server/spool_budget.c
-    server/spools.c server/transports.c server/user.c server/worker_reload.c)
+    server/spools.c server/transports.c server/unread_files.c server/user.c server/worker_reload.c)
 
 # HTTP/2, in a separate object, which module.c opens.
 set(MK_H2_SOURCES
@@ -62,7 +62,7 @@ set(MK_CORE_COLD
     server/listen/inherited.c server/listen/listeners.c server/listen/mistakes.c server/listen/names.c
     server/module.c server/orders.c server/plugin_place.c server/plugin_sockets.c server/plugins.c
     server/reload.c server/server.c server/settings.c server/show.c server/skipped_files.c server/spools.c
-    server/transports.c server/user.c server/worker_reload.c)
+    server/transports.c server/unread_files.c server/user.c server/worker_reload.c)
 
 # With the libraries and sanitizers that a build has.
 set(with_pcre2 base/regex.c)

@@ -345,6 +345,41 @@ def test_a_plugin_that_lists_folders_before_their_index_is_found(folder):
     assert f"plugins.load:4:10: error: {sentence}" in result.stderr
 
 
+# ── files that are not read ──
+
+RULES = "[RULES]\n    Match /\n    Action deny\n"
+
+
+def test_files_of_plugins_that_are_not_loaded(folder):
+    """Rules in them have no effect, which a start says, too."""
+    load = "[PLUGINS]\n    Load liana\n    Load static\n"
+    more = {"plugins__mandrill__mandrill.conf": RULES, "plugins__auth__auth.conf": "# [AUTH]\n",
+            "plugins__mandril__more.conf": RULES, "plugins__static__static.conf": "[HTTP2]\n"}  # fmt: skip
+    conf = folder(**{"plugins.load": load, "plugins__mandril__mandril.conf": RULES, **more})
+    result = check(conf)
+    said = [line.partition(": warning: ") for line in result.stderr.splitlines() if ": warning: " in line]
+    assert result.returncode == 0 and [place.rpartition("/")[2] for place, _, _ in said] == [
+        "mandril.conf",
+        "mandrill.conf",
+    ]
+    sentence = 'this file is not read, and has no effect: no plugin "mandril" is loaded, for which plugins.load'
+    assert said[0][2].startswith(sentence)
+    server = Server("-c", conf)
+    try:
+        server.wait_log(re.escape(sentence))
+    finally:
+        server.stop()
+
+
+def test_files_of_plugins_that_are_found(folder):
+    """Without plugins.load they are loaded by their sections."""
+    conf = folder(**{"plugins__mandril__mandril.conf": RULES, "plugins__mandrill__mandrill.conf": RULES})
+    result = check(conf)
+    assert result.returncode == 0 and re.findall("warning: .*", result.stderr) == [
+        'warning: this file is not read, and has no effect: no plugin "mandrill" is loaded'
+    ]
+
+
 # ── copies of files ──
 
 COPIES = ["a.bak", "a.orig", "a.swp", "a~", "a.dpkg-old", "a.dpkg-dist", "a.rpmnew", "a.rpmsave", "#a#"]

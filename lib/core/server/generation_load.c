@@ -20,6 +20,7 @@
 #include "server/skipped_files.h"
 #include "server/spools.h"
 #include "server/transports.h"
+#include "server/unread_files.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -70,6 +71,8 @@ static void read_server_files(struct mk_generation *g, const char *dir)
         snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, name, name);
         read_if_exists(g, path);
     }
+    if (!MK_SMALL)
+        mk__unread_files_warn(g, dir);
 }
 
 static int make_mime(struct mk_generation *g)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds the files (server/unread_files.h).
+ */
+#include "server/unread_files.h"
+
+#include "base/file.h"
+
+#include <glob.h>
+#include <stdio.h>
+
+enum { PATH_BYTES = 4096 };
+
+/* Returns NAME of .../NAME/NAME.conf; empty: it is another file, which may be included by one that is read. */
+static struct mk_str find_plugin_name(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    size_t len = strlen(name) - strlen(".conf");
+    const char *folder = name - 1 - len;
+    bool is_own = folder > path && folder[-1] == '/' && memcmp(folder, name, len) == 0;
+    return is_own ? mk_str(name, len) : MK_STR_NONE;
+}
+
+static bool is_loaded(const struct mk_generation *g, struct mk_str name)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (mk_str_eq(mk_str_c(g->plugins[i]->name), name))
+            return true;
+    return false;
+}
+
+/* Returns whether the file has a section; in one whose lines are all comments nothing is lost. */
+static bool has_section(const char *path)
+{
+    char line[256];
+    bool found = false;
+    FILE *file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof(line), file))
+        found = line[strspn(line, " \t")] == '[';
+    if (file)
+        fclose(file);
+    return found;
+}
+
+void mk__unread_files_warn(struct mk_generation *g, const char *dir)
+{
+    char escaped[PATH_BYTES], pattern[PATH_BYTES + 32];
+    glob_t files;
+    mk__file_escape_glob(mk_str_c(dir), escaped, sizeof(escaped));
+    snprintf(pattern, sizeof(pattern), "%s/plugins/*/*.conf", escaped);
+    if (glob(pattern, 0, NULL, &files) != 0)
+        return;
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        const char *path = files.gl_pathv[i];
+        struct mk_str name = find_plugin_name(path);
+        if (name.len && !is_loaded(g, name) && has_section(path))
+            mk__conf_warn(g->conf, mk__conf_file_origin(g->conf, path),
+                          "this file is not read, and has no effect: no plugin \"%.*s\" is loaded%s", MK_STR_ARG(name),
+                          g->load_conf ? ", for which plugins.load needs a line Load" : "");
+    }
+    globfree(&files);
+}
