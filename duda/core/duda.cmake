@@ -7,8 +7,9 @@ target_include_directories(monkey-duda PRIVATE duda/core)
 set_property(SOURCE duda/core/dthread/context.c duda/core/dthread/stack.c APPEND PROPERTY
     COMPILE_DEFINITIONS MK_HAS_TSAN=${MK_HAS_TSAN})
 target_link_options(monkey-duda PRIVATE -Wl,-z,nodelete)
-# Stack traces of crashes go through the framework to the service that has called it.
+# Stack traces of crashes go through the framework to the service that has called it. With LTO the linker compiles.
 target_compile_options(monkey-duda PRIVATE -fasynchronous-unwind-tables)
+target_link_options(monkey-duda PRIVATE -fasynchronous-unwind-tables)
 # The handler of crashes has its own unwinder (crash.c).
 target_link_options(monkey-duda PRIVATE -static-libgcc)
 # What a request does not pass is compiled for size: less of the file is in memory.

@@ -8,6 +8,7 @@ function(mk_add_package name)
     target_include_directories(duda-${name} PRIVATE ${CMAKE_SOURCE_DIR}/include)
     # Lines of the log end with the place of the service's call, which is behind the package on the stack.
     target_compile_options(duda-${name} PRIVATE -fasynchronous-unwind-tables)
+    target_link_options(duda-${name} PRIVATE -fasynchronous-unwind-tables)
     target_link_options(duda-${name} PRIVATE -Wl,-z,pack-relative-relocs)
     install(TARGETS duda-${name} LIBRARY DESTINATION lib/monkey/packages)
 endfunction()
