@@ -237,15 +237,6 @@ static bool keep_output(struct run *r, struct mk_str bytes)
     return err == 0;
 }
 
-static ssize_t generate_nothing(struct mk_request *req, char *to, size_t size, void *ctx)
-{
-    (void)req;
-    (void)to;
-    (void)size;
-    (void)ctx;
-    return 0;
-}
-
 /* Begins the body with what has come behind the head. */
 static void begin_body(struct run *r, struct mk_str rest)
 {
@@ -257,8 +248,8 @@ static void begin_body(struct run *r, struct mk_str rest)
     int status = mk_response_get_status(r->req);
     bool is_head = mk_request_method(r->req) == MK_HEAD;
     if (is_head || status == 204 || status == 304) {
-        if (is_head && !r->parser.has_length) /* nothing is said of a length that only GET would show */
-            mk_response_generate(r->req, generate_nothing, NULL);
+        if (is_head && !r->parser.has_length) /* is not called, and so nothing is said of a length */
+            mk_response_generate(r->req, generate, r);
         r->is_complete = true;
         r->phase = OVER;
         mk_response_end(r->req);

@@ -82,10 +82,11 @@ struct mk_str request_authority(struct mk_request *req)
 static void write_host(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf)
 {
     struct mk_str host = conf->host_header;
-    bool is_backend = mk_str_ieq(host, MK_STR("Backend"));
     if (mk_str_ieq(host, MK_STR("Client")))
         host = request_authority(req);
-    if (is_backend || !host.len) /* HTTP/1.0 knows no Host, and HTTP/1.1 needs one */
+    else if (mk_str_ieq(host, MK_STR("Backend")))
+        host = MK_STR_NONE;
+    if (!host.len) /* HTTP/1.0 knows no Host, and HTTP/1.1 needs one */
         host = conf->gateway.to.authority;
     write_field(out, MK_STR("Host"), host);
 }

@@ -268,15 +268,15 @@ def keep_all(site, clients, kinds):
     """Names are kept when they are asked for the second time, unless a disk has to be waited for; then watched."""
     files = sum(status == 200 for kind in kinds for status, _ in kind.now.values())
 
-    def are_kept():
+    def ask_all():
         for kind in kinds:
             for path in kind.paths:
                 check(next(clients), kind, path)
         return read_figure(site.server, "monkey_cache_entries", kind="body") >= files
 
-    are_kept()
-    await_true(are_kept, 120, "kept files")
-    are_kept()
+    ask_all()
+    await_true(ask_all, 120, "kept files")
+    ask_all()
 
 
 def change_all(clients, kinds, numbers):

@@ -51,14 +51,20 @@ static const char *find_abnormal(struct mk_str path)
     return mk_str_eq(last, MK_STR(".")) || mk_str_eq(last, MK_STR("..")) ? last.p : NULL;
 }
 
-static int check_normal(struct mk_pattern *pattern, struct mk_buf *error)
+/* Reports that the pattern is wrong at `fault`; NULL: it is not. */
+static int check_fault(struct mk_pattern *pattern, const char *fault, struct mk_buf *error, const char *reason)
 {
-    const char *fault = find_abnormal(pattern->text);
     if (!fault)
         return 0;
     pattern->text.len -= (size_t)(fault - pattern->text.p);
     pattern->text.p = fault;
-    return set_error(error, "no path has empty segments or dots for names when it is compared");
+    return set_error(error, reason);
+}
+
+static int check_normal(struct mk_pattern *pattern, struct mk_buf *error)
+{
+    return check_fault(pattern, find_abnormal(pattern->text), error,
+                       "no path has empty segments or dots for names when it is compared");
 }
 
 /* Returns where a path or a glob has what only regular expressions have, or NULL. */
@@ -72,12 +78,8 @@ static const char *find_regex_sign(struct mk_str text)
 
 static int check_signs(struct mk_pattern *pattern, struct mk_buf *error)
 {
-    const char *sign = find_regex_sign(pattern->text);
-    if (!sign)
-        return 0;
-    pattern->text.len -= (size_t)(sign - pattern->text.p);
-    pattern->text.p = sign;
-    return set_error(error, "this is of a regular expression, which begins with ~, such as ~^/docs/.*\\.html$");
+    return check_fault(pattern, find_regex_sign(pattern->text), error,
+                       "this is of a regular expression, which begins with ~, such as ~^/docs/.*\\.html$");
 }
 
 MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,

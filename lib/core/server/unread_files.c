@@ -21,6 +21,7 @@ static struct mk_str find_plugin_name(const char *path)
     return is_own ? mk_str(name, len) : MK_STR_NONE;
 }
 
+/* The case of letters counts, as it does for names of files. */
 static bool is_loaded(const struct mk_generation *g, struct mk_str name)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)

@@ -174,20 +174,14 @@ static int add_body(struct mk__gw_exchange *x)
     return mk_response_generate(x->req, generate, x);
 }
 
-static ssize_t generate_nothing(struct mk_request *req, char *to, size_t size, void *ctx)
-{
-    (void)req;
-    (void)to;
-    (void)size;
-    (void)ctx;
-    return 0;
-}
-
-/* Has the response to HEAD say nothing of its length, which the backend has not told (RFC 9110 section 8.6). */
+/*
+ * Has the response to HEAD say nothing of its length, which the backend has not told (RFC 9110 section 8.6): a
+ * generator is not called for it.
+ */
 static int hide_length(struct mk__gw_exchange *x)
 {
     bool is_known = mk_request_method(x->req) != MK_HEAD || x->down.parser.has_length;
-    return is_known ? 0 : mk_response_generate(x->req, generate_nothing, NULL);
+    return is_known ? 0 : mk_response_generate(x->req, generate, x);
 }
 
 /* Passes the body on: what came with the head, and then what comes. */

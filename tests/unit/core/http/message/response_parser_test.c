@@ -132,6 +132,8 @@ static const struct row rows[] = {
      .interim = 1},
     {IN("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 C\r\n\r\nHTTP/1.1 204 N\r\n\r\n"), 204, "",
      .interim = 2},
+    {IN("HTTP/1.1 101 S\r\nContent-Length: 0\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n\x81\x01"), 101, "", .rest = 2,
+     .open_end = true},
     {IN("HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n\x81\x01"), 101, "", .rest = 2,
      .open_end = true},
 };
