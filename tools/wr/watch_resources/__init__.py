@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watch Resources: loads servers in rounds and records what they cost."""
 
+import os
+
 VERSION = "1.0"
+
+# Charts need no linear algebra, and the threads of its library would wait for work in a loop.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 class WrError(Exception):
