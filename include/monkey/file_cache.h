@@ -121,6 +121,13 @@ struct mk_file_place {
 
 typedef void (*mk_file_place_fn)(const struct mk_file_place *place, void *ctx);
 
+/* What GET and HEAD are answered with before they are forwarded (TryFiles). */
+enum mk_tries {
+    MK_TRIES_NOTHING,
+    MK_TRIES_SOME, /* a file, if there is one */
+    MK_TRIES_ALL,  /* a file or status for each path, by a last name without $path, or a last status */
+};
+
 /* The functions of a plugin that serves files: mk_plugin.file_server. Any thread, from worker_start on. */
 struct mk_file_server {
     /*
@@ -134,6 +141,12 @@ struct mk_file_server {
     void (*each_place)(const struct mk_host *host, mk_file_place_fn fn, void *ctx);
     /* Returns whether the path is hidden from clients (DotFiles). */
     bool (*hides)(const struct mk_host *host, struct mk_str path);
+    /*
+     * Returns what comes before a request of the host is forwarded. A plugin that forwards requests declines GET and
+     * HEAD in on_content then, and takes them in on_fallback; but with MK_TRIES_ALL, where none would get there, those
+     * for a section that has not all paths are forwarded at once. From generation_check on.
+     */
+    enum mk_tries (*tries)(const struct mk_host *host);
 };
 
 /* Returns the functions of the generation's plugin that serves files; NULL: none is loaded. Any thread. */

@@ -47,7 +47,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 22 };
+enum { MK_PLUGIN_ABI = 23 };
 
 struct mk_command;    /* <monkey/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
@@ -274,7 +274,7 @@ struct mk_plugin {
     bool (*accepts_encoded_slash)(const struct mk_host *host, struct mk_str path);
     /*
      * Sends the response when on_content of all plugins has declined, in place of the server's 404 or 501: for a plugin
-     * that forwards what is not there (mk_host_tries_files()). If a line of [HANDLERS] names one plugin for the path,
+     * that forwards what is not there (mk_file_server.tries). If a line of [HANDLERS] names one plugin for the path,
      * only that one is called. Returns as on_request; but a plugin that has taken the request does not decline it
      * later. Not in builds for small devices.
      */
@@ -497,15 +497,6 @@ MK_API bool mk_host_has_sources(const struct mk_host *host);
 MK_API bool mk_host_is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
 MK_API bool mk_host_is_source_fd(const struct mk_host *host, int fd);
 MK_API bool mk_host_is_source_below(const struct mk_host *host, int fd, int folder_fd, struct mk_str prefix);
-
-/*
- * Tells whether GET of a path is answered with a file first, if there is one, and only other requests are forwarded
- * (TryFiles): a plugin that forwards requests declines GET and HEAD in on_content then, and takes them in on_fallback.
- * From generation_check on, any thread. Builds for small devices leave out this function and the next.
- */
-MK_API bool mk_host_tries_files(const struct mk_host *host);
-/* Sets that, for the plugin that serves files; in host_start. */
-MK_API void mk_host_set_tries_files(struct mk_host *host);
 
 /* ── folders of files that plugins add to a host; builds for small devices leave these out ── */
 

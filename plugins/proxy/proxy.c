@@ -3,6 +3,7 @@
  * proxy: passes requests to backends over HTTP/1.1, and their responses to the clients. This file has the hooks.
  */
 #include <monkey/command.h>
+#include <monkey/file_cache.h>
 #include <monkey/inspect.h>
 #include <monkey/tally.h>
 
@@ -39,7 +40,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 /* A host that has sections. */
 struct host {
     struct mk_gateway_route *routes;
-    bool tries_files; /* before GET and HEAD are passed on */
+    enum mk_tries tries;
 };
 
 static void stop_host(struct mk_host *host, void *state)
@@ -73,11 +74,12 @@ static int start_host(struct mk_host *host, void **ret_state)
 
 static int check_generation(struct mk_generation *g, void *state)
 {
+    const struct mk_file_server *files = mk_generation_file_server(g);
     (void)state;
     for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
         struct host *own = mk_host_state(host, &mk_plugin_proxy);
-        if (own)
-            own->tries_files = mk_host_tries_files(host);
+        if (own && files)
+            own->tries = files->tries(host);
     }
     return 0;
 }
@@ -95,14 +97,26 @@ static int find_section(const struct mk_host *host, struct mk_str path, const st
     return err;
 }
 
-/* Passes the request on, if a section has its path. */
-static int pass_request(struct mk_request *req, const struct host *host)
+/*
+ * Tells whether files come before GET and HEAD of the section's paths. Where TryFiles answers every path, no request
+ * would get to the section then: one that is narrower than that comes first.
+ */
+static bool comes_after_files(const struct host *host, const struct proxy_conf *conf)
+{
+    static const struct mk_pattern all = {.kind = MK_PATTERN_PREFIX, .text = {"/", 1}};
+    return host->tries == MK_TRIES_SOME ||
+           (host->tries == MK_TRIES_ALL && mk_pattern_covers(&conf->gateway.match, &all));
+}
+
+/* Passes the request on, if a section has its path, and it is its turn: before files, or when there is none. */
+static int pass_request(struct mk_request *req, const struct host *host, bool after_files)
 {
     const struct proxy_conf *conf;
+    enum mk_method method = mk_request_method(req);
     int err = find_section(mk_request_host_conf(req), mk_request_path(req), &conf);
     if (err < 0)
         return err;
-    if (!conf)
+    if (!conf || ((method == MK_GET || method == MK_HEAD) && comes_after_files(host, conf)) != after_files)
         return MK_DECLINED;
     if (forwards_end_here(req))
         return 0;
@@ -110,25 +124,16 @@ static int pass_request(struct mk_request *req, const struct host *host)
     return 0;
 }
 
-/* Tells whether files come first, and the request is passed on if there is none. */
-static bool is_deferred(const struct mk_request *req, const struct host *host)
-{
-    enum mk_method method = mk_request_method(req);
-    return host->tries_files && (method == MK_GET || method == MK_HEAD);
-}
-
 static int proxy_request(struct mk_request *req)
 {
     const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
-    if (!host || mk_request_method(req) == MK_CONNECT || is_deferred(req, host))
-        return MK_DECLINED;
-    return pass_request(req, host);
+    return host && mk_request_method(req) != MK_CONNECT ? pass_request(req, host, false) : MK_DECLINED;
 }
 
 static int proxy_missing(struct mk_request *req)
 {
     const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
-    return host && is_deferred(req, host) ? pass_request(req, host) : MK_DECLINED;
+    return host && host->tries ? pass_request(req, host, true) : MK_DECLINED;
 }
 
 static bool accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
@@ -143,22 +148,21 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     const struct proxy_conf *conf;
     int err = find_section(mk_request_host_conf(req), path, &conf);
     const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
-    return err < 0 ? err : !conf || host->tries_files;
+    return err < 0 ? err : !conf || comes_after_files(host, conf);
 }
 
-/* With TryFiles plugins behind get GET and HEAD first. */
 static bool takes_section(const struct mk_host *host, const struct mk_conf_section *type, const void *conf)
 {
     const struct host *own = mk_host_state(host, &mk_plugin_proxy);
     (void)type;
-    (void)conf;
-    return own && !own->tries_files;
+    return own && !comes_after_files(own, conf);
 }
 
-static bool explains_files(const struct mk_host *host, const struct mk_explain *e)
+static bool explains_files(const struct mk_host *host, const struct proxy_conf *conf, const struct mk_explain *e)
 {
     const struct host *own = mk_host_state(host, &mk_plugin_proxy);
-    return own && own->tries_files && (mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD")));
+    return own && comes_after_files(own, conf) &&
+           (mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD")));
 }
 
 static void explain(const struct mk_host *host, struct mk_explain *e)
@@ -169,7 +173,7 @@ static void explain(const struct mk_host *host, struct mk_explain *e)
     if (find_section(host, e->path, &conf) < 0)
         mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
                        "500, because a pattern of [PROXY] takes too much time for the path");
-    else if (conf && explains_files(host, e))
+    else if (conf && explains_files(host, conf, e))
         mk_explain_add(e, host, conf, MK_EXPLAIN_MAYBE, "[PROXY]: passed to %.*s, if TryFiles finds no file",
                        MK_STR_ARG(conf->gateway.to.text));
     else if (conf)

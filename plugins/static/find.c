@@ -98,6 +98,14 @@ void mk__static_find_check_tryfiles(const struct mk_conf_check *check, struct st
     }
 }
 
+enum mk_tries mk__static_find_get_tries(const struct static_host *host)
+{
+    if (!host->n_tries)
+        return MK_TRIES_NOTHING;
+    bool answers_all = host->last_status || !find_path_word(host->try_files.items[host->n_tries - 1]);
+    return answers_all ? MK_TRIES_ALL : MK_TRIES_SOME;
+}
+
 /* Writes the name of an entry for this path. Returns its length; 0 if it is hidden or too long. */
 static size_t compose_name(const struct static_site *site, struct mk_str entry, struct mk_str path,
                            char to[STATIC_NAME_BYTES])

@@ -31,5 +31,7 @@ struct find_result mk__static_find_folder(struct static_site *site, struct mk_st
 
 /* Checks the words of TryFiles, parses a last "=CODE", and reports errors. */
 void mk__static_find_check_tryfiles(const struct mk_conf_check *check, struct static_host *host);
+/* As tries() of struct mk_file_server. */
+enum mk_tries mk__static_find_get_tries(const struct static_host *host);
 
 #endif

@@ -87,8 +87,6 @@ static int start_host(struct mk_host *host, void **ret_state)
     if (!MK_SMALL)
         site->settings = mk__static_settings_merge(site, site->settings);
     int err = open_root(host, site, conf);
-    if (!MK_SMALL && conf->n_tries)
-        mk_host_set_tries_files(host);
     if (!MK_SMALL && err != -ENOMEM) {
         int pages = mk__static_errors_load(host, site, &mk__static_settings_sections[SETTINGS_ERROR_PAGES]);
         err = err < 0 && pages != -ENOMEM ? err : pages;
@@ -424,9 +422,16 @@ static bool hides_path(const struct mk_host *host, struct mk_str path)
     return !site || mk__static_open_is_hidden(site, path);
 }
 
+static enum mk_tries get_tries(const struct mk_host *host)
+{
+    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    return site ? mk__static_find_get_tries(site->host) : MK_TRIES_NOTHING;
+}
+
 static const struct mk_file_server file_server = {.load_path = load_path,
                                                   .each_place = each_place,
-                                                  .hides = hides_path};
+                                                  .hides = hides_path,
+                                                  .tries = get_tries};
 
 static void explain_file(const struct mk_host *host, struct mk_explain *e)
 {

@@ -446,6 +446,33 @@ def test_status_of_tryfiles_and_encoded_slashes(tries):
             assert client.ask("/a%2Fb").body == b"hello"
 
 
+@pytest.mark.parametrize("last", ["/index.html", "=404"])
+def test_a_narrow_section_comes_before_files_that_answer_all(tries, last):
+    """A single-page application and its API."""
+    with Backend(answer(b"hello", TEXT)) as backend:
+        files = {"index.html": b"page", "a.txt": b"a", "api/x.txt": b"x"}
+        server = tries(backend, {"Match": "/api"}, host={"TryFiles": f"$path {last}"}, files=files)
+        with server.connect() as client:
+            for method in ("GET", "POST"):
+                for target in ("/api/users", "/api/x.txt"):
+                    assert (method, target, client.ask(target, method=method).body) == (method, target, b"hello")
+            assert client.ask("/api/users", method="HEAD")["Content-Length"] == "5"
+            assert client.ask("/a.txt").body == b"a"
+            got = client.ask("/about")
+            assert got.body == b"page" if last == "/index.html" else got.status == 404
+        assert len(backend.requests) == 5
+
+
+def test_a_section_for_all_paths_comes_after_files_that_answer_all(tries):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        host, files = {"TryFiles": "$path /index.html"}, {"index.html": b"page"}
+        server = tries(backend, {"Match": "/api"}, host=host, files=files, text=proxy_section(backend))
+        with server.connect() as client:
+            assert client.ask("/about").body == b"page"
+            assert client.ask("/about", method="POST").body == b"hello"
+            assert client.ask("/api/users").body == b"hello"
+
+
 def test_handlers_and_files(tries):
     """A line of [HANDLERS] that names one plugin keeps the others away."""
     with Backend(answer(b"hello", TEXT)) as backend:

@@ -53,7 +53,6 @@ struct mk_host {
     uint32_t skipped; /* plugins whose hooks for requests are not called: MK_PLUGIN_STATE_NEEDED */
     struct mk_host_folder *folders, *last_folder;
     bool folders_read; /* by the plugin that serves files */
-    bool tries_files;  /* before requests are forwarded */
 };
 
 /* A part of the configuration that the program has passed as text. */

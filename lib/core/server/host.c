@@ -81,7 +81,7 @@ static bool is_same_name(struct mk_str a, struct mk_str b)
     return mk_str_ieq(a, b);
 }
 
-static bool serves(const struct mk_host *host, struct mk_str authority, uint16_t port, struct mk_str transport)
+static MK_COLD bool serves(const struct mk_host *host, struct mk_str authority, uint16_t port, struct mk_str transport)
 {
     struct mk__uri_host_port at;
     if (mk__uri_split_authority(authority, &at) < 0 || !has_port(host, at.has_port ? at.port : port, transport))
@@ -103,7 +103,7 @@ bool mk_host_serves_https(const struct mk_host *host, struct mk_str authority)
     return serves(host, authority, 443, MK_STR("tls"));
 }
 
-bool mk_host_asks_certificate(const struct mk_host *host)
+MK_COLD bool mk_host_asks_certificate(const struct mk_host *host)
 {
     const struct mk_generation *g = host->generation;
     for (unsigned i = 0; i < g->n_plugins; i++) {
@@ -114,7 +114,7 @@ bool mk_host_asks_certificate(const struct mk_host *host)
     return false;
 }
 
-int mk_host_add_folder(struct mk_host *host, const struct mk_host_folder *folder)
+MK_COLD int mk_host_add_folder(struct mk_host *host, const struct mk_host_folder *folder)
 {
     struct mk_arena *arena = &host->generation->arena;
     if (host->folders_read)
@@ -268,8 +268,8 @@ static bool matches_nothing(const void *rule, size_t pattern)
     return match->kind == MK_PATTERN_EXACT && !match->text.len;
 }
 
-int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
-                        bool (*is_conditional)(const void *rule))
+MK_COLD int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                                bool (*is_conditional)(const void *rule))
 {
     struct mk_buf rules, place;
     int err = 0;

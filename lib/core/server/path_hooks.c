@@ -113,16 +113,6 @@ bool mk_request_is_claimed(struct mk_request *req)
     return is_claimed;
 }
 
-bool mk_host_tries_files(const struct mk_host *host)
-{
-    return host->tries_files;
-}
-
-void mk_host_set_tries_files(struct mk_host *host)
-{
-    host->tries_files = true;
-}
-
 /* ── paths without a request ── */
 
 const struct mk_file_server *mk_generation_file_server(const struct mk_generation *g)
