@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Values of getopt_long() for options without a letter. */
 enum {
@@ -188,6 +189,23 @@ static bool read_backend(struct options *o, int n, char **operands)
     return true;
 }
 
+/* Reports a word that names no directory, but is a command of other servers. */
+static int check_root(const char *word)
+{
+    if (access(word, F_OK) == 0)
+        return 0;
+    if (strcmp(word, "proxy") == 0) {
+        fprintf(stderr, "monkey: proxy needs the URL of a backend, such as http://127.0.0.1:8080\n");
+        return EXIT_OPTIONS;
+    }
+    for (unsigned i = 0; i < ROWS; i++)
+        if (strcmp(word, rows[i].name) == 0) {
+            fprintf(stderr, "monkey: there is no directory \"%s\"; did you mean --%s?\n", word, word);
+            return EXIT_OPTIONS;
+        }
+    return 0;
+}
+
 /* Reads the words after the options: the directory to serve, or the name of a section or host. */
 static int read_operands(struct options *o, int argc, char **argv)
 {
@@ -208,7 +226,7 @@ static int read_operands(struct options *o, int argc, char **argv)
         return EXIT_OPTIONS;
     }
     o->root = argv[optind];
-    return 0;
+    return MK_SMALL ? 0 : check_root(o->root);
 }
 
 static int check_options(const struct options *o)

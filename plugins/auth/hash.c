@@ -73,12 +73,13 @@ static bool compute_apr1(struct hash_work *w)
     return true;
 }
 
+/* The setting begins with "{SHA}", or with "{SHA1}" as in files of the original server. */
 static bool compute_sha1(struct hash_work *w)
 {
     unsigned char bytes[SHA1_BYTES], text[4 * ((SHA1_BYTES + 2) / 3) + 1];
     bool done = EVP_Digest(w->password, strlen(w->password), bytes, NULL, EVP_sha1(), NULL) == 1;
     EVP_EncodeBlock(text, bytes, SHA1_BYTES);
-    snprintf(w->out, sizeof(w->out), "{SHA}%s", (const char *)text);
+    snprintf(w->out, sizeof(w->out), "%.*s%s", (int)strcspn(w->setting, "}") + 1, w->setting, (const char *)text);
     explicit_bzero(bytes, sizeof(bytes));
     explicit_bzero(text, sizeof(text));
     return done;

@@ -160,6 +160,7 @@ static const struct {
     {"$2y$", "bcrypt", SCHEME_BCRYPT, scan_bcrypt},      {"$2a$", "bcrypt", SCHEME_BCRYPT, scan_bcrypt},
     {"$6$", "sha512", SCHEME_SHA512, scan_sha512},       {"$5$", "sha256", SCHEME_SHA256, scan_sha256},
     {"$apr1$", "apr1", SCHEME_APR1, scan_apr1},          {"{SHA}", "SHA-1", SCHEME_SHA1, scan_sha1},
+    {"{SHA1}", "SHA-1", SCHEME_SHA1, scan_sha1}, /* of the original server */
 };
 
 enum { ROWS = MK_COUNT_OF(rows), DES_DIGITS = 13 };

@@ -39,6 +39,16 @@ struct cheetah_conf {
     uint32_t timeout_ms;
 };
 
+static int parse_listen(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    if (mk_str_ieq(value->text, MK_STR("server")) || mk_str_ieq(value->text, MK_STR("STDIN"))) {
+        mk_buf_addf(error,
+                    "expected the path of a socket; without the line it is the one that `monkey shell` looks for");
+        return -EINVAL;
+    }
+    return mk_conf_read_path(value, value->text, field, arena, error);
+}
+
 static int parse_users(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct allowed_users *users = field;
@@ -63,10 +73,12 @@ static int parse_users(const struct mk_conf_value *value, void *field, struct mk
 }
 
 static const struct mk_conf_key keys[] = {
-    MK_CONF_KEY_PATH(struct cheetah_conf, listen, "Listen", NULL,
-                     "The path of the Unix socket at which shells connect. Without it: `/run/monkey-shell.sock` for a "
-                     "server that root starts, else `monkey-shell.sock` in `$XDG_RUNTIME_DIR`, or "
-                     "`/tmp/monkey-shell-UID.sock`."),
+    MK_CONF_KEY_CUSTOM(
+        struct cheetah_conf, listen, "Listen", NULL,
+        "The path of the Unix socket at which shells connect. Without it: `/run/monkey-shell.sock` for a "
+        "server that root starts, else `monkey-shell.sock` in `$XDG_RUNTIME_DIR`, or "
+        "`/tmp/monkey-shell-UID.sock`.",
+        .unit = "path", .parse = parse_listen),
     MK_CONF_KEY_CUSTOM(struct cheetah_conf, users, "AllowedUsers", NULL,
                        "Users that may connect, besides root, the user of the server and the owner of the socket. The "
                        "mode of the socket is 0600 all the same: a user needs the right to write to it, too. A reload "

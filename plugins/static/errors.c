@@ -64,6 +64,15 @@ static int read_page_file(const struct static_site *site, struct error_pages *al
     return n < 0 ? -EIO : 0;
 }
 
+/* Returns whether a text looks like the name of a page, which begins with a slash here. */
+static bool is_name(struct mk_str text)
+{
+    const char *dot = text.len ? memrchr(text.p, '.', text.len) : NULL;
+    struct mk_str extension = dot ? mk_str(dot, text.len - (size_t)(dot - text.p)) : MK_STR_NONE;
+    return !memchr(text.p, ' ', text.len) &&
+           (mk_str_ieq(extension, MK_STR(".html")) || mk_str_ieq(extension, MK_STR(".htm")));
+}
+
 static int load_page(const struct static_site *site, struct error_pages *all, const struct mk_conf_pair *pair,
                      uint64_t *ret_status)
 {
@@ -75,6 +84,8 @@ static int load_page(const struct static_site *site, struct error_pages *all, co
         return site->host->root.len ? -ESTALE : -ENOENT;
     if (mk_str_starts(pair->value, MK_STR("/")))
         return read_page_file(site, all, (int)*ret_status, pair->value);
+    if (is_name(pair->value))
+        return -ENOTSUP;
     struct error_page *page = add_page(all, (int)*ret_status, 0);
     if (!page)
         return -ENOMEM;
@@ -117,6 +128,9 @@ static int report_page(const struct error_source *from, uint32_t nth, int err, u
                       STATUS_MIN, STATUS_MAX);
     else if (err == -EEXIST)
         mk_host_error(from->host, from->conf, 0, nth, "the status %u has a page already", status);
+    else if (err == -ENOTSUP)
+        mk_host_error(from->host, from->conf, 0, nth, "a page is a path below the document root: write /%.*s",
+                      MK_STR_ARG(pair->value));
     else if (err < 0)
         return report_unreadable(from, nth, err);
     else if (status == 414 || status == 431)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`monkey -t` on typical mistakes: words and syntax of nginx, Apache, lighttpd and Caddy, and misspelt names.
+"""`monkey -t` on typical mistakes: words and syntax of nginx, Apache, lighttpd, Caddy and the original Monkey, and
+misspelt names.
 Each is one error, with its place and a sentence that says what would be right here."""
 
 import os
@@ -154,6 +155,55 @@ CASES = {
         'unknown key "Listen" in [HOST]; it belongs in [SERVER], in monkey.conf',
     ),
     "a misspelt key": (SERVER, "    Listten 80\n", 2, 5, 'unknown key "Listten" in [SERVER]; did you mean "Listen"?'),
+    "Monkey: a plugin of the original": (
+        LOAD,
+        "    Load liana\n    Load /usr/lib/monkey/monkey-logger.so\n    Load static\n",
+        3,
+        10,
+        'there is no plugin "/usr/lib/monkey/monkey-logger.so"; did you mean "logger"?',
+    ),
+    "Monkey: a plugin with another name": (
+        LOAD,
+        "    Load liana\n    Load /usr/lib/monkey/monkey-polarssl.so\n    Load static\n",
+        3,
+        10,
+        'there is no plugin "/usr/lib/monkey/monkey-polarssl.so"; did you mean "tls"?',
+    ),
+    "Monkey: RSAKeyFile": (
+        SERVER,
+        "    Listen 2001\n[TLS]\n    RSAKeyFile rsa.pem\n",
+        4,
+        5,
+        'unknown key "RSAKeyFile" in [TLS]; write "CertificateKey FILE" in [TLS], in a file of sites/',
+    ),
+    "Monkey: Palm": (
+        SERVER,
+        "    Listen 2001\n[PALM]\n    Extension php\n",
+        3,
+        1,
+        "unknown section [PALM]; programs run in [CGI], or in [FASTCGI] and [SCGI] if they are servers",
+    ),
+    "Monkey: a handler with parameters": (
+        HOST,
+        "[HANDLERS]\n    Match *.pl cgi /usr/bin/perl text/html\n",
+        4,
+        11,
+        '"Match": expected a pattern for paths and the name of a plugin, whose settings are in its own sections',
+    ),
+    "Monkey: the shell on the standard input": (
+        SERVER,
+        "    Listen 2001\n[CHEETAH]\n    Listen STDIN\n",
+        4,
+        12,
+        '"Listen": expected the path of a socket; without the line it is the one that `monkey shell` looks for',
+    ),
+    "Monkey: a page without a slash": (
+        HOST,
+        "[ERROR_PAGES]\n    404 404.html\n",
+        4,
+        5,
+        "a page is a path below the document root: write /404.html",
+    ),
     "a misspelt section": (
         HOST,
         "[REDIRET]\n    Match /a\n    To /b\n",

@@ -15,7 +15,8 @@ static int parse_match(const struct mk_conf_value *value, void *field, struct mk
     struct mk__handlers *all = field;
     struct mk__handler one = {.index = 0};
     if (value->n != 2) {
-        mk_buf_addf(error, "expected a pattern for paths and the name of a plugin");
+        mk_buf_addf(error,
+                    "expected a pattern for paths and the name of a plugin, whose settings are in its own sections");
         return -EINVAL;
     }
     struct mk_conf_value pattern = *value;

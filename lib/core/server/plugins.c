@@ -142,12 +142,40 @@ static void offer_plugin(const struct mk_plugin *plugin, void *ctx)
     mk__suggest_add(ctx, plugin->name);
 }
 
-/* Returns the plugin that was probably meant, among those of the build and the installed modules; or NULL. */
-static const char *suggest_plugin(struct mk_str name)
+/* Returns the name in a line of the original server, "/usr/lib/monkey/monkey-NAME.so". */
+static struct mk_str get_former_name(struct mk_str text)
 {
+    const size_t before = strlen("monkey-"), after = strlen(".so");
+    const char *slash = memrchr(text.p, '/', text.len);
+    struct mk_str name = slash ? mk_str(slash + 1, text.len - (size_t)(slash + 1 - text.p)) : text;
+    if (name.len <= before + after || !mk_str_starts(name, MK_STR("monkey-")) ||
+        memcmp(name.p + name.len - after, ".so", after) != 0)
+        return text;
+    return mk_str(name.p + before, name.len - before - after);
+}
+
+/* Returns the plugin that does what one of the original server did under another name; or NULL. */
+static const char *find_successor(struct mk_str name)
+{
+    static const char *const names[][2] = {{"mbedtls", "tls"},  {"palm", "fastcgi"},  {"patas", "proxy"},
+                                           {"polarssl", "tls"}, {"liana_ssl", "tls"}, {"proxy_reverse", "proxy"},
+                                           {NULL, NULL}};
+    unsigned i = 0;
+    while (names[i][0] && !mk_str_ieq(name, mk_str_c(names[i][0])))
+        i++;
+    return names[i][1];
+}
+
+/* Returns the plugin that was probably meant, among those of the build and the installed modules; or NULL. */
+static const char *suggest_plugin(struct mk_str text)
+{
+    struct mk_str name = get_former_name(text);
     struct mk__suggestion suggestion = mk__suggest_init(name);
+    suggestion.name = find_successor(name);
+    if (suggestion.name)
+        return suggestion.name;
     for (const char *const *known = mk__plugin_order; *known; known++) {
-        if (mk_str_ieq(name, mk_str_c(*known)))
+        if (mk_str_ieq(text, mk_str_c(*known)))
             return NULL; /* spelt correctly: its file is missing */
         mk__suggest_add(&suggestion, *known);
     }
@@ -161,7 +189,9 @@ static void report_unknown_plugin(struct mk__conf *conf, struct mk__conf_origin 
 {
     const char *meant = MK_SMALL ? NULL : suggest_plugin(name);
     char place[PATH_BYTES + 32] = " in this build";
-    if (path)
+    if (memchr(name.p, '/', name.len))
+        place[0] = '\0';
+    else if (path)
         snprintf(place, sizeof(place), ", neither in this build nor as %s", path);
     if (meant)
         mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s" MK__SUGGEST_PHRASE "\"%s\"?", MK_STR_ARG(name),
@@ -192,7 +222,8 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
     get_module_path(source, name, path, sizeof(path));
     if (plugin)
         return plugin;
-    if (MK_HAS_MODULES && (memchr(name.p, '/', name.len) || mk__file_exists(path)))
+    bool is_path = memchr(name.p, '/', name.len);
+    if (MK_HAS_MODULES && (mk__file_exists(path) || (is_path && get_former_name(name).p == name.p)))
         return open_module(g, path, origin);
     report_unknown_plugin(g->load_conf, origin, name, MK_HAS_MODULES ? path : NULL);
     return NULL;

@@ -119,6 +119,8 @@ static const struct {
     {"-t htdocs", "monkey: \"htdocs\" belongs to no option; monkey --help lists them\n"},
     {"-v htdocs", "monkey: \"htdocs\" belongs to no option; monkey --help lists them\n"},
     {"a b", "monkey: one directory can be served, not \"a\" and \"b\"\n"},
+    {"help", "monkey: there is no directory \"help\"; did you mean --help?\n"},
+    {"proxy", "monkey: proxy needs the URL of a backend, such as http://127.0.0.1:8080\n"},
     {"-o a b", "monkey: one directory can be served, not \"a\" and \"b\"\n"},
     {"-c a b", "monkey: --config and a directory to serve (--one-shot) exclude each other\n"},
     {"-c a -o b", "monkey: --config and a directory to serve (--one-shot) exclude each other\n"},

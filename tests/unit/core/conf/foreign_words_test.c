@@ -25,6 +25,8 @@ TEST(sections)
     struct mk__foreign_word word;
     assert_true(mk__foreign_words_find_section(MK_STR("ssl"), &word));
     assert_string_equal(word.section, "TLS");
+    assert_true(mk__foreign_words_find_section(MK_STR("FASTCGI_LOCATION"), &word));
+    assert_string_equal(word.section, "FASTCGI");
     assert_true(mk__foreign_words_find_section(MK_STR("location ~ \\.php$"), &word));
     assert_string_equal(word.section, "");
     assert_false(mk__foreign_words_find_section(MK_STR("HOST"), &word));

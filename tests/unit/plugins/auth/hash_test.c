@@ -17,6 +17,7 @@ static const struct {
     const char *password, *hash;
 } others[] = {
     {"passw0rd", "{SHA}fGphxo74ubawYbKMNIvB7Xkhy1M="},
+    {"passw0rd", "{SHA1}fGphxo74ubawYbKMNIvB7Xkhy1M="}, /* of the original server's mk_passwd */
     {"passw0rd", "$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1"},
     {"", "$apr1$abcdefgh$L.PT565ESX4Tp2bqNs7Ie."},
     {"a password of more than sixteen bytes", "$apr1$x$.61V/urwpq5/FHUkybitK1"},
