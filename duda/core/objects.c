@@ -32,6 +32,7 @@ static const struct object objects[] = {
     OBJECT(map),
     OBJECT(mem),
     OBJECT(msg),
+    OBJECT(multipart),
     OBJECT(package),
     OBJECT(param),
     OBJECT(qs),

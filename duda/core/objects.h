@@ -25,6 +25,7 @@ extern const struct duda_api_global object_global;
 extern const struct duda_api_logger object_logger;
 extern const struct duda_api_mem object_mem;
 extern const struct duda_api_msg object_msg;
+extern const struct duda_api_multipart object_multipart;
 extern const struct duda_api_request object_request;
 extern const struct duda_api_response object_response;
 extern const struct duda_api_router object_router;

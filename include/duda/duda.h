@@ -38,6 +38,7 @@
 #include "logger.h"
 #include "mem.h"
 #include "msg.h"
+#include "multipart.h"
 #include "param.h"
 #include "qs.h"
 #include "request.h"

@@ -13,8 +13,8 @@ from harness.services import HEAD, build_old_service, build_service, needs_duda,
 INCLUDE = build.TOP / "include" / "duda"
 PAGES = build.TOP / "docs" / "reference" / "duda"
 OBJECTS = ["conf", "console", "cookie", "data", "dthread", "event", "fconf", "form", "gc", "global", "logger", "mem"]
-OBJECTS += ["msg", "param", "qs", "request", "response", "router", "session", "sse", "task", "tunnel", "worker"]
-OBJECTS += ["xtime"]
+OBJECTS += ["msg", "multipart", "param", "qs", "request", "response", "router", "session", "sse", "task", "tunnel"]
+OBJECTS += ["worker", "xtime"]
 OLD = ["map"]  # its page is for services of the original API
 TEXTS = {name: (PAGES / f"{name}.md").read_text() for name in [*OBJECTS, *OLD]}
 
@@ -38,6 +38,7 @@ ASKED = {
     "map": [("GET", "/map/", "goods/price/ID"), ("GET", "/map/goods/price/7", "price of 7")],
     "mem": [("GET", "/mem/", "-" * 40)],
     "msg": [("POST", "/msg/sell", "0 left")],
+    "multipart": [("POST", "/multipart/photos", "a title and a photo are missing")],
     "param": [("GET", "/param/orders/7/a/b.pdf", "file a/b.pdf of order 7")],
     "qs": [("GET", "/qs/?tag=a+b&x=1&tag=c", "tag a b\ntag c")],
     "request": [("POST", "/request/lines", "0 lines")],

@@ -16,11 +16,16 @@ struct piece_reader {
     uint64_t bytes, bytes_max;
 };
 
-static void reject_body(struct piece_reader *r)
+void body_reject(struct duda_request *dr, int status)
+{
+    output_stop(dr);
+    mk_response_error(dr->req, status);
+}
+
+static void reject_length(struct piece_reader *r)
 {
     r->fn = NULL;
-    output_stop(r->dr);
-    mk_response_error(r->dr->req, 413);
+    body_reject(r->dr, 413);
 }
 
 static void pass_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
@@ -31,7 +36,7 @@ static void pass_piece(struct mk_request *req, struct mk_str piece, bool end, vo
         return;
     assert(r->dr->is_read && r->bytes <= r->bytes_max);
     if (piece.len > r->bytes_max - r->bytes) {
-        reject_body(r);
+        reject_length(r);
         return;
     }
     r->bytes += piece.len;
@@ -55,23 +60,28 @@ static bool is_too_early(const struct duda_request *dr)
     return d->route && !d->route->in_pieces && !d->is_handled;
 }
 
-int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data)
+int body_check(const struct duda_request *dr, const char *call, bool has_functions)
 {
-    static const char call[] = "request->read()";
     int err = request_check_lasting(dr, call);
-    if (err == 0 && (!fn || is_too_early(dr)))
+    if (err == 0 && (!has_functions || is_too_early(dr)))
         err = misuse_error(dr->worker, call, -EINVAL);
     if (err < 0)
         return err;
-    if (dr->is_read || dr->output.state == OUTPUT_ENDED)
-        return -EALREADY;
+    return dr->is_read || dr->output.state == OUTPUT_ENDED ? -EALREADY : 0;
+}
+
+int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data)
+{
+    int err = body_check(dr, "request->read()", fn);
+    if (err < 0)
+        return err;
     struct piece_reader *r = mk_arena_alloc(mk_request_arena(dr->req), sizeof(*r));
     if (!r)
         return -ENOMEM;
     *r = (struct piece_reader){dr, fn, data, 0, bytes_max ? bytes_max : UINT64_MAX};
     dr->is_read = dr->is_reading = true;
     if (is_announced_longer(dr->req, r->bytes_max))
-        reject_body(r);
+        reject_length(r);
     else if (dr->has_body)
         pass_piece(dr->req, dr->body, true, r);
     else

@@ -175,6 +175,10 @@ void request_pool_release(struct service_worker *w);
 /* ── body.c ── */
 
 int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data);
+/* Checks that `call` can read the body now, and has its functions. Returns 0 or as request->read(). */
+int body_check(const struct duda_request *dr, const char *call, bool has_functions);
+/* Ends the request, whose body is not as it should be, with an error of the server. */
+void body_reject(struct duda_request *dr, int status);
 void body_pause(duda_request_t *dr);
 void body_resume(duda_request_t *dr);
 

@@ -14,6 +14,7 @@
 
 struct service;
 struct service_worker;
+struct uploads;
 
 /* The plugin's state of an exchange is its struct duda_request. */
 
@@ -32,6 +33,7 @@ struct dispatch {
     const struct route_counts *counts;
     uint64_t began_us; /* when it came to the service; 0: not measured */
     struct pairs query, raw_query, form;
+    struct uploads *uploads; /* NULL: none were asked for, or there are none */
     struct mk_timer timer;
 };
 

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object `multipart`, and the fields that come with files (uploads.h).
+ */
+#include "common/heap.h"
+#include "objects.h"
+#include "request/multipart.h"
+#include "request/request.h"
+#include "request/uploads.h"
+#include "route/dispatch.h"
+
+#include <duda/multipart.h>
+#include <monkey/buf.h>
+
+#include <errno.h>
+#include <stdint.h>
+
+enum { PARTS_MAX = 1000, FIELDS_BYTES_MAX = 256 * 1024 };
+
+/* In the arena of the request. */
+struct uploads {
+    duda_request_t *dr;
+    struct multipart parser;
+    int result; /* 0 or -errno */
+    uint32_t n; /* files of a collected body */
+    struct duda_file *items;
+
+    unsigned parts;
+    size_t fields_bytes;
+    struct duda_file file; /* the part that is read, also if it is a field */
+    bool is_file, has_content;
+    struct mk_buf value; /* of a field */
+
+    duda_file_fn fn; /* NULL: the body was collected */
+    duda_event_fn end;
+    void *data;
+};
+
+static struct pairs *get_form(const struct uploads *u)
+{
+    return &u->dr->dispatch->form;
+}
+
+/* Calls the service, unless it has ended the response. */
+static void pass_piece(struct uploads *u, struct mk_str piece, bool end)
+{
+    u->file.data = piece.p;
+    u->file.len = piece.len;
+    if (!request_is_answered(u->dr))
+        u->fn(u->dr, &u->file, end, u->data);
+}
+
+/* ── events of the parser ── */
+
+static int begin_part(const struct multipart_part *part, void *ctx)
+{
+    static const struct mk_str binary = MK_STR_INIT("application/octet-stream");
+    struct uploads *u = ctx;
+    struct mk_arena *arena = mk_request_arena(u->dr->req);
+    if (u->parts++ == PARTS_MAX)
+        return -E2BIG;
+    u->file = (struct duda_file){.name = mk_arena_dup(arena, part->name).p, .data = ""};
+    u->is_file = part->is_file;
+    u->has_content = false;
+    u->value.len = 0;
+    if (part->is_file) {
+        u->file.file_name = mk_arena_dup(arena, part->file_name).p;
+        u->file.type = mk_arena_dup(arena, part->type.p ? part->type : binary).p;
+    }
+    return u->file.name && (!u->is_file || (u->file.file_name && u->file.type)) ? 0 : -ENOMEM;
+}
+
+static int add_to_field(struct uploads *u, struct mk_str piece)
+{
+    if (memchr(piece.p, '\0', piece.len))
+        return -EINVAL;
+    u->fields_bytes += piece.len;
+    if (u->fn && u->fields_bytes > FIELDS_BYTES_MAX)
+        return -E2BIG;
+    mk_buf_add(&u->value, piece.p, piece.len);
+    return u->value.err;
+}
+
+static int add_content(struct mk_str piece, void *ctx)
+{
+    struct uploads *u = ctx;
+    if (!u->is_file)
+        return add_to_field(u, piece);
+    if (u->fn)
+        pass_piece(u, piece, false);
+    else if (!u->has_content)
+        u->file.data = piece.p;
+    if (!u->fn) {
+        assert(u->file.data + u->file.len == piece.p);
+        u->file.len += piece.len;
+    }
+    u->has_content = true;
+    return 0;
+}
+
+static int add_file(struct uploads *u)
+{
+    struct duda_file *items = mk_arena_grow(mk_request_arena(u->dr->req), u->items, u->n, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    u->items = items;
+    items[u->n++] = u->file;
+    return 0;
+}
+
+static int end_part(void *ctx)
+{
+    struct uploads *u = ctx;
+    if (!u->is_file)
+        return pairs_add(get_form(u), mk_request_arena(u->dr->req), u->file.name, mk_buf_str(&u->value));
+    if (!u->has_content && !*u->file.file_name)
+        return 0; /* no file was chosen */
+    if (!u->fn)
+        return add_file(u);
+    pass_piece(u, MK_STR(""), true);
+    return 0;
+}
+
+static int parse(struct uploads *u, struct mk_str piece, bool end)
+{
+    static const struct multipart_events events = {begin_part, add_content, end_part};
+    int err = multipart_feed(&u->parser, piece, &events, u);
+    return err == 0 && end && !multipart_is_complete(&u->parser) ? -EBADMSG : err;
+}
+
+/* ── a collected body ── */
+
+static void release_value(void *ctx)
+{
+    mk_buf_release(&((struct uploads *)ctx)->value);
+}
+
+static struct uploads *new_uploads(duda_request_t *dr)
+{
+    struct mk_arena *arena = mk_request_arena(dr->req);
+    struct uploads *u = mk_arena_zalloc(arena, sizeof(*u));
+    if (!u)
+        return NULL;
+    u->dr = dr;
+    mk_buf_init(&u->value, SIZE_MAX / 2);
+    return mk_arena_defer(arena, release_value, u) < 0 ? NULL : u;
+}
+
+static int begin_body(struct uploads *u)
+{
+    int err = multipart_init(&u->parser, mk_request_header(u->dr->req, MK_HEADER_CONTENT_TYPE));
+    if (err == 0)
+        *get_form(u) = (struct pairs){.is_read = true};
+    return err;
+}
+
+const struct uploads *uploads_read(duda_request_t *dr)
+{
+    struct dispatch *d = dr->dispatch;
+    if (d->uploads || !dr->has_body || !request_has_type(dr, MK_STR("multipart/form-data")))
+        return d->uploads;
+    struct uploads *u = d->uploads = new_uploads(dr);
+    if (!u) {
+        d->form = (struct pairs){.is_read = true, .n = -ENOMEM};
+        return NULL;
+    }
+    u->result = begin_body(u) < 0 ? -EBADMSG : parse(u, dr->body, true);
+    if (u->result < 0) {
+        u->n = 0;
+        *get_form(u) = (struct pairs){.is_read = true, .n = u->result};
+    }
+    return u;
+}
+
+static int count_files(duda_request_t *dr)
+{
+    const struct uploads *u = uploads_read(dr);
+    if (!u)
+        return dr->dispatch->form.n == -ENOMEM ? -ENOMEM : 0;
+    return u->result < 0 ? u->result : (int)u->n;
+}
+
+static const struct duda_file *find_file(duda_request_t *dr, int n)
+{
+    const struct uploads *u = uploads_read(dr);
+    return u && n >= 0 && (uint32_t)n < u->n ? &u->items[n] : NULL;
+}
+
+static const struct duda_file *find_next(duda_request_t *dr, const char *name, int *at)
+{
+    const struct duda_file *file = NULL;
+    while (name && at && (file = find_file(dr, *at))) {
+        (*at)++;
+        if (strcmp(file->name, name) == 0)
+            return file;
+    }
+    return NULL;
+}
+
+static const struct duda_file *find_first(duda_request_t *dr, const char *name)
+{
+    int at = 0;
+    return find_next(dr, name, &at);
+}
+
+REQUEST_CALL(int count(duda_request_t *dr), request_check, "multipart->count()", -EINVAL, count_files(dr))
+
+REQUEST_CALL(const struct duda_file *get(duda_request_t *dr, const char *name), request_check, "multipart->get()", NULL,
+             find_first(dr, name))
+
+REQUEST_CALL(const struct duda_file *get_id(duda_request_t *dr, int n), request_check, "multipart->get_id()", NULL,
+             find_file(dr, n))
+
+REQUEST_CALL(const struct duda_file *get_next(duda_request_t *dr, const char *name, int *at), request_check,
+             "multipart->next()", NULL, find_next(dr, name, at))
+
+/* ── a body in pieces ── */
+
+/* Returns the status for the error of a body. */
+static int get_status(int err)
+{
+    return err == -ENOMEM ? 503 : err == -E2BIG || err == -EMSGSIZE ? 413 : 400;
+}
+
+static void read_piece(duda_request_t *dr, const char *piece, size_t len, bool end, void *data)
+{
+    struct uploads *u = data;
+    if (u->result < 0)
+        return;
+    u->result = parse(u, mk_str(piece, len), end);
+    if (request_is_answered(dr))
+        return;
+    if (u->result < 0)
+        body_reject(dr, get_status(u->result));
+    else if (end)
+        u->end(dr, u->data);
+}
+
+static int begin_read(duda_request_t *dr, uint64_t bytes_max, duda_file_fn fn, duda_event_fn end, void *data)
+{
+    int err = body_check(dr, "multipart->read()", fn && end);
+    if (err < 0)
+        return err;
+    struct uploads *u = new_uploads(dr);
+    if (!u)
+        return -ENOMEM;
+    u->fn = fn;
+    u->end = end;
+    u->data = data;
+    if (begin_body(u) < 0)
+        return -ENOTSUP;
+    dr->dispatch->uploads = u;
+    return body_read(dr, bytes_max, read_piece, u);
+}
+
+const struct duda_api_multipart object_multipart = {
+    .count = count,
+    .get = get,
+    .get_id = get_id,
+    .next = get_next,
+    .read = begin_read,
+};
