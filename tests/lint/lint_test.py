@@ -80,6 +80,7 @@ STYLE_CASES = {
         ("a.py", "a\n\n", [3]),
     ],
     "tabs": [
+        ("debian/rules", "#!/usr/bin/make -f\n# SPDX-License-Identifier: Apache-2.0\n%:\n\tdh $@\n", []),
         ("lib/core/base/a.c", "    a\n", []),
         ("lib/core/base/a.c", "\ta\n", [1]),
         ("a.py", "\ta\n", [1]),

@@ -49,7 +49,8 @@ def kind_of(path, text):
         return "cmake"
     kind = SUFFIX_KINDS.get(os.path.splitext(name)[1], "text")
     if kind == "text" and text.startswith("#!"):
-        return "python" if "python" in text.split("\n", 1)[0] else "shell"
+        program = os.path.basename(text.split("\n", 1)[0].split()[0].lstrip("#!"))
+        return "python" if "python" in program else "make" if program == "make" else "shell"
     return kind
 
 
