@@ -57,6 +57,7 @@ static int set_name(const char *name)
         return -1;
     url[0] = '/';
     memcpy(url + 1, name, len + 1);
+    mk_log_info("service %s: its URLs begin with /%s/", s->self.name.data, name);
     s->self.name = (struct duda_string){url + 1, len};
     if (s->self.url.len)
         s->self.url = (struct duda_string){url, len + 1};
@@ -67,8 +68,9 @@ static int become_root(void)
 {
     if (!phase_check(PHASE_MAIN, "conf->service_root()"))
         return -1;
-    current.service->self.url.len = 0;
-    current.service->self.url.data = current.service->self.name.data + current.service->self.name.len; /* "" */
+    struct duda_self *self = &current.service->self;
+    mk_log_info("service %s: its URLs begin with /", self->name.data);
+    self->url = (struct duda_string){self->name.data + self->name.len, 0};
     return 0;
 }
 

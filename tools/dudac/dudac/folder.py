@@ -49,7 +49,12 @@ class Service:
     compiler: Optional[str] = None  # that its Makefile.in names
     folders: dict = field(default_factory=dict)  # directive to path
     root: bool = False
+    url: Optional[str] = None  # that it has given itself, by conf->service_name() or service_root()
+    logged_name: str = ""  # in the server's log: `name`, until it has given itself another one
     sanitizers: tuple = ()
+
+    def __post_init__(self):
+        self.logged_name = self.logged_name or self.name
 
     @property
     def file(self) -> pathlib.Path:
@@ -58,7 +63,7 @@ class Service:
     @property
     def path(self) -> str:
         """What its URLs begin with."""
-        return "/" if self.root else f"/{self.name}/"
+        return self.url or ("/" if self.root else f"/{self.name}/")
 
 
 def suggest_name(folder: pathlib.Path) -> str:

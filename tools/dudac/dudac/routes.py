@@ -27,7 +27,7 @@ class Route(NamedTuple):
 
 def read_routes(session: Session, lines: list) -> list:
     """Returns the routes of all services; `lines` are those of the start, and further ones may follow."""
-    routes, awaited = [], {service.name for service in session.services}
+    routes, awaited = [], {service.logged_name for service in session.services}
     while True:
         for line in lines:
             if match := ROUTE.search(line):
@@ -83,7 +83,7 @@ def list_rows(services: list, routes: list) -> list:
     """Returns rows of texts: methods, URL, function, place."""
     rows = []
     for service in services:
-        own = [route for route in routes if route.service == service.name]
+        own = [route for route in routes if route.service == service.logged_name]
         for route, (name, place) in zip(own, name_functions(service, own)):
             rows.append((route.methods, service.path.rstrip("/") + route.pattern, name, place))
     return rows

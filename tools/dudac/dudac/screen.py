@@ -15,7 +15,8 @@ LEVELS = {"warn": "yellow", "error": "red"}
 LINE = re.compile(r"^\S+Z (\w+) +(.*)$")
 # Lines of the server that tell nothing to the author of a service.
 NOISE = re.compile(r"listening on |serves with |configuration (?:before|is in use)|runs as root|signal \d+: stopping|"
-                   r"tls: made a self-signed|maintenance: .*/failed: |the new configuration is in use")
+                   r"tls: made a self-signed|maintenance: .*/failed: |the new configuration is in use|"
+                   r"service \S+: its URLs begin with ")
 
 
 def wants_colors() -> bool:

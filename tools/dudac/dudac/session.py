@@ -14,6 +14,7 @@ import ipaddress
 import os
 import pathlib
 import queue
+import re
 import shutil
 import socket
 import time
@@ -33,6 +34,7 @@ from .server import PROBLEM, Server, ServerEnded, ServerSilent, find_problems, f
 QUIET_SECONDS = 0.05  # after a change, before a build; an editor makes several changes at once
 CHECK_SECONDS = 1  # without a change, whether the folder is there
 QUIET_SECONDS_MAX = 1  # if there is always another one
+OWN_URL = re.compile(r"\bservice (\S+): its URLs begin with (/\S*)$")
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by address, since not every machine knows the name localhost
 
 
@@ -70,6 +72,7 @@ class Session:
         self.program = None  # the path of the server, and changes of its environment
         self.has_said_console = False
         self.changed = set()  # paths since the last build
+        self.own_urls = {}  # name of a service to what note_urls() has found for a version of its file
         self.served = None  # see describe_served()
         self.shown = set()  # lines, without their times, that are not shown again
 
@@ -104,7 +107,21 @@ class Session:
         lines = self.server.wait_ready(self.note_change)
         if problems := find_problems(lines):
             raise DudacError("\n".join(problems))
+        self.note_urls(lines)
         return lines
+
+    def note_urls(self, lines: list) -> None:
+        """Those that services have given themselves, from the log of a start. The server keeps what has not changed."""
+        own = [match.groups() for match in map(OWN_URL.search, lines) if match]
+        for service in self.services:
+            version = service.file.exists() and service.file.stat().st_mtime_ns
+            former, service.url, service.logged_name = self.own_urls.get(service.name, (None, None, service.name))
+            if version != former:
+                service.url, service.logged_name = None, service.name
+            for name, url in own:
+                if name == service.logged_name:
+                    service.url, service.logged_name = url, url.strip("/") or name
+            self.own_urls[service.name] = version, service.url, service.logged_name
 
     def open_config(self) -> Config:
         if self.config is None:
@@ -259,9 +276,11 @@ class Session:
             self.open_server()
             lines = self.server.wait_ready(self.note_change)
             self.keep_port()
-            return lines
-        self.config.write(self.services)
-        return self.server.reload(self.note_change)
+        else:
+            self.config.write(self.services)
+            lines = self.server.reload(self.note_change)
+        self.note_urls(lines)
+        return lines
 
     def await_change(self, watcher) -> None:
         """Waits for changes until there are none for a moment."""
