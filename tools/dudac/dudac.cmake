@@ -6,3 +6,4 @@ file(CREATE_LINK ${CMAKE_SOURCE_DIR}/tools/dudac/start.py ${CMAKE_RUNTIME_OUTPUT
 install(PROGRAMS tools/dudac/start.py TYPE BIN RENAME dudac)
 install(DIRECTORY tools/dudac/dudac DESTINATION ${CMAKE_INSTALL_DATADIR}/monkey/dudac PATTERN "__pycache__" EXCLUDE)
 install(FILES dist/dudac.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES dist/completions/dudac.bash DESTINATION ${MK_COMPLETIONS} RENAME dudac)

@@ -27,3 +27,4 @@ install(PROGRAMS tools/wr/wr TYPE BIN)
 install(DIRECTORY tools/wr/watch_resources tools/wr/data DESTINATION ${CMAKE_INSTALL_DATADIR}/monkey/wr OPTIONAL
     PATTERN "__pycache__" EXCLUDE)
 install(FILES dist/wr.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES dist/completions/wr.bash DESTINATION ${MK_COMPLETIONS} RENAME wr)
