@@ -26,7 +26,7 @@ static const struct row rows[] = {
     ROW("cookie", HEADER_PASS, HEADER_PASS),
     ROW("expect", HEADER_DROP, HEADER_DROP),
     ROW("server", HEADER_PASS, HEADER_DROP),
-    ROW("trailer", HEADER_DROP, HEADER_DROP),
+    ROW("trailer", HEADER_DROP, HEADER_PASS), /* of a request: trailers_announce() */
     ROW("upgrade", HEADER_DROP, HEADER_DROP),
     ROW("location", HEADER_PASS, HEADER_LOCATION),
     ROW("forwarded", HEADER_SET, HEADER_PASS),

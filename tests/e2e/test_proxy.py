@@ -198,7 +198,8 @@ def test_statuses(proxy, status):
 
 def test_trailers(proxy):
     trailer = b"Checksum: 1\r\nContent-Length: 7\r\nTransfer-Encoding: chunked\r\nHost: x\r\n"
-    got = ask(proxy, answer(b"", TEXT, chunks=[b"hello"], trailer=trailer))
+    got = ask(proxy, answer(b"", TEXT, "Trailer: Checksum", chunks=[b"hello"], trailer=trailer))
+    assert got["Trailer"] == "Checksum"
     assert (got.body, [name.lower() for name, _ in got.trailers]) == (b"hello", ["checksum"])
 
 

@@ -29,7 +29,7 @@ static const struct row {
     {"Server", HEADER_PASS, HEADER_DROP},
     {"Set-Cookie", HEADER_PASS, HEADER_COOKIE},
     {"TE", HEADER_DROP, HEADER_DROP},
-    {"Trailer", HEADER_DROP, HEADER_DROP},
+    {"Trailer", HEADER_DROP, HEADER_PASS},
     {"Transfer-Encoding", HEADER_DROP, HEADER_DROP},
     {"Upgrade", HEADER_DROP, HEADER_DROP},
     {"Via", HEADER_SET, HEADER_PASS},
