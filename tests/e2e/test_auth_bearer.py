@@ -23,6 +23,7 @@ from test_auth import FREE, basic, reload
 
 FILES = {"index.html": b"public\n", "api/a.txt": b"a\n", "api/admin/b.txt": b"b\n"}
 pytestmark = [
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not (build.PLUGINS / "auth.so").exists(), reason="the preset has no plugin auth"),
     build.needs_modules,
 ]

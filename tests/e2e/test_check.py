@@ -16,6 +16,8 @@ from harness.content import populate
 from harness.server import Server, run, write_config
 from harness.certificates import Authority
 
+pytestmark = pytest.mark.single_protocol
+
 PLACE = re.compile(r"^(?P<file>\S+?):(?P<line>\d+)(:\d+)?: (?P<severity>error|warning): (?P<text>.*)$", re.M)
 ANY = re.compile(r"^(?:\S+: )?(?:error|warning): .*$", re.M)
 SERVER = "[SERVER]\n    Listen 127.0.0.1:0\n"

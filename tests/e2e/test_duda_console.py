@@ -18,7 +18,7 @@ from harness.services import HEAD, build_old_service, build_service, needs_duda,
 from harness.ways import WAYS
 from test_concurrent import in_parallel
 
-pytestmark = needs_duda
+pytestmark = [pytest.mark.single_protocol, needs_duda]
 
 JSON = "Accept: application/json"
 CONSOLE = {"shop": {"Console": "/console/"}}

@@ -11,7 +11,7 @@ from harness.server import section
 from harness.services import HEAD, needs_duda
 from harness.ways import WAYS
 
-pytestmark = needs_duda
+pytestmark = [pytest.mark.single_protocol, needs_duda]
 
 every_way = pytest.mark.parametrize("way", WAYS)
 

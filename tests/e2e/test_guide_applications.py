@@ -27,7 +27,10 @@ FIRST, SEVERAL = list(PARTS)[:2]
 FILES = "Files that an application names"
 REPORT = b"%PDF-1.7\n"
 GUNICORN, NODE, GO, WEBSOCKET = "Python, by gunicorn", "Node.js, with an event stream", "Go", "WebSocket"
-pytestmark = pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins")
+pytestmark = [
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins"),
+]
 
 
 class Example:

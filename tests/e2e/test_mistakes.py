@@ -11,7 +11,10 @@ import pytest
 from harness import build
 from harness.server import run, write_config
 
-pytestmark = pytest.mark.skipif(build.PRESET == "small", reason="the small build does not know other servers")
+pytestmark = [
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(build.PRESET == "small", reason="the small build does not know other servers"),
+]
 
 PLACE = re.compile(r"^(?P<file>\S+?):(?P<line>\d+):(?P<col>\d+): (?P<severity>error|warning): (?P<text>.*)$", re.M)
 

@@ -13,6 +13,8 @@ import pytest
 from harness import build
 from harness.server import await_true, free_port
 
+pytestmark = pytest.mark.single_protocol
+
 GUIDE = build.TOP / "docs/guide"
 # Each page with its folder below /srv, and the plugins that it needs.
 WALKS = {"protect": ("share", ("auth", "dirlisting", "mandril")), "slow": ("slow", ("cheetah", "duda", "status"))}
