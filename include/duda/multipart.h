@@ -30,9 +30,9 @@ typedef void (*duda_file_fn)(duda_request_t *dr, const struct duda_file *file, b
 struct duda_api_multipart {
     /*
      * For a route whose handler is called with the whole body; `data` is then part of that, and valid until the request
-     * ends. count() returns the number of files: 0 for another type, and where the body is read in pieces; -EBADMSG
-     * (it is no valid multipart/form-data), -EINVAL (a NUL in a field), -E2BIG (more than 1,000 parts), -EMSGSIZE (more
-     * than 4 KB before the content of one) or -ENOMEM. A field for which no file was chosen has none.
+     * ends. count() returns the number of files: 0 for another type, without a body, and where it is read in pieces;
+     * -EBADMSG (it is no valid multipart/form-data), -EINVAL (a NUL in a field), -E2BIG (more than 1,000 parts),
+     * -EMSGSIZE (more than 4 KB before the content of one) or -ENOMEM. A field for which no file was chosen has none.
      */
     int (*count)(duda_request_t *dr);
     /* Returns the first file of a field; NULL: there is none. */
@@ -44,9 +44,10 @@ struct duda_api_multipart {
     /*
      * For a route that is in_pieces(): passes files to `fn` as they arrive, one after the other, and calls `end` behind
      * the last one. Neither is called after the response has ended. Fields that came before a piece are in the object
-     * `form`, of which 256 KB are kept. request->pause() has the client wait.
-     * A body of more than `bytes_max` bytes (0: MaxBodySize of the server) gets 413, as more fields and parts do, and
-     * one that is no valid multipart/form-data 400: the request ends then, and `end` is not called, see
+     * `form`; of names and fields 256 KB are kept. request->pause() has the client wait: what has arrived already still
+     * comes, and so may `end`.
+     * A body of more than `bytes_max` bytes (0: MaxBodySize of the server) gets 413, as more text and parts do, and one
+     * that is no valid multipart/form-data 400: the request ends then, and `end` is not called, see
      * request->on_leave().
      * Returns 0, -ENOTSUP (Content-Type is another one, or has no valid boundary; 415 is the response for it),
      * -EALREADY (the body is read already, or the response has ended), -EINVAL (a function is NULL; or in a callback

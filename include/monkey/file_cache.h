@@ -144,7 +144,7 @@ struct mk_file_server {
     /*
      * Returns what comes before a request of the host is forwarded. A plugin that forwards requests declines GET and
      * HEAD in on_content then, and takes them in on_fallback; but with MK_TRIES_ALL, where none would get there, those
-     * for a section that has not all paths are forwarded at once. From generation_check on.
+     * for a section whose paths do not include "/" are forwarded at once. From generation_check on.
      */
     enum mk_tries (*tries)(const struct mk_host *host);
 };

@@ -99,13 +99,12 @@ static int find_section(const struct mk_host *host, struct mk_str path, const st
 
 /*
  * Tells whether files come before GET and HEAD of the section's paths. Where TryFiles answers every path, no request
- * would get to the section then: one that is narrower than that comes first.
+ * would get to the section then: one that is for a part of the site, without its root, comes first.
  */
 static bool comes_after_files(const struct host *host, const struct proxy_conf *conf)
 {
-    static const struct mk_pattern all = {.kind = MK_PATTERN_PREFIX, .text = {"/", 1}};
     return host->tries == MK_TRIES_SOME ||
-           (host->tries == MK_TRIES_ALL && mk_pattern_covers(&conf->gateway.match, &all));
+           (host->tries == MK_TRIES_ALL && mk_pattern_match(&conf->gateway.match, MK_STR("/")) != 0);
 }
 
 /* Passes the request on, if a section has its path, and it is its turn: before files, or when there is none. */

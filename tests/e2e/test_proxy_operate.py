@@ -463,6 +463,16 @@ def test_a_narrow_section_comes_before_files_that_answer_all(tries, last):
         assert len(backend.requests) == 5
 
 
+@pytest.mark.parametrize("match", ["/", "*", "/**", "/*", "~^/", "~^/(?!static)"])
+def test_a_pattern_with_the_root_comes_after_files_that_answer_all(tries, match):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        host, files = {"TryFiles": "$path /index.html"}, {"index.html": b"page", "a.txt": b"a"}
+        with tries(backend, {"Match": match}, host=host, files=files).connect() as client:
+            for target, body in (("/a.txt", b"a"), ("/", b"page"), ("/about", b"page")):
+                assert (target, client.ask(target).body) == (target, body)
+            assert client.ask("/about", method="POST").body == b"hello"
+
+
 def test_a_section_for_all_paths_comes_after_files_that_answer_all(tries):
     with Backend(answer(b"hello", TEXT)) as backend:
         host, files = {"TryFiles": "$path /index.html"}, {"index.html": b"page"}

@@ -34,12 +34,31 @@ static void skip_blanks(struct mk_str *text)
         cut(text, 1);
 }
 
+/* Returns whether the next parameter, or nothing, follows. */
+static bool is_end_of_value(struct mk_str text)
+{
+    skip_blanks(&text);
+    return !text.len || text.p[0] == ';';
+}
+
+/*
+ * Returns whether an escape is at `n`. Browsers write %22 for a quote and leave a backslash as it is, so that one
+ * before a quote that ends the value is part of the name.
+ */
+static bool is_escape(struct mk_str text, size_t n)
+{
+    if (text.p[n] != '\\' || n + 1 >= text.len)
+        return false;
+    bool is_quote = text.p[n + 1] == '"' && !is_end_of_value(mk_str(text.p + n + 2, text.len - n - 2));
+    return is_quote || text.p[n + 1] == '\\';
+}
+
 /* Returns the length of a quoted string without its quotes; SIZE_MAX: it has no end. */
 static size_t measure_quoted(struct mk_str text)
 {
     size_t n = 1;
     while (n < text.len && text.p[n] != '"')
-        n += text.p[n] == '\\' && n + 1 < text.len && (text.p[n + 1] == '"' || text.p[n + 1] == '\\') ? 2 : 1;
+        n += is_escape(text, n) ? 2 : 1;
     return n < text.len ? n - 1 : SIZE_MAX;
 }
 
@@ -163,7 +182,8 @@ static int parse_disposition(struct multipart *m, struct mk_str value, struct mu
     while ((got = cut_parameter(&value, &parameter)) > 0) {
         bool is_name = mk_str_ieq(parameter.name, MK_STR("name"));
         bool is_file_name = mk_str_ieq(parameter.name, MK_STR("filename"));
-        if (is_name ? part->name.p != NULL : is_file_name && part->is_file)
+        part->is_file |= mk_str_ieq(parameter.name, MK_STR("filename*")); /* which RFC 7578 section 4.2 forbids */
+        if (is_name ? part->name.p != NULL : is_file_name && part->file_name.p)
             return -EBADMSG; /* it is there twice */
         if (is_name)
             part->name = unescape(m, &parameter);
@@ -171,13 +191,15 @@ static int parse_disposition(struct multipart *m, struct mk_str value, struct mu
             part->file_name = get_base_name(unescape(m, &parameter));
         part->is_file |= is_file_name;
     }
+    if (!part->file_name.p)
+        part->file_name = MK_STR("");
     return got < 0 ? got : part->name.p ? 0 : -EBADMSG;
 }
 
 static bool has_control_byte(struct mk_str line)
 {
     for (size_t i = 0; i < line.len; i++)
-        if (((unsigned char)line.p[i] < ' ' && line.p[i] != '\t') || line.p[i] == 0x7f)
+        if ((unsigned char)line.p[i] < ' ' || line.p[i] == 0x7f)
             return true;
     return false;
 }
@@ -200,7 +222,7 @@ static int parse_field(struct multipart *m, struct mk_str line, struct multipart
 static int parse_head(struct multipart *m, struct multipart_part *part)
 {
     struct mk_str left = mk_str(m->head, m->head_len);
-    *part = (struct multipart_part){.name = MK_STR_NONE, .file_name = MK_STR(""), .type = MK_STR_NONE};
+    *part = (struct multipart_part){.name = MK_STR_NONE, .file_name = MK_STR_NONE, .type = MK_STR_NONE};
     for (;;) {
         const char *end = memchr(left.p, '\n', left.len);
         assert(end);

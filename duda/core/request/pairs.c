@@ -8,19 +8,6 @@
 
 enum { ARENA_TEXT_BYTES_MAX = 4096 };
 
-/* Returns a copy that ends with a NUL and is freed with the arena; NULL without memory. */
-static char *copy_text(struct mk_arena *arena, struct mk_str text)
-{
-    bool is_large = text.len >= ARENA_TEXT_BYTES_MAX;
-    char *copy = is_large ? heap_alloc_until(arena, text.len + 1) : mk_arena_alloc(arena, text.len + 1);
-    if (!copy)
-        return NULL;
-    if (text.len)
-        memcpy(copy, text.p, text.len);
-    copy[text.len] = '\0';
-    return copy;
-}
-
 void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, bool decoded)
 {
     size_t bound = urlencoded_bound(text.p, text.len), max = bound;
@@ -31,23 +18,25 @@ void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, boo
     if (!bound)
         return;
     struct urlencoded_pair *items = mk_arena_alloc(arena, max * sizeof(*items));
-    char *copy = copy_text(arena, text);
+    bool is_large = text.len >= ARENA_TEXT_BYTES_MAX;
+    char *copy = is_large ? heap_alloc_until(arena, text.len + 1) : mk_arena_alloc(arena, text.len + 1);
     p->n = -ENOMEM;
     if (!items || !copy)
         return;
+    memcpy(copy, text.p, text.len);
+    copy[text.len] = '\0';
     p->n = (decoded ? urlencoded_decode : urlencoded_split)(copy, text.len, items, max);
     assert(p->n <= (int)max);
     p->items = items;
 }
 
-int pairs_add(struct pairs *p, struct mk_arena *arena, const char *name, struct mk_str value)
+int pairs_add(struct pairs *p, struct mk_arena *arena, const char *name, const char *value)
 {
     assert(p->is_read && p->n >= 0);
     struct urlencoded_pair *items = mk_arena_grow(arena, p->items, (uint32_t)p->n, sizeof(*items));
-    char *copy = items ? copy_text(arena, value) : NULL;
-    if (!copy)
+    if (!items)
         return -ENOMEM;
-    items[p->n++] = (struct urlencoded_pair){name, copy};
+    items[p->n++] = (struct urlencoded_pair){name, value};
     p->items = items;
     return 0;
 }

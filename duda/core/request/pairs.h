@@ -20,8 +20,8 @@ struct pairs {
 /* Reads pairs, decoded or not, from a copy of the text. */
 void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, bool decoded);
 
-/* Adds a pair with a copy of the value, to those of this function only. Returns 0 or -ENOMEM. */
-int pairs_add(struct pairs *p, struct mk_arena *arena, const char *name, struct mk_str value);
+/* Adds a pair to those of this function only; both texts must last as long as the arena. Returns 0 or -ENOMEM. */
+int pairs_add(struct pairs *p, struct mk_arena *arena, const char *name, const char *value);
 
 /* Return as the functions of struct duda_api_pairs. */
 const char *pairs_get(const struct pairs *p, const char *name);

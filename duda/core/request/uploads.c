@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-enum { PARTS_MAX = 1000, FIELDS_BYTES_MAX = 256 * 1024 };
+enum { PARTS_MAX = 1000, TEXT_BYTES_MAX = 256 * 1024, BLOCK_BYTES = 16 * 1024 };
 
 /* In the arena of the request. */
 struct uploads {
@@ -26,7 +26,9 @@ struct uploads {
     struct duda_file *items;
 
     unsigned parts;
-    size_t fields_bytes;
+    size_t text_bytes; /* of names and fields, which are in blocks on the heap */
+    char *block;       /* what is left of the last one */
+    size_t block_bytes;
     struct duda_file file; /* the part that is read, also if it is a field */
     bool is_file, has_content;
     struct mk_buf value; /* of a field */
@@ -50,22 +52,48 @@ static void pass_piece(struct uploads *u, struct mk_str piece, bool end)
         u->fn(u->dr, &u->file, end, u->data);
 }
 
+/* Returns a copy that ends with a NUL and lasts as long as the request; NULL without memory. */
+static const char *copy_text(struct uploads *u, struct mk_str text)
+{
+    if (text.len >= u->block_bytes) {
+        size_t bytes = text.len < BLOCK_BYTES ? BLOCK_BYTES : text.len + 1;
+        u->block = heap_alloc_until(mk_request_arena(u->dr->req), bytes);
+        u->block_bytes = u->block ? bytes : 0;
+    }
+    char *copy = u->block;
+    if (!copy)
+        return NULL;
+    if (text.len)
+        memcpy(copy, text.p, text.len);
+    copy[text.len] = '\0';
+    u->block += text.len + 1;
+    u->block_bytes -= text.len + 1;
+    return copy;
+}
+
+/* Counts text that is kept. A collected body has a limit of its own. */
+static bool has_too_much_text(struct uploads *u, size_t bytes)
+{
+    u->text_bytes += bytes;
+    return u->fn && u->text_bytes > TEXT_BYTES_MAX;
+}
+
 /* ── events of the parser ── */
 
 static int begin_part(const struct multipart_part *part, void *ctx)
 {
     static const struct mk_str binary = MK_STR_INIT("application/octet-stream");
     struct uploads *u = ctx;
-    struct mk_arena *arena = mk_request_arena(u->dr->req);
-    if (u->parts++ == PARTS_MAX)
+    size_t bytes = part->name.len + part->file_name.len + part->type.len;
+    if (u->parts++ == PARTS_MAX || has_too_much_text(u, bytes))
         return -E2BIG;
-    u->file = (struct duda_file){.name = mk_arena_dup(arena, part->name).p, .data = ""};
+    u->file = (struct duda_file){.name = copy_text(u, part->name), .data = ""};
     u->is_file = part->is_file;
     u->has_content = false;
     u->value.len = 0;
     if (part->is_file) {
-        u->file.file_name = mk_arena_dup(arena, part->file_name).p;
-        u->file.type = mk_arena_dup(arena, part->type.p ? part->type : binary).p;
+        u->file.file_name = copy_text(u, part->file_name);
+        u->file.type = copy_text(u, part->type.p ? part->type : binary);
     }
     return u->file.name && (!u->is_file || (u->file.file_name && u->file.type)) ? 0 : -ENOMEM;
 }
@@ -74,8 +102,7 @@ static int add_to_field(struct uploads *u, struct mk_str piece)
 {
     if (memchr(piece.p, '\0', piece.len))
         return -EINVAL;
-    u->fields_bytes += piece.len;
-    if (u->fn && u->fields_bytes > FIELDS_BYTES_MAX)
+    if (has_too_much_text(u, piece.len))
         return -E2BIG;
     mk_buf_add(&u->value, piece.p, piece.len);
     return u->value.err;
@@ -111,8 +138,10 @@ static int add_file(struct uploads *u)
 static int end_part(void *ctx)
 {
     struct uploads *u = ctx;
-    if (!u->is_file)
-        return pairs_add(get_form(u), mk_request_arena(u->dr->req), u->file.name, mk_buf_str(&u->value));
+    if (!u->is_file) {
+        const char *value = copy_text(u, mk_buf_str(&u->value));
+        return value ? pairs_add(get_form(u), mk_request_arena(u->dr->req), u->file.name, value) : -ENOMEM;
+    }
     if (!u->has_content && !*u->file.file_name)
         return 0; /* no file was chosen */
     if (!u->fn)

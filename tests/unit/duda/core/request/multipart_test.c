@@ -116,7 +116,10 @@ static const struct {
      "[f|a.txt:1]"},
     {"--xy\r\nContent-Disposition: form-data; name=f; filename=\"a/..\"\r\n\r\n1\r\n--xy--", 0, "[f|:1]"},
     {"--xy\r\nContent-Disposition: form-data; name=f; filename=\"a/\"\r\n\r\n1\r\n--xy--", 0, "[f|:1]"},
-    {"--xy\r\nContent-Disposition: form-data; name=f; filename*=UTF-8''a.txt\r\n\r\n1\r\n--xy--", 0, "[f:1]"},
+    {"--xy\r\nContent-Disposition: form-data; name=f; filename*=UTF-8''a.txt\r\n\r\n1\r\n--xy--", 0, "[f|:1]"},
+    {"--xy\r\nContent-Disposition: form-data; name=f; filename*=x; filename=a\r\n\r\n1\r\n--xy--", 0, "[f|a:1]"},
+    {"--xy\r\nContent-Disposition: form-data; name=\"f\\\"; filename=\"a\\b\\\"\r\n\r\n1\r\n--xy--", 0, "[f\\|:1]"},
+    {"--xy\r\nContent-Disposition: form-data; name=\"f\\\"g\" ; filename=\"a\" \r\n\r\n1\r\n--xy--", 0, "[f\"g|a:1]"},
     /* mistakes */
     {"", -EPIPE, ""},
     {"no delimiter", -EPIPE, ""},
@@ -141,6 +144,7 @@ static const struct {
     {"--xy\r\nContent-Disposition: form-data;\r\n name=a\r\n\r\n1\r\n--xy--", -EBADMSG, ""},
     {"--xy\r\nContent-Disposition: form-data; name=a\n\r\n\r\n1\r\n--xy--", -EBADMSG, ""},
     {"--xy\r\nContent-Disposition: form-data; name=\"a\tb\001\"\r\n\r\n1\r\n--xy--", -EBADMSG, ""},
+    {"--xy\r\nContent-Disposition: form-data; name=\"a\tb\"\r\n\r\n1\r\n--xy--", -EBADMSG, ""},
     {"--xy\r\nno colon\r\n\r\n1\r\n--xy--", -EBADMSG, ""},
     {"--xy\r\n: x\r\n\r\n1\r\n--xy--", -EBADMSG, ""},
 };
