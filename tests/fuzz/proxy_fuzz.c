@@ -70,6 +70,13 @@ static struct proxy_conf make_conf(unsigned choice, struct mk_arena *arena)
 
 /* ── heads ── */
 
+/* Returns whether a request without content says so: its method means that there may be one. */
+static bool says_zero(struct mk_str head)
+{
+    return mk_str_starts(head, MK_STR("POST ")) || mk_str_starts(head, MK_STR("PUT ")) ||
+           mk_str_starts(head, MK_STR("PATCH "));
+}
+
 static void check_head(struct mk_str head, enum mk_gateway_body_kind body)
 {
     struct mk_head_parser parser = {0};
@@ -85,8 +92,8 @@ static void check_head(struct mk_str head, enum mk_gateway_body_kind body)
         codings += mk_str_ieq(name, MK_STR("Transfer-Encoding"));
         own += mk_str_ieq(name, MK_STR("X-Own"));
     }
-    if (hosts != 1 || own > 1 || lengths != (body == MK_GATEWAY_BODY_LENGTH) ||
-        codings != (body == MK_GATEWAY_BODY_CHUNKED))
+    bool has_length = body == MK_GATEWAY_BODY_LENGTH || (body == MK_GATEWAY_BODY_NONE && says_zero(head));
+    if (hosts != 1 || own > 1 || lengths != has_length || codings != (body == MK_GATEWAY_BODY_CHUNKED))
         abort();
 }
 
