@@ -43,11 +43,9 @@ static struct pairs *get_form(const struct uploads *u)
     return &u->dr->dispatch->form;
 }
 
-/* Calls the service, unless it has ended the response. */
-static void pass_piece(struct uploads *u, struct mk_str piece, bool end)
+/* Passes a piece of the file on, unless the service has ended the response. */
+static void call_service(struct uploads *u, bool end)
 {
-    u->file.data = piece.p;
-    u->file.len = piece.len;
     if (!request_is_answered(u->dr))
         u->fn(u->dr, &u->file, end, u->data);
 }
@@ -71,11 +69,11 @@ static const char *copy_text(struct uploads *u, struct mk_str text)
     return copy;
 }
 
-/* Counts text that is kept. A collected body has a limit of its own. */
-static bool has_too_much_text(struct uploads *u, size_t bytes)
+/* Counts text that is kept. Returns 0 or -E2BIG; a collected body has a limit of its own. */
+static int count_text(struct uploads *u, size_t bytes)
 {
     u->text_bytes += bytes;
-    return u->fn && u->text_bytes > TEXT_BYTES_MAX;
+    return u->fn && u->text_bytes > TEXT_BYTES_MAX ? -E2BIG : 0;
 }
 
 /* ── events of the parser ── */
@@ -85,7 +83,7 @@ static int begin_part(const struct multipart_part *part, void *ctx)
     static const struct mk_str binary = MK_STR_INIT("application/octet-stream");
     struct uploads *u = ctx;
     size_t bytes = part->name.len + part->file_name.len + part->type.len;
-    if (u->parts++ == PARTS_MAX || has_too_much_text(u, bytes))
+    if (u->parts++ == PARTS_MAX || count_text(u, bytes) < 0)
         return -E2BIG;
     u->file = (struct duda_file){.name = copy_text(u, part->name), .data = ""};
     u->is_file = part->is_file;
@@ -102,26 +100,25 @@ static int add_to_field(struct uploads *u, struct mk_str piece)
 {
     if (memchr(piece.p, '\0', piece.len))
         return -EINVAL;
-    if (has_too_much_text(u, piece.len))
-        return -E2BIG;
+    int err = count_text(u, piece.len);
+    if (err < 0)
+        return err;
     mk_buf_add(&u->value, piece.p, piece.len);
     return u->value.err;
 }
 
+/* A collected body is fed at once, so that the content of a file is one piece of it. */
 static int add_content(struct mk_str piece, void *ctx)
 {
     struct uploads *u = ctx;
     if (!u->is_file)
         return add_to_field(u, piece);
-    if (u->fn)
-        pass_piece(u, piece, false);
-    else if (!u->has_content)
-        u->file.data = piece.p;
-    if (!u->fn) {
-        assert(u->file.data + u->file.len == piece.p);
-        u->file.len += piece.len;
-    }
+    assert(u->fn || !u->has_content);
     u->has_content = true;
+    u->file.data = piece.p;
+    u->file.len = piece.len;
+    if (u->fn)
+        call_service(u, false);
     return 0;
 }
 
@@ -146,7 +143,9 @@ static int end_part(void *ctx)
         return 0; /* no file was chosen */
     if (!u->fn)
         return add_file(u);
-    pass_piece(u, MK_STR(""), true);
+    u->file.data = "";
+    u->file.len = 0;
+    call_service(u, true);
     return 0;
 }
 
