@@ -12,6 +12,7 @@ from harness.server import Server, run
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(2400),  # a whole build, beside other tests
     pytest.mark.single_protocol,
     pytest.mark.skipif(build.PRESET != "asan", reason="one run is enough: the packages have a build of their own"),
     pytest.mark.skipif(not shutil.which("dh") or not shutil.which("git"), reason="NOT TESTED: no debhelper here"),
@@ -21,7 +22,7 @@ NAMES = ["libmonkey2", "monkey", "monkey-dev", "monkey-tools"]
 
 
 def execute(*command, cwd=None, env=None):
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=2000)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
 
