@@ -107,15 +107,20 @@ static bool comes_after_files(const struct host *host, const struct proxy_conf *
            (host->tries == MK_TRIES_ALL && mk_pattern_match(&conf->gateway.match, MK_STR("/")) != 0);
 }
 
+static bool asks_for_file(const struct mk_request *req)
+{
+    enum mk_method method = mk_request_method(req);
+    return method == MK_GET || method == MK_HEAD;
+}
+
 /* Passes the request on, if a section has its path, and it is its turn: before files, or when there is none. */
 static int pass_request(struct mk_request *req, const struct host *host, bool after_files)
 {
     const struct proxy_conf *conf;
-    enum mk_method method = mk_request_method(req);
     int err = find_section(mk_request_host_conf(req), mk_request_path(req), &conf);
     if (err < 0)
         return err;
-    if (!conf || ((method == MK_GET || method == MK_HEAD) && comes_after_files(host, conf)) != after_files)
+    if (!conf || (asks_for_file(req) && comes_after_files(host, conf)) != after_files)
         return MK_DECLINED;
     if (forwards_end_here(req))
         return 0;
@@ -126,13 +131,15 @@ static int pass_request(struct mk_request *req, const struct host *host, bool af
 static int proxy_request(struct mk_request *req)
 {
     const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
-    return host && mk_request_method(req) != MK_CONNECT ? pass_request(req, host, false) : MK_DECLINED;
+    if (!host || mk_request_method(req) == MK_CONNECT || (host->tries == MK_TRIES_SOME && asks_for_file(req)))
+        return MK_DECLINED;
+    return pass_request(req, host, false);
 }
 
 static int proxy_missing(struct mk_request *req)
 {
     const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
-    return host && host->tries ? pass_request(req, host, true) : MK_DECLINED;
+    return host && host->tries && asks_for_file(req) ? pass_request(req, host, true) : MK_DECLINED;
 }
 
 static bool accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
