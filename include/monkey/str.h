@@ -69,6 +69,15 @@ static inline bool mk_str_eq_secret(struct mk_str a, struct mk_str b)
     return difference == 0;
 }
 
+/* Returns true if `s` has a control byte other than a tab, which no field value has (RFC 9110 section 5.5). */
+static inline bool mk_str_has_control(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (((unsigned char)s.p[i] < ' ' && s.p[i] != '\t') || s.p[i] == 0x7f)
+            return true;
+    return false;
+}
+
 /* Returns true if `s` begins with the bytes of `prefix`; every string begins with the empty one. */
 static inline bool mk_str_starts(struct mk_str s, struct mk_str prefix)
 {

@@ -196,18 +196,10 @@ static int parse_disposition(struct multipart *m, struct mk_str value, struct mu
     return got < 0 ? got : part->name.p ? 0 : -EBADMSG;
 }
 
-static bool has_control_byte(struct mk_str line)
-{
-    for (size_t i = 0; i < line.len; i++)
-        if ((unsigned char)line.p[i] < ' ' || line.p[i] == 0x7f)
-            return true;
-    return false;
-}
-
 static int parse_field(struct multipart *m, struct mk_str line, struct multipart_part *part)
 {
     const char *colon = line.len ? memchr(line.p, ':', line.len) : NULL;
-    if (!colon || colon == line.p || is_blank(line.p[0]) || has_control_byte(line))
+    if (!colon || colon == line.p || is_blank(line.p[0]) || mk_str_has_control(line) || memchr(line.p, '\t', line.len))
         return -EBADMSG;
     struct mk_str name = cut(&line, (size_t)(colon - line.p));
     cut(&line, 1);

@@ -54,17 +54,9 @@ static void end_word(struct expansion *e)
     w->n++;
 }
 
-static bool has_control(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (((unsigned char)s.p[i] < 0x20 && s.p[i] != '\t') || s.p[i] == 0x7f)
-            return true;
-    return false;
-}
-
 static bool add_variable(struct expansion *e, struct mk_str name, struct mk_str value)
 {
-    if (has_control(value))
+    if (mk_str_has_control(value))
         return set_error(e, "the value of ${%.*s} has control bytes", MK_STR_ARG(name));
     for (size_t i = 0; i < value.len; i++) {
         char c = value.p[i];
@@ -178,5 +170,5 @@ bool mk__expand_literal(struct mk_str word, struct mk__words *words)
     words->word[0] = mk_buf_str(&words->text);
     words->col[0] = 0;
     words->n = 1;
-    return !words->text.err && !has_control(word);
+    return !words->text.err && !mk_str_has_control(word);
 }

@@ -94,14 +94,6 @@ static bool is_token(struct mk_str s)
     return s.len > 0;
 }
 
-static bool has_control(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (((unsigned char)s.p[i] < ' ' && s.p[i] != '\t') || s.p[i] == 0x7f)
-            return true;
-    return false;
-}
-
 static struct mk_span get_span(struct mk_str head, struct mk_str part)
 {
     return (struct mk_span){(uint16_t)(part.p - head.p), (uint16_t)part.len};
@@ -112,7 +104,7 @@ static int parse_line(struct mk_cgi_head *h, struct mk_field *fields, struct mk_
     const char *colon = memchr(line.p, ':', line.len);
     if (h->n_fields == 0 && mk_str_starts(line, MK_STR("HTTP/")))
         return -EPROTO;
-    if (!colon || has_control(line))
+    if (!colon || mk_str_has_control(line))
         return -EINVAL;
     struct mk_str name = mk_str(line.p, (size_t)(colon - line.p));
     struct mk_str value = mk_str_trim(mk_str(colon + 1, line.len - name.len - 1));

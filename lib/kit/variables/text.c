@@ -7,14 +7,6 @@
 
 #include <errno.h>
 
-static bool has_control(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (((unsigned char)s.p[i] < 0x20 && s.p[i] != '\t') || s.p[i] == 0x7f)
-            return true;
-    return false;
-}
-
 static int report_control(struct mk_buf *error)
 {
     mk_buf_addf(error, "a value has no control bytes");
@@ -36,7 +28,7 @@ static int parse_piece(struct mk_text_piece *piece, struct mk_str literal, struc
     piece->literal = mk_arena_dup(arena, literal);
     if (!piece->literal.p)
         return -ENOMEM;
-    if (has_control(literal))
+    if (mk_str_has_control(literal))
         return report_control(error);
     if (!name.p)
         return 0;
@@ -74,5 +66,5 @@ int mk_text_write(const struct mk_text_piece *text, struct mk_request *req, stru
         if (text->variable)
             mk_buf_adds(out, text->variable->get(req, text->arg));
     }
-    return has_control(mk_str(out->data + start, out->len - start)) ? -EINVAL : 0;
+    return mk_str_has_control(mk_str(out->data + start, out->len - start)) ? -EINVAL : 0;
 }
