@@ -2,7 +2,6 @@
 """The plugin fastcgi with php-fpm: scripts, uploads, failures, and more clients than processes."""
 
 import collections
-import contextlib
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from harness.groups import GROUPS, group
 from harness.load import Asking
 from harness.php import PhpFpm, needs_php, needs_php_cgi
 from harness.scripts import write_scripts
-from harness.server import await_true, section
+from harness.server import await_true, find_processes, section
 from harness.services import reload
 
 pytestmark = [
@@ -348,21 +347,6 @@ def test_stop_of_php_amid_requests(fpm, php):
 # ── Spawn ──
 
 
-def find_children(program):
-    """The ids of the processes whose arguments have this."""
-    return {
-        int(path.parent.name)
-        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
-        if program.encode() in read_or_empty(path)
-    }
-
-
-def read_or_empty(path):
-    with contextlib.suppress(OSError):
-        return path.read_bytes()
-    return b""
-
-
 @pytest.fixture
 def spawn(serve, tmp_path):
     """A server that starts php-cgi; its processes have a mark of the test in their arguments."""
@@ -371,7 +355,7 @@ def spawn(serve, tmp_path):
     def start(children=2, **keys):
         text = section("FASTCGI", {"Spawn": f'"php-cgi" -n -d {mark}', "Children": children, **keys})
         server = serve({"Workers": 1}, text=text, files=FILES)
-        server.find_children = lambda: find_children(mark)
+        server.find_children = lambda: find_processes(mark)
         made.append(server)
         await_true(lambda: len(server.find_children()) == children, 60, "the children")
         await_true(lambda: str(server.open_files()).count("[pidfd]") == children, 60, "the start of all children")
@@ -382,7 +366,7 @@ def spawn(serve, tmp_path):
     for server in made:
         server.settle()
         server.stop()
-    await_true(lambda: not find_children(mark), 30, "the end of all children")
+    await_true(lambda: not find_processes(mark), 30, "the end of all children")
 
 
 @needs_php_cgi
@@ -457,17 +441,17 @@ def test_spawned_child_that_ignores_signals(serve, tmp_path, change):
     try:
         await_true(lambda: ask_hello(server) == b"hello", 60, "the start of the child")
         server.drop_clients()
-        assert len(find_children(mark)) == 2
+        assert len(find_processes(mark)) == 2
         if change == "reload":
             conf = server.conf / "sites" / "default"
             conf.write_text(conf.read_text().replace(text.split("\n", 1)[1], f"    To unix:{tmp_path}/none\n"))
             reload(server)
         else:
             server.stop()
-        await_true(lambda: not find_children(mark), 60, "the end of the child")
+        await_true(lambda: not find_processes(mark), 60, "the end of the child")
         server.baseline += 4 * (change == "reload")  # sockets to the starter, and its loop's, which stay
     finally:
-        for pid in find_children(mark):
+        for pid in find_processes(mark):
             os.kill(pid, signal.SIGKILL)
 
 
@@ -480,14 +464,14 @@ def test_spawned_children_over_an_upgrade(chain, tmp_path):
     text += section("FASTCGI", {"Spawn": f"php-cgi -n -d {mark}", "Children": 2})
     one = chain(modules=("fastcgi.so",), files={"sites/default": text})
     (one.root / "hello.php").write_bytes(FILES["hello.php"])
-    await_true(lambda: ask_hello(one.server) == b"hello" and len(find_children(mark)) == 2, 60, "the children")
-    before = find_children(mark)
+    await_true(lambda: ask_hello(one.server) == b"hello" and len(find_processes(mark)) == 2, 60, "the children")
+    before = find_processes(mark)
     one.upgrade()
     one.await_old()
-    await_true(lambda: not find_children(mark) & before, 60, "the end of the former children")
-    assert ask_hello(one.server) == b"hello" and len(find_children(mark)) == 2
+    await_true(lambda: not find_processes(mark) & before, 60, "the end of the former children")
+    assert ask_hello(one.server) == b"hello" and len(find_processes(mark)) == 2
     one.stop()
-    await_true(lambda: not find_children(mark), 60, "the end of all children")
+    await_true(lambda: not find_processes(mark), 60, "the end of all children")
 
 
 @needs_php_cgi

@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from harness import build
+from harness import build, scripts
 from harness.server import await_true, is_alive
 
 pytestmark = pytest.mark.single_protocol
@@ -86,6 +86,16 @@ def test_no_server_is_left_behind(tmp_path, number, parallel):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         pytest_of_it.wait()
+
+
+def test_processes_that_end_while_they_are_listed():
+    """Linux answers ESRCH for files in /proc of a process that ends after its folder was found."""
+    shell = subprocess.Popen(["sh", "-c", "while :; do (:); done"])
+    try:
+        assert any([scripts.children(shell.pid) for _ in range(5000)])
+    finally:
+        shell.kill()
+        shell.wait()
 
 
 # ── products of parameters ──

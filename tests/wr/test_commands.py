@@ -12,6 +12,7 @@ import time
 import pytest
 from watch_resources import generators, measure, servers, workloads
 
+from harness.server import find_processes
 from processes import PYTHON, WR
 
 NGINX = servers.parse_choice("nginx").program
@@ -26,18 +27,6 @@ def wr(*words, cwd=None):
 
 def read_lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def list_servers_of(folder_prefix):
-    """PIDs of processes whose command line has it."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if folder_prefix in path.read_bytes().decode("utf-8", "replace"):
-                found.append(int(path.parent.name))
-        except OSError:
-            pass
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +50,7 @@ def test_run_writes_a_file_that_says_how_to_repeat_it(measured):
     row = next(line for line in lines if line["type"] == "round")
     assert row["answers"] > 0 and row["cost_us"]["total"] > 0 and row["server"] in ("nginx", "again")
     folder = server["command"][2]
-    assert not pathlib.Path(folder).exists() and not list_servers_of(folder)
+    assert not pathlib.Path(folder).exists() and not find_processes(folder)
 
 
 def test_tables(measured):
@@ -98,7 +87,7 @@ def test_a_signal_keeps_what_was_measured_and_resume_goes_on(tmp_path):
     printed, errors = process.communicate(timeout=120)
     assert process.returncode == 130 and "--resume" in errors and "W1  13 bytes" in printed
     folder = pathlib.Path(next(line for line in read_lines(path) if line["type"] == "server")["command"][2]).parents[1]
-    assert not folder.exists() and not list_servers_of(str(folder))
+    assert not folder.exists() and not find_processes(str(folder))
     with path.open("a") as file:
         file.write('{"type": "round", "n": 99, "work')  # as of a crash
     done = wr("run", "--resume", path)
@@ -121,7 +110,7 @@ def test_sigterm_ends_the_servers(tmp_path):
     process.terminate()
     assert process.wait(120) == 143
     folder = pathlib.Path(next(line for line in read_lines(path) if line["type"] == "server")["command"][2]).parents[1]
-    assert not folder.exists() and not list_servers_of(str(folder))
+    assert not folder.exists() and not find_processes(str(folder))
 
 
 def test_a_server_that_hangs_is_reported(tmp_path):
@@ -145,7 +134,7 @@ def test_a_server_that_hangs_is_reported(tmp_path):
     assert done.returncode == 1
     assert re.search("wr: own cannot be measured with W1: wr[a-z-]+ got no answer", done.stderr)
     assert done.stderr.rstrip().endswith("its last output:\n  ready")
-    assert not list_servers_of("/own/server.py")
+    assert not find_processes("/own/server.py")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from watch_resources import contest, data, servers
 from watch_resources.analysis import Results
 from watch_resources.data import Problem
 
+from harness.server import find_processes
 from processes import PYTHON, WR, run_wr
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -235,5 +236,4 @@ def test_servers_that_die_and_hang_amid_it(tmp_path):
     assert f"wr: W1: {excluded['dead'][1].splitlines()[0]}" in done.stderr
     assert len(Results(lines).all_pairs_of("W1", "monkey", "nginx")) == 2
     folder = str(pathlib.Path(next(line["command"][-1] for line in lines if line["type"] == "server")).parents[1])
-    running = [path.read_bytes().decode("utf-8", "replace") for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")]
-    assert not [command for command in running if folder in command]
+    assert not find_processes(folder)

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from .server import await_true, section
+from .server import await_true, read_threads, section
 
 PYTHON = sys.executable
 
@@ -45,20 +45,13 @@ def variables(body):
     return dict(line.split("=", 1) for line in text.decode("utf-8", "surrogateescape").split("\n")), rest
 
 
-def children_of_task(task):
-    try:
-        return [int(number) for number in task.read_text().split()]
-    except OSError:  # it has ended
-        return []
-
-
 def children(pid):
-    """The processes that a process has started, with theirs."""
+    """The processes that a process has started, with theirs; each of them may end meanwhile."""
     found, todo = [], [pid]
     while todo:
-        with contextlib.suppress(FileNotFoundError):  # it has ended
-            for task in pathlib.Path(f"/proc/{todo.pop()}/task").glob("*/children"):
-                numbers = children_of_task(task)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for text in read_threads(todo.pop(), "children").values():
+                numbers = list(map(int, text.split()))
                 found += numbers
                 todo += numbers
     return found

@@ -98,6 +98,16 @@ def is_alive(pid):
     return False
 
 
+def find_processes(text):
+    """The ids of those whose command line has it."""
+    found = set()
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if text.encode() in (folder / "cmdline").read_bytes():
+                found.add(int(folder.name))
+    return found
+
+
 def section(name, keys):
     """A section of a configuration file; a list repeats its key."""
     rows = [f"[{name}]"]
