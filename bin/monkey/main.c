@@ -72,7 +72,7 @@ static int run_action(const struct options *o)
     else if (MK_HAS_SUPERVISOR && code == EXIT_OK && wants_supervisor(server))
         code = become_supervisor();
     else if (code == EXIT_OK)
-        code = serve(server, o);
+        code = serve_run(server, o);
     mk_server_free(server);
     return code;
 }

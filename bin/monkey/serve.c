@@ -112,7 +112,7 @@ static void print_urls(const struct mk_server *server, const struct options *o)
         urls_print_on_terminal(server);
 }
 
-int serve(struct mk_server *server, const struct options *o)
+int serve_run(struct mk_server *server, const struct options *o)
 {
     char pid_file[PATH_MAX];
     struct mk_server_info info;

@@ -10,6 +10,6 @@
 #include "options.h"
 
 /* Runs a server whose configuration is loaded, until a signal ends it. Returns the exit code. */
-int serve(struct mk_server *server, const struct options *o);
+int serve_run(struct mk_server *server, const struct options *o);
 
 #endif

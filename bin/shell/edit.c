@@ -122,7 +122,7 @@ static bool take_names(struct object *o, const char *line, void *ctx)
     return true;
 }
 
-static void ask(const char *line, link_fn fn, void *ctx)
+static void ask_terminal_line(const char *line, link_fn fn, void *ctx)
 {
     struct mk_buf error;
     mk_buf_init(&error, 4096);
@@ -160,7 +160,7 @@ static void ask_next_word(const char *line, size_t n)
     mk_buf_init(&request, 8 * LINE_BYTES);
     link_add_words(&request, words, count);
     if (!request.err)
-        ask(mk_buf_cstr(&request), take_word, &edit.found);
+        ask_terminal_line(mk_buf_cstr(&request), take_word, &edit.found);
     mk_buf_release(&request);
 }
 
@@ -169,7 +169,7 @@ static void find_commands(void)
 {
     clear_words(&edit.commands);
     clear_words(&edit.kinds);
-    ask("help", take_command, NULL);
+    ask_terminal_line("help", take_command, NULL);
 }
 
 /* Finds what an argument of this kind may be. */
@@ -184,9 +184,9 @@ static void find_words(const char *kind)
         for (unsigned i = 0; i < edit.commands.n; i++)
             add_word(&edit.found, edit.commands.items[i]);
     else if (strcmp(kind, "connection") == 0)
-        ask("connections limit=200", take_id, &edit.found);
+        ask_terminal_line("connections limit=200", take_id, &edit.found);
     else if (strcmp(kind, "host") == 0)
-        ask("vhosts", take_names, &edit.found);
+        ask_terminal_line("vhosts", take_names, &edit.found);
     else if (strcmp(kind, "level") == 0)
         add_all(&edit.found, levels);
     else if (strcmp(kind, "method") == 0)
@@ -218,7 +218,7 @@ static char *offer_word(const char *text, int state)
     return NULL;
 }
 
-static char **complete(const char *text, int start, int end)
+static char **complete_line(const char *text, int start, int end)
 {
     (void)end;
     find_commands();
@@ -236,7 +236,7 @@ void edit_open(struct link *l)
     rl_readline_name = "monkey-shell";
     rl_initialize();
     load_history();
-    rl_attempted_completion_function = complete;
+    rl_attempted_completion_function = complete_line;
 }
 
 void edit_close(void)

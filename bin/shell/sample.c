@@ -198,7 +198,7 @@ static bool take_counter(struct object *o, const char *line, void *ctx)
 
 /* ── asking ── */
 
-static int ask(struct link *l, const char *line, link_fn fn, struct sample *s)
+static int ask_into_sample(struct link *l, const char *line, link_fn fn, struct sample *s)
 {
     struct mk_buf error;
     mk_buf_init(&error, 4096);
@@ -216,9 +216,9 @@ int sample_take(struct link *l, struct sample *ret)
     ret->warning[0] = '\0';
     ret->accepted = ret->refused = ret->timeouts = 0;
     ret->total = (struct sample_counts){.sent = 0};
-    int result = ask(l, "status", take_status, ret);
+    int result = ask_into_sample(l, "status", take_status, ret);
     for (size_t i = 0; result > 0 && i < MK_COUNT_OF(patterns); i++)
-        result = ask(l, patterns[i], take_counter, ret);
+        result = ask_into_sample(l, patterns[i], take_counter, ret);
     ret->at = screen_time();
     return result;
 }

@@ -45,7 +45,7 @@ static void measure_screen(struct top *t)
 }
 
 /* Returns false if nothing can be written. */
-static bool show(struct top *t)
+static bool show_frame(struct top *t)
 {
     struct mk_buf out;
     mk_buf_init(&out, OUT_BYTES_MAX);
@@ -78,7 +78,7 @@ static int wait_answer(struct link *l, void *ctx)
         if (t->ends && late >= late_s)
             return -ETIMEDOUT;
         if (event == SCREEN_RESIZED || late >= late_s)
-            show(t);
+            show_frame(t);
     }
 }
 
@@ -120,20 +120,20 @@ static int wait_refresh(struct top *t, double until)
         int result = event == SCREEN_TIME && next < until ? paths_sample(t->link, &t->paths) : 1;
         if (result < 0)
             return result;
-        t->ends |= event == SCREEN_END || (event == SCREEN_RESIZED && !show(t));
+        t->ends |= event == SCREEN_END || (event == SCREEN_RESIZED && !show_frame(t));
     }
     return !t->ends;
 }
 
-static int run(struct top *t)
+static int run_top(struct top *t)
 {
     int result = take_sample(t);
     if (result >= 0 && t->screen)
-        t->ends |= !show(t);
+        t->ends |= !show_frame(t);
     while (result >= 0 && (result = wait_refresh(t, t->view.now->at + t->seconds)) > 0) {
         result = take_sample(t);
         if (result >= 0 && !t->ends)
-            t->ends |= !show(t);
+            t->ends |= !show_frame(t);
     }
     return result;
 }
@@ -155,7 +155,7 @@ int top_run(struct link *l, double seconds, const struct view_options *options)
         l->wait = wait_answer;
         l->wait_ctx = &t;
     }
-    int result = run(&t);
+    int result = run_top(&t);
     if (t.screen)
         screen_close();
     l->wait = NULL;

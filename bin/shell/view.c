@@ -23,7 +23,7 @@ struct view {
     char sort[64];
 };
 
-static bool flush(struct view *v)
+static bool flush_output(struct view *v)
 {
     bool good = !v->out.err && (!v->out.len || fwrite(v->out.data, 1, v->out.len, stdout) == v->out.len);
     v->out.len = 0;
@@ -37,7 +37,7 @@ static bool must_fit(const char *command, const struct text_style *style)
     return listed && style->terminal && style->columns;
 }
 
-static void begin(struct view *v, const char *command, const char *name)
+static void begin_view(struct view *v, const char *command, const char *name)
 {
     static const char *const names[] = {"table", "list", "text", "stream"};
     for (unsigned i = 0; i < MK_COUNT_OF(names); i++)
@@ -53,19 +53,19 @@ static bool show_row(struct view *v, const struct object *o)
     switch (v->kind) {
     case VIEW_LIST:
         table_print_list(o, &v->options->style, &v->out);
-        return flush(v);
+        return flush_output(v);
     case VIEW_TEXT:
         text = object_get(o, "text");
         text_add_safe(&v->out, text ? text : "");
         mk_buf_addc(&v->out, '\n');
-        return v->out.len < FLUSH_BYTES || flush(v);
+        return v->out.len < FLUSH_BYTES || flush_output(v);
     default:
         if (!table_add(&v->table, o))
             return false;
         if (v->kind != VIEW_STREAM && (v->sort[0] || v->table.n_rows < ROWS_AT_ONCE))
             return true;
         table_print(&v->table, &v->out);
-        return flush(v);
+        return flush_output(v);
     }
 }
 
@@ -74,7 +74,7 @@ static bool take_object(struct object *o, const char *line, void *ctx)
     struct view *v = ctx;
     const char *warning = object_get(o, "warning");
     if (object_get(o, "begin")) {
-        begin(v, object_get(o, "begin"), object_get(o, "view"));
+        begin_view(v, object_get(o, "begin"), object_get(o, "view"));
         return true;
     }
     if (warning) {
@@ -89,20 +89,20 @@ static bool take_object(struct object *o, const char *line, void *ctx)
         return show_row(v, o);
     text_add_json(&v->out, line);
     mk_buf_addc(&v->out, '\n');
-    return (v->kind != VIEW_STREAM && v->out.len < FLUSH_BYTES) || flush(v);
+    return (v->kind != VIEW_STREAM && v->out.len < FLUSH_BYTES) || flush_output(v);
 }
 
-static void finish(struct view *v)
+static void finish_view(struct view *v)
 {
     if (v->sort[0] && !v->options->json && v->table.first && !table_sort(&v->table, v->sort))
         fprintf(stderr, "monkey shell: the answer has no column %s\n", v->sort);
     table_print(&v->table, &v->out);
-    flush(v);
+    flush_output(v);
     table_release(&v->table);
     mk_buf_release(&v->out);
 }
 
-static void report(int result, const char *error, bool colours)
+static void report_result(int result, const char *error, bool colours)
 {
     struct mk_buf text;
     if (result > 0)
@@ -140,8 +140,8 @@ int view_ask(struct link *l, struct mk_str line, const struct view_options *opti
     screen_measure(&v.table.style.columns, NULL);
     find_sort(line, v.sort, sizeof(v.sort));
     int result = link_ask(l, line, options->interactive ? STDIN_FILENO : -1, take_object, &v, &error);
-    finish(&v);
-    report(result, mk_buf_cstr(&error), options->style.colours && isatty(STDERR_FILENO));
+    finish_view(&v);
+    report_result(result, mk_buf_cstr(&error), options->style.colours && isatty(STDERR_FILENO));
     mk_buf_release(&error);
     return result;
 }

@@ -37,8 +37,8 @@ struct explanation {
 static const char *const effect_names[] = {"note", "maybe", "answers"};
 static const char *const phase_names[] = {"head", "request", "content", "response"};
 
-static void tell(struct explanation *x, const char *phase, struct mk_str place, enum mk_explain_effect effect,
-                 const char *format, ...) MK_PRINTF(5, 6);
+static void report_step(struct explanation *x, const char *phase, struct mk_str place, enum mk_explain_effect effect,
+                        const char *format, ...) MK_PRINTF(5, 6);
 static void report_args(struct explanation *x, const char *phase, struct mk_str place, enum mk_explain_effect effect,
                         const char *format, va_list args)
 {
@@ -49,8 +49,8 @@ static void report_args(struct explanation *x, const char *phase, struct mk_str 
     x->fn(&step, x->ctx);
 }
 
-static void tell(struct explanation *x, const char *phase, struct mk_str place, enum mk_explain_effect effect,
-                 const char *format, ...)
+static void report_step(struct explanation *x, const char *phase, struct mk_str place, enum mk_explain_effect effect,
+                        const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -148,12 +148,12 @@ static int read_request(struct explanation *x, const struct mk_explain_request *
 static void report_listener(struct explanation *x)
 {
     if (x->listener)
-        tell(x, "listener", MK_STR_NONE, MK_EXPLAIN_NOTE, "Listen %.*s, by the transport %s%s",
-             MK_STR_ARG(x->listener->text), x->listener->mode.transport->name,
-             x->listener->mode.proxy ? ", behind a PROXY header" : "");
+        report_step(x, "listener", MK_STR_NONE, MK_EXPLAIN_NOTE, "Listen %.*s, by the transport %s%s",
+                    MK_STR_ARG(x->listener->text), x->listener->mode.transport->name,
+                    x->listener->mode.proxy ? ", behind a PROXY header" : "");
     else
-        tell(x, "listener", MK_STR_NONE, MK_EXPLAIN_NOTE,
-             "no Listen line is known for the request: hosts that are bound to listeners are left out");
+        report_step(x, "listener", MK_STR_NONE, MK_EXPLAIN_NOTE,
+                    "no Listen line is known for the request: hosts that are bound to listeners are left out");
 }
 
 static void report_host(struct explanation *x)
@@ -164,12 +164,12 @@ static void report_host(struct explanation *x)
     mk_buf_init_fixed(&place, storage, sizeof(storage));
     mk_host_file(x->host, &place);
     if (mk_host_has_name(x->host, asked))
-        tell(x, "host", mk_buf_str(&place), MK_EXPLAIN_NOTE, "the host %.*s serves the name %.*s", MK_STR_ARG(name),
-             MK_STR_ARG(asked));
+        report_step(x, "host", mk_buf_str(&place), MK_EXPLAIN_NOTE, "the host %.*s serves the name %.*s",
+                    MK_STR_ARG(name), MK_STR_ARG(asked));
     else
-        tell(x, "host", mk_buf_str(&place), MK_EXPLAIN_NOTE,
-             "no host has the name \"%.*s\": the default host%s%.*s serves it", MK_STR_ARG(asked), name.len ? " " : "",
-             MK_STR_ARG(name));
+        report_step(x, "host", mk_buf_str(&place), MK_EXPLAIN_NOTE,
+                    "no host has the name \"%.*s\": the default host%s%.*s serves it", MK_STR_ARG(asked),
+                    name.len ? " " : "", MK_STR_ARG(name));
 }
 
 /* Returns the n-th section of a kind; NULL: there are fewer. */
@@ -232,13 +232,14 @@ static const struct mk__handler *report_handler(struct explanation *x)
         print_handler_line(x->host, (uint32_t)(handler - x->host->handlers.items), &place);
     if (err < 0) {
         x->e.answered = true;
-        tell(x, "handler", mk_buf_str(&place), MK_EXPLAIN_ANSWERS,
-             "500, because a pattern of [HANDLERS] takes too much time for the path");
+        report_step(x, "handler", mk_buf_str(&place), MK_EXPLAIN_ANSWERS,
+                    "500, because a pattern of [HANDLERS] takes too much time for the path");
     } else if (handler) {
-        tell(x, "handler", mk_buf_str(&place), MK_EXPLAIN_NOTE, "only the plugin %.*s is asked for the content",
-             MK_STR_ARG(handler->plugin));
+        report_step(x, "handler", mk_buf_str(&place), MK_EXPLAIN_NOTE, "only the plugin %.*s is asked for the content",
+                    MK_STR_ARG(handler->plugin));
     } else {
-        tell(x, "handler", MK_STR_NONE, MK_EXPLAIN_NOTE, "all plugins are asked for the content, in their order");
+        report_step(x, "handler", MK_STR_NONE, MK_EXPLAIN_NOTE,
+                    "all plugins are asked for the content, in their order");
     }
     return handler;
 }
@@ -274,8 +275,9 @@ static void explain_content(struct explanation *x)
     else
         run_phase(x, MK_EXPLAIN_CONTENT);
     if (!x->e.answered)
-        tell(x, "content", MK_STR_NONE, MK_EXPLAIN_NOTE, "%s if no plugin has answered",
-             mk_str_eq(x->e.method, MK_STR("GET")) || mk_str_eq(x->e.method, MK_STR("HEAD")) ? "404" : "404 or 501");
+        report_step(x, "content", MK_STR_NONE, MK_EXPLAIN_NOTE, "%s if no plugin has answered",
+                    mk_str_eq(x->e.method, MK_STR("GET")) || mk_str_eq(x->e.method, MK_STR("HEAD")) ? "404"
+                                                                                                    : "404 or 501");
 }
 
 static void explain_phases(struct explanation *x)

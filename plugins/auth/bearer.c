@@ -66,7 +66,7 @@ void bearer_challenge(struct mk_buf *out, struct mk_str realm, enum token_result
 
 /* ── decisions ── */
 
-static enum token_result verify(const struct jws *jws, const struct key_set *keys)
+static enum token_result verify_signature(const struct jws *jws, const struct key_set *keys)
 {
     const struct jws_key *key = key_set_next(keys, jws, NULL);
     if (!key)
@@ -110,7 +110,7 @@ void bearer_decide(struct bearer_decision *ret, struct mk_str token, const struc
     *ret = (struct bearer_decision){0};
     ret->result = jws_read(&jws, token, arena);
     if (ret->result == TOKEN_OK)
-        ret->result = verify(&jws, keys);
+        ret->result = verify_signature(&jws, keys);
     if (ret->result == TOKEN_OK)
         ret->result = jws_payload(&jws, arena, &ret->claims);
     if (ret->result == TOKEN_OK)

@@ -26,7 +26,7 @@ struct jwk {
 /* ── members ── */
 
 /* Says what is wrong, and returns -EINVAL. */
-static int reject(const struct jwk *jwk, const char *phrase)
+static int reject_key(const struct jwk *jwk, const char *phrase)
 {
     mk_buf_addf(jwk->phrase, "%s", phrase);
     return -EINVAL;
@@ -65,7 +65,7 @@ static EVP_PKEY *make_key(const char *type, OSSL_PARAM *params)
 
 static int add_key(struct key_set *keys, const struct jwk *jwk, EVP_PKEY *pkey)
 {
-    return pkey ? key_set_add(keys, pkey, jwk->kid, jwk->phrase) : reject(jwk, "is not a valid public key");
+    return pkey ? key_set_add(keys, pkey, jwk->kid, jwk->phrase) : reject_key(jwk, "is not a valid public key");
 }
 
 /* ── types of keys ── */
@@ -109,17 +109,17 @@ static int read_ec(struct key_set *keys, const struct jwk *jwk)
     char point[1 + 2 * P256_BYTES + ROOM] = {4 /* not compressed */}, group[] = "prime256v1";
     struct mk_buf bytes;
     if (!mk_str_eq(strict_json_string(jwk->json, "crv"), MK_STR("P-256")))
-        return reject(jwk, "has another curve than P-256");
+        return reject_key(jwk, "has another curve than P-256");
     mk_buf_init_fixed(&bytes, point, sizeof(point));
     bytes.len = 1;
     if (!read_bytes(jwk, "x", &bytes))
         return -EINVAL;
     if (bytes.len != 1 + P256_BYTES)
-        return reject(jwk, "has an \"x\" that is not of 32 bytes");
+        return reject_key(jwk, "has an \"x\" that is not of 32 bytes");
     if (!read_bytes(jwk, "y", &bytes))
         return -EINVAL;
     if (bytes.len != 1 + 2 * P256_BYTES)
-        return reject(jwk, "has a \"y\" that is not of 32 bytes");
+        return reject_key(jwk, "has a \"y\" that is not of 32 bytes");
     OSSL_PARAM params[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, group, 0),
         OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PUB_KEY, point, bytes.len),
@@ -133,12 +133,12 @@ static int read_okp(struct key_set *keys, const struct jwk *jwk)
     char storage[ED25519_BYTES + ROOM];
     struct mk_buf bytes;
     if (!mk_str_eq(strict_json_string(jwk->json, "crv"), MK_STR("Ed25519")))
-        return reject(jwk, "has another curve than Ed25519");
+        return reject_key(jwk, "has another curve than Ed25519");
     mk_buf_init_fixed(&bytes, storage, sizeof(storage));
     if (!read_bytes(jwk, "x", &bytes))
         return -EINVAL;
     if (bytes.len != ED25519_BYTES)
-        return reject(jwk, "has an \"x\" that is not of 32 bytes");
+        return reject_key(jwk, "has an \"x\" that is not of 32 bytes");
     return add_key(keys, jwk,
                    EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, (const unsigned char *)storage, bytes.len));
 }
@@ -181,9 +181,9 @@ static int check_use(const struct jwk *jwk, const struct key_type *type)
     const json_t *use = json_object_get(jwk->json, "use"), *ops = json_object_get(jwk->json, "key_ops"),
                  *name = json_object_get(jwk->json, "alg");
     if (use && !mk_str_eq(strict_json_string(jwk->json, "use"), MK_STR("sig")))
-        return reject(jwk, "is not for signatures (use)");
+        return reject_key(jwk, "is not for signatures (use)");
     if (ops && !has_item(ops, MK_STR("verify")))
-        return reject(jwk, "is not for verifying (key_ops)");
+        return reject_key(jwk, "is not for verifying (key_ops)");
     if (!name || (jws_find_alg(strict_json_string(jwk->json, "alg"), &alg) && alg == type->alg))
         return 0;
     mk_buf_addf(jwk->phrase, "has another algorithm than %s, the only one for its type", jws_alg_name(type->alg));
@@ -196,7 +196,7 @@ static int read_kid(struct jwk *jwk)
     if (!kid)
         return 0;
     if (!json_is_string(kid) || json_string_length(kid) > JWS_KID_BYTES_MAX)
-        return reject(jwk, "has a \"kid\" that is not a string of at most 256 bytes");
+        return reject_key(jwk, "has a \"kid\" that is not a string of at most 256 bytes");
     jwk->kid = strict_json_text(kid);
     return 0;
 }
@@ -204,10 +204,10 @@ static int read_kid(struct jwk *jwk)
 static int read_jwk(struct key_set *keys, struct jwk *jwk)
 {
     if (!json_is_object(jwk->json))
-        return reject(jwk, "is not an object");
+        return reject_key(jwk, "is not an object");
     const struct key_type *type = find_type(jwk);
     if (!type)
-        return reject(jwk, "has an unknown type (kty)");
+        return reject_key(jwk, "has an unknown type (kty)");
     int err = check_use(jwk, type);
     if (err == 0)
         err = read_kid(jwk);

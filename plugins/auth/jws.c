@@ -35,7 +35,7 @@ const char *jws_alg_name(enum jws_alg alg)
     return names[alg].name.p;
 }
 
-static enum token_result decode(struct mk_str text, struct mk_arena *arena, struct mk_str *ret)
+static enum token_result decode_segment(struct mk_str text, struct mk_arena *arena, struct mk_str *ret)
 {
     struct mk_buf bytes;
     char *storage = mk_arena_alloc(arena, text.len + 1);
@@ -74,7 +74,7 @@ static enum token_result read_members(struct jws *jws, const json_t *header, str
 static enum token_result read_header(struct jws *jws, struct mk_str text, struct mk_arena *arena)
 {
     struct mk_str bytes;
-    enum token_result result = decode(text, arena, &bytes);
+    enum token_result result = decode_segment(text, arena, &bytes);
     if (result != TOKEN_OK)
         return result;
     json_t *header = strict_json_read_object(bytes, NULL);
@@ -105,13 +105,13 @@ enum token_result jws_read(struct jws *ret, struct mk_str token, struct mk_arena
     if (!cut_part(&rest, &header) || !cut_part(&rest, &ret->payload) || !header.len)
         return TOKEN_MALFORMED;
     ret->signed_text = mk_str(token.p, header.len + 1 + ret->payload.len);
-    enum token_result result = decode(rest, arena, &ret->signature); /* a further dot is no digit */
+    enum token_result result = decode_segment(rest, arena, &ret->signature); /* a further dot is no digit */
     return result == TOKEN_OK ? read_header(ret, header, arena) : result;
 }
 
 enum token_result jws_payload(const struct jws *jws, struct mk_arena *arena, struct mk_str *ret)
 {
-    return decode(jws->payload, arena, ret);
+    return decode_segment(jws->payload, arena, ret);
 }
 
 /* ── signatures ── */

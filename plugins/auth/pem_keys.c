@@ -53,19 +53,20 @@ static const struct block_kind *find_kind(const char *label)
     return NULL;
 }
 
-static int report(struct mk_buf *message, const char *name, const struct block *block, const char *phrase)
+static int report_error(struct mk_buf *message, const char *name, const struct block *block, const char *phrase)
 {
     mk_buf_addf(key_set_report(message, name), "(block %u) %s", block->nth, phrase);
     return -EINVAL;
 }
 
 /* A private key, or something that is no key at all. */
-static int refuse(const char *name, const struct block *block, struct mk_buf *message)
+static int refuse_block(const char *name, const struct block *block, struct mk_buf *message)
 {
     if (!strstr(block->label, "PRIVATE KEY"))
-        return report(message, name, block, "is neither a public key nor a certificate");
-    return report(message, name, block,
-                  "is a private key, which does not belong here; openssl pkey -in FILE -pubout writes the public one");
+        return report_error(message, name, block, "is neither a public key nor a certificate");
+    return report_error(
+        message, name, block,
+        "is a private key, which does not belong here; openssl pkey -in FILE -pubout writes the public one");
 }
 
 static int add_block(struct key_set *keys, const char *name, const struct block *block, struct mk_buf *message)
@@ -74,16 +75,16 @@ static int add_block(struct key_set *keys, const char *name, const struct block 
     struct mk_buf phrase;
     const struct block_kind *kind = find_kind(block->label);
     if (!kind)
-        return refuse(name, block, message);
+        return refuse_block(name, block, message);
     if (!kind->read)
         return 0;
     EVP_PKEY *pkey = kind->read(block->der, block->len);
     if (!pkey)
-        return report(message, name, block, "cannot be read");
+        return report_error(message, name, block, "cannot be read");
     mk_buf_init_fixed(&phrase, storage, sizeof(storage));
     int err = key_set_add(keys, pkey, MK_STR_NONE, &phrase);
     if (err < 0)
-        report(message, name, block, mk_buf_cstr(&phrase));
+        report_error(message, name, block, mk_buf_cstr(&phrase));
     return err;
 }
 
@@ -106,7 +107,7 @@ static void free_block(struct block *block)
 static int check_end(const char *name, const struct block *block, bool found, struct mk_buf *message)
 {
     if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-        return report(message, name, block, "is damaged");
+        return report_error(message, name, block, "is damaged");
     if (found)
         return 0;
     mk_buf_addf(key_set_report(message, name), "holds neither a key in PEM nor a JWK set");

@@ -2,7 +2,7 @@
 /* Limits and flags for Jansson's parser, and phrases for its errors (strict_json.h). */
 #include "strict_json.h"
 
-static const char *explain(enum json_error_code code)
+static const char *explain_error(enum json_error_code code)
 {
     switch (code) {
     case json_error_out_of_memory:
@@ -59,7 +59,7 @@ static void report_depth(struct mk_str text, size_t at, struct mk_buf *message)
 static void report_error(const json_error_t *error, struct mk_buf *message)
 {
     mk_buf_addf(message, "line %d, column %d: %s", error->line > 0 ? error->line : 1, error->column,
-                explain(json_error_code(error)));
+                explain_error(json_error_code(error)));
 }
 
 json_t *strict_json_read_object(struct mk_str text, struct mk_buf *message)

@@ -21,8 +21,8 @@ struct refusal {
 };
 
 /* Decides about a token. What is decided lives in `arena`. */
-static void decide(struct mk_request *req, const struct auth_rule *rule, struct mk_str token,
-                   struct bearer_decision *ret, struct mk_arena *arena)
+static void decide_login(struct mk_request *req, const struct auth_rule *rule, struct mk_str token,
+                         struct bearer_decision *ret, struct mk_arena *arena)
 {
     struct auth_worker *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_auth);
     token_cache_decide(worker->tokens, ret, token, rules_keys(req, rule), rule->claims,
@@ -146,7 +146,7 @@ static int check_token(struct mk_request *req, const struct auth_rule *rule, str
     struct mk_arena arena;
     struct bearer_decision decision;
     mk_arena_init(&arena, mk_request_account(req), ARENA_BYTES_MAX, NULL, 0);
-    decide(req, rule, token, &decision, &arena);
+    decide_login(req, rule, token, &decision, &arena);
     int r = decision.result == TOKEN_OK ? admit_token(req, rule, &decision) : refuse_token(req, rule, decision.result);
     mk_arena_release(&arena);
     return r;
@@ -191,7 +191,7 @@ bool token_login_holds(struct mk_request *req, const struct auth_rule *rule)
         was_refused(req, rule))
         return false;
     mk_arena_init(&arena, mk_request_account(req), ARENA_BYTES_MAX, NULL, 0);
-    decide(req, rule, token, &decision, &arena);
+    decide_login(req, rule, token, &decision, &arena);
     if (decision.result != TOKEN_OK)
         keep_refusal(req, rule, decision.result);
     bool holds = decision.result == TOKEN_OK && rules_admits(req, rule, decision.subject);

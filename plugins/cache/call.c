@@ -66,7 +66,7 @@ static void run_call(struct mk_job *job)
     c->result = c->cancelled ? -ECANCELED : c->work(c);
 }
 
-static void respond(struct call *c)
+static void respond_call(struct call *c)
 {
     *c->owner = NULL;
     if (c->result < 0) {
@@ -78,7 +78,7 @@ static void respond(struct call *c)
     answer_json(c->req, 200, &c->out);
 }
 
-static int submit(struct call *c)
+static int submit_call(struct call *c)
 {
     struct mk_loop *loop = mk_worker_loop(c->worker);
     c->now_ms = mk_loop_now_ms(loop);
@@ -91,13 +91,13 @@ static void finish_slice(struct mk_job *job)
     struct call *c = MK_CONTAINER_OF(job, struct call, job);
     sweep_schedule(mk_worker_state(c->worker, &mk_plugin_cache));
     bool has_more = c->result > 0;
-    int err = has_more ? submit(c) : 0;
+    int err = has_more ? submit_call(c) : 0;
     if (has_more && err == 0)
         return; /* the disk thread has it again, and writes `result` */
     if (err < 0)
         c->result = err;
     if (c->req)
-        respond(c);
+        respond_call(c);
     call_free(c);
 }
 
@@ -133,7 +133,7 @@ int call_start(struct call *c, call_fn work)
     mk_json_open(&c->out, NULL, '{');
     int err = req ? own_by_request(c) : 0;
     if (err == 0)
-        err = submit(c);
+        err = submit_call(c);
     if (err == 0)
         return 0;
     if (c->owner)

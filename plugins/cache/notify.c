@@ -185,7 +185,7 @@ void notify_read(struct notify *n)
 /* ── watching ── */
 
 /* Opens what the first folder needs; after a failure not for a while. Returns 0 or -errno. */
-static int prepare(struct notify *n, uint64_t now_ms)
+static int prepare_read(struct notify *n, uint64_t now_ms)
 {
     if (n->fd >= 0)
         return 0;
@@ -224,7 +224,7 @@ static int add_folder(struct notify *n, int wd)
 static int add_watch(struct notify *n, int folder_fd, uint32_t mask, uint64_t now_ms)
 {
     char path[32];
-    int err = prepare(n, now_ms);
+    int err = prepare_read(n, now_ms);
     if (err < 0)
         return err;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", folder_fd);

@@ -60,7 +60,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static struct mk_str trim(struct mk_str s)
+static struct mk_str trim_blanks(struct mk_str s)
 {
     while (s.len && is_blank(*s.p))
         s = mk_str(s.p + 1, s.len - 1);
@@ -72,7 +72,7 @@ static struct mk_str trim(struct mk_str s)
 bool path_list_next_line(struct mk_str *rest, struct mk_str *ret)
 {
     while (rest->len) {
-        *ret = trim(cut_word(rest, '\n'));
+        *ret = trim_blanks(cut_word(rest, '\n'));
         if (ret->len && *ret->p != '#')
             return true;
     }
@@ -96,7 +96,7 @@ bool path_list_next_location(struct mk_str *rest, struct mk_str *ret)
         *rest = MK_STR("");
         return false;
     }
-    *ret = trim(mk_str(begin.p, (size_t)(behind.p - begin.p) - sizeof("</loc>") + 1));
+    *ret = trim_blanks(mk_str(begin.p, (size_t)(behind.p - begin.p) - sizeof("</loc>") + 1));
     *rest = behind;
     return true;
 }

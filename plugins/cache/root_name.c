@@ -16,12 +16,12 @@
 
 enum { PATH_BYTES_MAX = 512 }; /* longer ones are not watched */
 
-static uint64_t load(const uint64_t *note)
+static uint64_t load_note(const uint64_t *note)
 {
     return __atomic_load_n(note, __ATOMIC_ACQUIRE);
 }
 
-static void store(uint64_t *note, uint64_t value)
+static void store_note(uint64_t *note, uint64_t value)
 {
     __atomic_store_n(note, value, __ATOMIC_RELEASE);
 }
@@ -72,8 +72,8 @@ static __attribute__((noinline)) bool look_at_path(const struct cache_lookup *l,
     uint64_t number = get_number(&l->cache->notify, place); /* before the path is looked at */
     if (l->name->root->confirm(l->name->context) < 0)
         return false;
-    store(&notes[0], place);
-    store(&notes[1], number);
+    store_note(&notes[0], place);
+    store_note(&notes[1], number);
     return true;
 }
 
@@ -82,8 +82,8 @@ bool root_name_is_confirmed(const struct cache_lookup *l)
     uint64_t *notes = l->name->root->notes;
     if (!l->name->root->path || !l->name->is_local)
         return true;
-    uint64_t number = load(&notes[1]);
-    uint32_t place = (uint32_t)load(&notes[0]);
+    uint64_t number = load_note(&notes[1]);
+    uint32_t place = (uint32_t)load_note(&notes[0]);
     if (place == NOTIFY_UNKNOWN || get_number(&l->cache->notify, place) != number)
         return look_at_path(l, notes);
     if (notify_is_place(place))

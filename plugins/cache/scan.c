@@ -33,7 +33,7 @@ static int compare_paths(struct mk_str a, struct mk_str b)
 }
 
 /* Returns less than 0 if `a` comes before `b`. */
-static int compare(enum scan_sort sort, const struct scan_row *a, const struct scan_row *b)
+static int order_rows(enum scan_sort sort, const struct scan_row *a, const struct scan_row *b)
 {
     int r = sort == SCAN_NAME ? compare_paths(mk_str(a->path, a->path_len), mk_str(b->path, b->path_len))
                               : (a->value < b->value) - (a->value > b->value);
@@ -42,14 +42,14 @@ static int compare(enum scan_sort sort, const struct scan_row *a, const struct s
 
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
-    return compare(*(const enum scan_sort *)ctx, a, b);
+    return order_rows(*(const enum scan_sort *)ctx, a, b);
 }
 
 static bool is_behind_cursor(const struct scan_query *q, const struct scan_row *row)
 {
     struct scan_row at = {.value = q->after.value, .hash = q->after.hash, .path_len = q->after.path_len};
     at.path = (char *)(uintptr_t)q->after.path;
-    return !q->after.is_set || compare(q->sort, row, &at) > 0;
+    return !q->after.is_set || order_rows(q->sort, row, &at) > 0;
 }
 
 bool scan_read_cursor(struct mk_str text, enum scan_sort sort, struct scan_cursor *ret)
@@ -84,9 +84,9 @@ static void swap_rows(struct scan_row *a, struct scan_row *b)
 static void sink_first(struct scan *s)
 {
     for (unsigned i = 0, child; (child = 2 * i + 1) < s->n; i = child) {
-        if (child + 1 < s->n && compare(s->query->sort, &s->rows[child + 1], &s->rows[child]) > 0)
+        if (child + 1 < s->n && order_rows(s->query->sort, &s->rows[child + 1], &s->rows[child]) > 0)
             child++;
-        if (compare(s->query->sort, &s->rows[child], &s->rows[i]) <= 0)
+        if (order_rows(s->query->sort, &s->rows[child], &s->rows[i]) <= 0)
             return;
         swap_rows(&s->rows[i], &s->rows[child]);
     }
@@ -96,7 +96,7 @@ static void raise_last(struct scan *s)
 {
     for (unsigned i = s->n - 1, parent; i > 0; i = parent) {
         parent = (i - 1) / 2;
-        if (compare(s->query->sort, &s->rows[i], &s->rows[parent]) <= 0)
+        if (order_rows(s->query->sort, &s->rows[i], &s->rows[parent]) <= 0)
             return;
         swap_rows(&s->rows[i], &s->rows[parent]);
     }
@@ -111,7 +111,7 @@ static void free_path(struct scan_row *row)
 static void add_row(struct scan *s, struct scan_row row)
 {
     bool is_full = s->n == s->query->limit;
-    if (is_full && compare(s->query->sort, &row, &s->rows[0]) >= 0)
+    if (is_full && order_rows(s->query->sort, &row, &s->rows[0]) >= 0)
         return;
     char *path = mk_account_alloc(NULL, row.path_len);
     if (!path) {

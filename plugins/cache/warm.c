@@ -176,7 +176,7 @@ static void run_job(struct mk_job *job)
         end_run(w);
 }
 
-static int submit(struct warm *w)
+static int submit_job(struct warm *w)
 {
     struct mk_loop *loop = mk_worker_loop(w->worker);
     w->now_ms = mk_loop_now_ms(loop);
@@ -189,7 +189,7 @@ static void finish_job(struct mk_job *job)
     struct warm *w = MK_CONTAINER_OF(job, struct warm, job);
     sweep_schedule(mk_worker_state(w->worker, &mk_plugin_cache));
     bool has_ended = w->has_ended; /* before the disk thread has it again */
-    if (!has_ended && submit(w) == 0)
+    if (!has_ended && submit_job(w) == 0)
         return;
     if (!has_ended)
         end_run(w);
@@ -204,7 +204,7 @@ static void start_run(struct warm *w, struct mk_worker *worker)
     w->rule = get_first_rule(w->host);
     w->worker = mk_worker_get(worker);
     w->job = (struct mk_job){.work = run_job, .done = finish_job};
-    if (submit(w) == 0)
+    if (submit_job(w) == 0)
         return;
     w->has_ended = true;
     mk_worker_put(worker);

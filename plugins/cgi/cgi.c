@@ -260,7 +260,7 @@ static bool takes_section(const struct mk_host *host, const struct mk_conf_secti
     return true;
 }
 
-static void explain(const struct mk_host *host, struct mk_explain *e)
+static void explain_host(const struct mk_host *host, struct mk_explain *e)
 {
     const struct section *section;
     if (e->phase != MK_EXPLAIN_CONTENT)
@@ -291,5 +291,5 @@ MK_PLUGIN(cgi) = {
     .allows_path = allows_path,
     .is_source = is_source,
     .takes_section = takes_section,
-    .explain = explain,
+    .explain = explain_host,
 };

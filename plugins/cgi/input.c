@@ -162,7 +162,7 @@ static void on_input(struct mk_event *event, uint32_t events)
 }
 
 /* The body is there once it can be read: a part may still be on its way to the file. */
-static void complete(struct run *r)
+static void complete_input(struct run *r)
 {
     struct mk_str piece;
     ssize_t n = mk_spool_peek(r->received.spool, &piece);
@@ -189,7 +189,7 @@ static void on_spool(struct mk_spool *spool, unsigned what, void *ctx)
         return;
     }
     if (what & MK_SPOOL_READABLE) {
-        complete(r);
+        complete_input(r);
         return;
     }
     int err = mk_spool_room(spool);
@@ -226,7 +226,7 @@ static void receive_piece(struct mk_request *req, struct mk_str piece, bool end,
     if (err < 0)
         fail_received(r, err);
     else if (end)
-        complete(r);
+        complete_input(r);
     else if (err == MK_AGAIN)
         mk_request_pause(req);
 }

@@ -183,7 +183,7 @@ static void on_spool(struct mk_spool *spool, unsigned what, void *ctx)
 }
 
 /* Gives the client what is kept. */
-static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+static ssize_t generate_body(struct mk_request *req, char *to, size_t size, void *ctx)
 {
     struct run *r = ctx;
     (void)req;
@@ -249,7 +249,7 @@ static void begin_body(struct run *r, struct mk_str rest)
     bool is_head = mk_request_method(r->req) == MK_HEAD;
     if (is_head || status == 204 || status == 304) {
         if (is_head && !r->parser.has_length) /* is not called, and so nothing is said of a length */
-            mk_response_generate(r->req, generate, r);
+            mk_response_generate(r->req, generate_body, r);
         r->is_complete = true;
         r->phase = OVER;
         mk_response_end(r->req);
@@ -257,7 +257,7 @@ static void begin_body(struct run *r, struct mk_str rest)
     }
     int err = run_open_spool(r, &r->kept, &sizes, false, on_spool);
     if (err == 0)
-        err = mk_response_generate(r->req, generate, r);
+        err = mk_response_generate(r->req, generate_body, r);
     if (err < 0) {
         fail_kept(r, err);
         return;

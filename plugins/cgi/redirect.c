@@ -114,7 +114,7 @@ static int send_file(struct run *r)
 
 /* ── following ── */
 
-static void refuse(struct run *r, int status, const char *sentence)
+static void refuse_redirect(struct run *r, int status, const char *sentence)
 {
     mk_request_log(r->req, MK_LOG_ERROR, "%s: its redirect to a path of this server is not followed: %s", r->prefix,
                    sentence);
@@ -167,12 +167,13 @@ static void refuse_path(struct run *r, const struct section *section)
     if (responder)
         refuse_responder(r, responder->name);
     else if (!section && mk_host_is_source(mk_request_host_conf(r->req), MK_SOURCE_PATH, r->path))
-        refuse(r, 502, "another plugin runs a program for that path: write LocalRedirect Off for such redirects");
+        refuse_redirect(r, 502,
+                        "another plugin runs a program for that path: write LocalRedirect Off for such redirects");
     else
-        refuse(r, 403, "the client may not have that path");
+        refuse_redirect(r, 403, "the client may not have that path");
 }
 
-static void follow(struct run *r)
+static void follow_redirect(struct run *r)
 {
     const struct section *section;
     int err = run_find_section(mk_request_host_conf(r->req), r->path, &section);
@@ -196,9 +197,9 @@ static void follow(struct run *r)
 void run_redirect(struct run *r, struct mk_str target)
 {
     if (++r->redirects > REDIRECTS_MAX)
-        refuse(r, 502, "there were five before");
+        refuse_redirect(r, 502, "there were five before");
     else if (!take_target(r, target))
-        refuse(r, 502, "it is not a normalized path");
+        refuse_redirect(r, 502, "it is not a normalized path");
     else
-        follow(r);
+        follow_redirect(r);
 }

@@ -113,7 +113,7 @@ void run_close_child(struct run *r)
 }
 
 /* The exchange of the server ends, complete or not. */
-static void leave(void *arg)
+static void leave_request(void *arg)
 {
     struct run **owner = arg, *r = *owner;
     if (!r)
@@ -407,7 +407,7 @@ void run_find(struct run *r)
 static struct run *make_run(struct mk_request *req, struct thread *thread, const struct section *section)
 {
     struct run **owner = mk_arena_zalloc(mk_request_arena(req), sizeof(struct run *));
-    if (!owner || mk_arena_defer(mk_request_arena(req), leave, owner) < 0)
+    if (!owner || mk_arena_defer(mk_request_arena(req), leave_request, owner) < 0)
         return NULL;
     struct run *r = mk_account_alloc(thread->account, sizeof(*r));
     if (!r)

@@ -107,7 +107,7 @@ int slots_take(struct slots *s, struct slots_waiter *w, unsigned waiting_max)
 }
 
 /* Grants places to those that have waited longest. Under the lock. */
-static void grant(struct slots *s)
+static void grant_slots(struct slots *s)
 {
     while (s->waiting && s->running < s->running_max) {
         struct slots_waiter *w = MK_LIST_FIRST(&s->waiters, struct slots_waiter, node);
@@ -123,7 +123,7 @@ void slots_set_max(struct slots *s, unsigned running_max)
 {
     pthread_mutex_lock(&s->lock);
     s->running_max = running_max;
-    grant(s);
+    grant_slots(s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -131,7 +131,7 @@ void slots_free(struct slots *s)
 {
     pthread_mutex_lock(&s->lock);
     s->running--;
-    grant(s);
+    grant_slots(s);
     pthread_mutex_unlock(&s->lock);
 }
 

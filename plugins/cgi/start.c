@@ -31,7 +31,7 @@ static int get_status(int err)
     return 500;
 }
 
-static const char *advise(int err, enum mk_child_step step)
+static const char *find_advice(int err, enum mk_child_step step)
 {
     if (step == MK_CHILD_EXEC && err == -ENOENT)
         return " (the program that its first line names?)";
@@ -44,7 +44,7 @@ static void report_failure(struct run *r, int err, enum mk_child_step step)
 {
     if (r->req)
         mk_request_log(r->req, MK_LOG_ERROR, "%s: it %s: %s%s", r->prefix, mk_child_step_text(step), strerror(-err),
-                       advise(err, step));
+                       find_advice(err, step));
     run_fail(r, get_status(err));
 }
 

@@ -169,7 +169,7 @@ static void get_path(const struct cheetah_conf *conf, struct mk_buf *out)
         endpoint_default_path(out);
 }
 
-static int report(struct mk_generation *g, const struct cheetah_conf *conf, struct mk_buf *error)
+static int report_conflict(struct mk_generation *g, const struct cheetah_conf *conf, struct mk_buf *error)
 {
     mk_host_error(mk_generation_first_host(g), conf, offsetof(struct cheetah_conf, listen), 0, "%s",
                   mk_buf_cstr(error));
@@ -190,7 +190,7 @@ static int check_generation(struct mk_generation *g, void *ctx)
     mk_buf_init_fixed(&path, path_text, sizeof(path_text));
     mk_buf_init_fixed(&error, error_text, sizeof(error_text));
     if (plugin_commands_check(g, is_own_command, &error) < 0)
-        return report(g, state->conf, &error);
+        return report_conflict(g, state->conf, &error);
     get_path(state->conf, &path);
     if (path.err || path.len > ENDPOINT_PATH_MAX)
         mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX);
@@ -198,7 +198,7 @@ static int check_generation(struct mk_generation *g, void *ctx)
         return 0;
     else
         state->endpoint = endpoint_get(&process->endpoints, mk_buf_cstr(&path), &error);
-    return state->endpoint ? 0 : report(g, state->conf, &error);
+    return state->endpoint ? 0 : report_conflict(g, state->conf, &error);
 }
 
 /* ── workers ── */

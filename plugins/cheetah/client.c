@@ -200,7 +200,7 @@ static bool write_output(struct client *c)
 }
 
 /* Watches for what the client waits for. Returns false if that fails. */
-static bool watch(struct client *c)
+static bool watch_client(struct client *c)
 {
     bool reads = !c->ended_input && !c->closing && (!c->run || c->run->streams) && c->in.len <= WORDS_LINE_BYTES;
     uint32_t events = (reads ? EPOLLIN : 0u) | (c->out.len ? EPOLLOUT : 0u);
@@ -219,7 +219,7 @@ static bool is_finished(const struct client *c)
 }
 
 /* Goes on as far as possible without waiting. Returns false if the connection is to be closed. */
-static bool step(struct client *c)
+static bool step_client(struct client *c)
 {
     bool again = true;
     for (unsigned i = 0; i < LINES_AT_ONCE && again; i++) {
@@ -239,7 +239,7 @@ static bool step(struct client *c)
             again |= c->out.len > 0;
         }
     }
-    return watch(c) && !is_finished(c);
+    return watch_client(c) && !is_finished(c);
 }
 
 void client_flush(struct client *c)
@@ -247,7 +247,7 @@ void client_flush(struct client *c)
     if (c->in_step)
         return;
     c->in_step = true;
-    bool goes_on = step(c);
+    bool goes_on = step_client(c);
     c->in_step = false;
     if (!goes_on)
         client_close(c);

@@ -139,7 +139,7 @@ static bool read_argument(struct mk_str word, struct mk_explain_request *request
     return true;
 }
 
-static void explain(struct client *c, const struct mk_explain_request *request)
+static void explain_request(struct client *c, const struct mk_explain_request *request)
 {
     struct mk_explain_result result = {.host = NULL};
     client_begin(c, "table");
@@ -171,5 +171,5 @@ void explain_run(struct client *c, const struct words *words)
                       (int)(words->items[i].len < 100 ? words->items[i].len : 100), words->items[i].p);
         return;
     }
-    explain(c, &request);
+    explain_request(c, &request);
 }

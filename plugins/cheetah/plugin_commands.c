@@ -119,7 +119,7 @@ static MK_PRINTF(2, 3) void add_warning(struct mk_command_call *call, const char
         client_warn(c, "%s", text);
 }
 
-static MK_PRINTF(2, 3) int refuse(struct mk_command_call *call, const char *format, ...)
+static MK_PRINTF(2, 3) int refuse_command(struct mk_command_call *call, const char *format, ...)
 {
     struct plugin_run *r = run_of(call);
     va_list args;
@@ -135,7 +135,7 @@ static const struct mk_command_shell shell = {
     .end_row = end_row,
     .offer = offer_word,
     .warn = add_warning,
-    .refuse = refuse,
+    .refuse = refuse_command,
 };
 
 /* ── runs ── */
@@ -169,7 +169,7 @@ static int call_command(struct plugin_run *r)
         uint64_t before = r->call.at;
         err = r->command->run(&r->call);
         if (err == MK_AGAIN && r->call.at == before)
-            return refuse(&r->call, "the command %s does not advance", c->command);
+            return refuse_command(&r->call, "the command %s does not advance", c->command);
     }
     return err;
 }
@@ -181,7 +181,7 @@ static void resume_run(struct run *run)
     int err = 0;
     r->call.worker = client_worker(c);
     if (mk_inspect_generation(mk_worker_generation(r->call.worker)) != r->generation)
-        err = refuse(&r->call, "a reload has changed the configuration; ask again");
+        err = refuse_command(&r->call, "a reload has changed the configuration; ask again");
     else if (r->completes)
         offer_words(r);
     else

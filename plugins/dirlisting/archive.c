@@ -150,7 +150,7 @@ static const struct mk_str media_types[ARCHIVE_KINDS] = {
 
 static ssize_t generate_bytes(struct mk_request *req, char *to, size_t size, void *ctx);
 
-static void respond(struct archive *a)
+static void respond_archive(struct archive *a)
 {
     struct mk_request *req = a->req;
     a->responded = true;
@@ -223,7 +223,7 @@ static void finish_step(struct mk_job *job)
     else if (a->result < 0)
         abort_response(a);
     else if (!a->responded)
-        respond(a);
+        respond_archive(a);
     else if (a->result == WALK_CHECK)
         check_entries(&a->check_task);
     else

@@ -132,7 +132,7 @@ static bool add_tag(struct send *s)
 
 static ssize_t generate_text(struct mk_request *req, char *to, size_t size, void *ctx);
 
-static void respond(struct send *s)
+static void respond_listing(struct send *s)
 {
     struct mk_request *req = s->req;
     s->responded = true;
@@ -196,7 +196,7 @@ static void finish_checks(struct send *s)
         return;
     }
     keep_readme(s);
-    respond(s);
+    respond_listing(s);
 }
 
 static void check_entries(struct mk_task *task)

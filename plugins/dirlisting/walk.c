@@ -239,7 +239,7 @@ static int add_entry(struct walk *w, struct walk_level *level, struct walk_budge
 /* ── steps ── */
 
 /* Does the next thing. Returns an enum walk_result or -errno. */
-static int advance(struct walk *w, struct walk_budget *budget)
+static int advance_walk(struct walk *w, struct walk_budget *budget)
 {
     struct walk_level *level = w->top;
     if (w->fd >= 0)
@@ -266,7 +266,7 @@ int walk_step(struct walk *w)
     struct walk_budget budget = {INPUT_BYTES_MAX, STEP_ENTRIES_MAX};
     int r = w->ended ? WALK_END : WALK_OUTPUT;
     while (r == WALK_OUTPUT && w->out->len < OUTPUT_BYTES && budget.input && budget.entries)
-        r = *w->cancelled ? -ECANCELED : advance(w, &budget);
+        r = *w->cancelled ? -ECANCELED : advance_walk(w, &budget);
     return r;
 }
 

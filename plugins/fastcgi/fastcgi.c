@@ -456,7 +456,7 @@ static bool takes_section(const struct mk_host *host, const struct mk_conf_secti
                                            tries->items[tries->n - 1].kind == FASTCGI_TRY_STATUS));
 }
 
-static void explain(const struct mk_host *host, struct mk_explain *e)
+static void explain_host(const struct mk_host *host, struct mk_explain *e)
 {
     const struct fastcgi_conf *conf;
     if (e->phase != MK_EXPLAIN_CONTENT || !mk_host_state(host, &mk_plugin_fastcgi))
@@ -499,7 +499,7 @@ MK_PLUGIN(fastcgi) = {
     .worker_serve = serve_worker,
     .on_content = fastcgi_request,
     .allows_path = allows_path,
-    .explain = explain,
+    .explain = explain_host,
     .low_on_descriptors = mk_gateway_shed,
     .low_on_memory = mk_gateway_shed_worker,
     .commands = commands,

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-static const char *advise(bool is_dial, int err)
+static const char *find_advice(bool is_dial, int err)
 {
     static const struct {
         bool is_dial;
@@ -47,7 +47,7 @@ const struct mk_gateway_protocol fastcgi_protocol = {
     .parse_head = response_parse_head,
     .pass_header = response_pass_header,
     .describe_fault = response_describe_fault,
-    .advise = advise,
+    .advise = find_advice,
 };
 
 const struct mk_gateway_protocol scgi_protocol = {
@@ -58,5 +58,5 @@ const struct mk_gateway_protocol scgi_protocol = {
     .parse_head = response_parse_head,
     .pass_header = response_pass_header,
     .describe_fault = response_describe_fault,
-    .advise = advise,
+    .advise = find_advice,
 };

@@ -100,7 +100,7 @@ static bool try_index(struct search *s)
 }
 
 /* Tells whether a file or a folder is there, by the rules of the plugin that serves files. */
-static bool exists(const struct search *s, struct mk_str path, uint32_t flags)
+static bool has_file(const struct search *s, struct mk_str path, uint32_t flags)
 {
     int fd = mk_host_open_path(s->host, path, flags);
     if (fd >= 0)
@@ -115,7 +115,7 @@ static bool try_file(struct search *s, const struct fastcgi_try *try)
     (void)try;
     if (is_script(s, s->path))
         return try_script(s, s->path, MK_STR(""));
-    return !has_slash(s->path) && exists(s, s->path, 0);
+    return !has_slash(s->path) && has_file(s, s->path, 0);
 }
 
 static bool try_folder(struct search *s, const struct fastcgi_try *try)
@@ -125,7 +125,7 @@ static bool try_folder(struct search *s, const struct fastcgi_try *try)
         return true;
     if (set_path(s, s->path, has_slash(s->path) ? MK_STR("") : MK_STR("/")) < 0)
         return false;
-    return exists(s, mk_str_c(s->to->path), MK_OPEN_FOLDER);
+    return has_file(s, mk_str_c(s->to->path), MK_OPEN_FOLDER);
 }
 
 /* The script of a folder is run by the path with a slash, so that its relative links lead into the folder. */

@@ -222,14 +222,14 @@ static bool has_name(const struct header_changes *changes, struct mk_str name)
 
 /* Returns true if a change of this kind in a later rule must leave the header alone. Headers may be added by several.
  */
-static bool decides(const struct headers_rule *r, struct mk_str name, enum change_kind kind)
+static bool decides_header(const struct headers_rule *r, struct mk_str name, enum change_kind kind)
 {
     bool expiry = r->expires_ms && (mk_str_ieq(name, MK_STR("Cache-Control")) || mk_str_ieq(name, MK_STR("Expires")));
     return expiry || has_name(&r->remove, name) || has_name(&r->set, name) ||
            (kind != CHANGE_ADD && has_name(&r->add, name));
 }
 
-static bool applies(const struct mk_request *req, const struct headers_rule *r)
+static bool applies_to(const struct mk_request *req, const struct headers_rule *r)
 {
     bool failed = mk_response_get_status(req) >= 400;
     return (!failed || r->on_errors) && mk_pattern_match(&r->match, mk_request_path(req)) > 0;
@@ -239,7 +239,7 @@ static bool applies(const struct mk_request *req, const struct headers_rule *r)
 static bool is_decided(const struct header_target *at, struct mk_str name, enum change_kind kind)
 {
     const struct headers_rule *r = at->first;
-    while (r != at->rule && !(decides(r, name, kind) && applies(at->req, r)))
+    while (r != at->rule && !(decides_header(r, name, kind) && applies_to(at->req, r)))
         r = mk_host_conf_next(at->host, sections, r);
     return r != at->rule;
 }
@@ -308,7 +308,7 @@ static void change_response(struct mk_request *req)
         return;
     at.first = mk_host_conf(at.host, sections);
     for (at.rule = at.first; at.rule; at.rule = mk_host_conf_next(at.host, sections, at.rule))
-        if (applies(req, at.rule)) /* not if its pattern has failed: this is the 500 of reject_failed_match() */
+        if (applies_to(req, at.rule)) /* not if its pattern has failed: this is the 500 of reject_failed_match() */
             apply_rule(&at);
 }
 
@@ -320,7 +320,7 @@ static void warn_of_changes(struct mk_host *host, const struct headers_rule *bef
 {
     unsigned nth = 0;
     for (const struct header_change *c = changes->first; c; c = c->next, nth++)
-        if (decides(before, c->name, c->kind))
+        if (decides_header(before, c->name, c->kind))
             mk_host_warn(host, r, field, nth,
                          "this line has no effect: a [HEADERS] before it takes all of its paths and decides about %.*s",
                          MK_STR_ARG(c->name));

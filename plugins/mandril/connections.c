@@ -116,7 +116,7 @@ static int ask_section(const struct connection_rule *rule, struct conn_subject *
  * Finds what the sections decide. Returns 0 (it continues; `s->counted` are the counts to end), -EACCES (it is dropped)
  * or -ENOMEM. A section in a dry run counts and logs, and the next one is asked.
  */
-static int decide(const struct generation_state *g, struct files_refs *files, struct conn_subject *s)
+static int decide_conn(const struct generation_state *g, struct files_refs *files, struct conn_subject *s)
 {
     int err = 0;
     bool decided = false;
@@ -144,7 +144,7 @@ int connections_check_client(struct mk_connection *conn)
     if (!g->n_connections || mk_connection_is_proxy(conn))
         return 0; /* the clients of a proxy are checked with their requests */
     struct conn_subject s = {g->process, mk_connection_client(conn), mk_worker_loop(worker), conn, NULL, true, NULL};
-    int err = decide(g, w->files, &s);
+    int err = decide_conn(g, w->files, &s);
     if (!s.counted)
         return err;
     struct conn_state *c = mandril_get_conn(conn, g->process);
@@ -166,7 +166,7 @@ int connections_check_request(struct generation_state *g, struct files_refs *fil
         return MK_DECLINED; /* a proxy that names no client */
     struct conn_subject s = {g->process, subject->client, mk_request_loop(subject->req), NULL, subject->req, proxied,
                              NULL};
-    int err = decide(g, files, &s);
+    int err = decide_conn(g, files, &s);
     if (err == -EACCES) {
         mk_response_abort(subject->req);
         return 0;

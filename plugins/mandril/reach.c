@@ -118,7 +118,7 @@ static int check_rules(struct mk_host *host, const struct host_state *state)
     return err;
 }
 
-static bool differ(const struct bucket_rate *a, const struct bucket_rate *b)
+static bool rates_differ(const struct bucket_rate *a, const struct bucket_rate *b)
 {
     return a->per_us && b->per_us && a->per_us != b->per_us;
 }
@@ -134,7 +134,7 @@ static int check_rates(struct mk_host *host, const struct host_state *state, siz
         other = &state->limits[i];
         if (other->base.zone != limit->base.zone)
             continue;
-        if (!differ(&limit->rate, &other->rate) && !differ(&limit->send_rate, &other->send_rate))
+        if (!rates_differ(&limit->rate, &other->rate) && !rates_differ(&limit->send_rate, &other->send_rate))
             continue;
         mk_host_error(host, limit->conf, offsetof(struct limit_conf, name), 0,
                       "the section of %.*s has the same name, and so counts the same clients, but its rate is another: "

@@ -183,7 +183,7 @@ static int add_limit(struct host_state *state, struct section_cursor *c, const s
 
 /* ── hosts ── */
 
-static int worse(int err, int other)
+static int worse_of(int err, int other)
 {
     return other < 0 && err != -ENOMEM ? other : err;
 }
@@ -196,12 +196,12 @@ int sections_start_host(struct mk_host *host, struct host_state *state, struct g
     state->process = g->process;
     for (const void *conf = mk_host_conf(host, rules); conf; conf = mk_host_conf_next(host, rules, conf)) {
         c.shared |= conf == mk_host_server_conf(host, rules);
-        err = worse(err, add_rule(state, &c, conf));
+        err = worse_of(err, add_rule(state, &c, conf));
     }
     c = (struct section_cursor){.host = host, .arena = &state->arena, .g = g, .kind = "limit"};
     for (const void *conf = mk_host_conf(host, limits); conf; conf = mk_host_conf_next(host, limits, conf)) {
         c.shared |= conf == mk_host_server_conf(host, limits);
-        err = worse(err, add_limit(state, &c, conf));
+        err = worse_of(err, add_limit(state, &c, conf));
     }
     return err;
 }
@@ -242,7 +242,7 @@ int sections_start_connections(struct mk_host *host, struct generation_state *g)
     struct section_cursor c = {.host = host, .arena = &g->arena, .g = g, .kind = "connections", .shared = true};
     const struct mk_conf_section *section = &mandril_sections[SECTION_CONNECTIONS];
     for (const void *conf = mk_host_server_conf(host, section); conf; conf = mk_host_conf_next(host, section, conf))
-        err = worse(err, add_connection_rule(g, &c, conf));
+        err = worse_of(err, add_connection_rule(g, &c, conf));
     return err;
 }
 

@@ -118,7 +118,7 @@ static uint64_t take_client_bytes(const struct throttle *t, uint64_t wanted, uin
     return n;
 }
 
-static uint64_t take(struct throttle *t, uint64_t wanted, uint64_t now_us, uint64_t *ret_wait_us)
+static uint64_t take_tokens(struct throttle *t, uint64_t wanted, uint64_t now_us, uint64_t *ret_wait_us)
 {
     if (t->conn)
         return take_bytes(&t->conn->bucket, &t->x->limit->send_rate, wanted, now_us, ret_wait_us);
@@ -146,7 +146,7 @@ static ssize_t send_slowly(struct mk_filter *filter, char *to, size_t size, void
     struct throttle *t = ctx;
     struct mk_loop *loop = mk_request_loop(t->x->req);
     uint64_t wait_us = 0, now_us = mk_loop_now_us(loop);
-    uint64_t n = take(t, size, now_us, &wait_us);
+    uint64_t n = take_tokens(t, size, now_us, &wait_us);
     if (!n) {
         uint64_t ms = wait_us / 1000 + 1;
         mk_timer_arm(loop, &t->timer, (uint32_t)(ms < WAIT_MS_MIN ? WAIT_MS_MIN : ms));

@@ -86,7 +86,7 @@ static bool is_same(struct mk_str name, struct mk_str lower, bool *ret_has_under
     return *ret_has_underscore = mk_header_same_name(name, lower);
 }
 
-static const struct row *find(struct mk_str name, bool *ret_has_underscore)
+static const struct row *find_row(struct mk_str name, bool *ret_has_underscore)
 {
     *ret_has_underscore = false;
     if (name.len > NAME_BYTES_MAX)
@@ -100,7 +100,7 @@ static const struct row *find(struct mk_str name, bool *ret_has_underscore)
 enum header_rule header_of_request(struct mk_str name)
 {
     bool has_underscore;
-    const struct row *row = find(name, &has_underscore);
+    const struct row *row = find_row(name, &has_underscore);
     if (!row)
         return HEADER_PASS;
     return has_underscore && row->request != HEADER_PASS ? HEADER_DISGUISED : row->request;
@@ -109,12 +109,12 @@ enum header_rule header_of_request(struct mk_str name)
 enum header_rule header_of_response(struct mk_str name)
 {
     bool has_underscore;
-    const struct row *row = find(name, &has_underscore);
+    const struct row *row = find_row(name, &has_underscore);
     return row && !has_underscore ? row->response : HEADER_PASS;
 }
 
 bool header_may_be_trailer(struct mk_str name)
 {
     bool has_underscore;
-    return !find(name, &has_underscore);
+    return !find_row(name, &has_underscore);
 }

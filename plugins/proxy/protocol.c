@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-static int begin(struct mk_gateway_call *c)
+static int begin_call(struct mk_gateway_call *c)
 {
     struct upgrade *upgrade = c->state;
     uint64_t bytes;
@@ -59,7 +59,7 @@ const struct mk_gateway_protocol proxy_protocol = {
     .state_bytes = sizeof(struct upgrade),
     .has_connection = true,
     .chunked_frames = &chunks,
-    .begin = begin,
+    .begin = begin_call,
     .write_preamble = write_preamble,
     .write_head = write_head,
     .write_trailers = write_trailers,

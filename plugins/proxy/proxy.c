@@ -171,7 +171,7 @@ static bool explains_files(const struct mk_host *host, const struct proxy_conf *
            (mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD")));
 }
 
-static void explain(const struct mk_host *host, struct mk_explain *e)
+static void explain_host(const struct mk_host *host, struct mk_explain *e)
 {
     const struct proxy_conf *conf;
     if (e->phase != MK_EXPLAIN_CONTENT)
@@ -221,7 +221,7 @@ MK_PLUGIN(proxy) = {
     .on_content = proxy_request,
     .accepts_encoded_slash = accepts_encoded_slash,
     .allows_path = allows_path,
-    .explain = explain,
+    .explain = explain_host,
     .low_on_descriptors = mk_gateway_shed,
     .on_fallback = proxy_missing,
     .low_on_memory = mk_gateway_shed_worker,

@@ -42,7 +42,7 @@ static struct mk_str get_host_name(const struct proxy_conf *conf)
 }
 
 /* Returns `a`, `b` and `c` in a row; `.p` is NULL without memory. */
-static struct mk_str join(struct mk_arena *arena, struct mk_str a, struct mk_str b, struct mk_str c)
+static struct mk_str join_texts(struct mk_arena *arena, struct mk_str a, struct mk_str b, struct mk_str c)
 {
     size_t len = a.len + b.len + c.len;
     char *to = mk_arena_alloc(arena, len + 1);
@@ -107,7 +107,7 @@ struct mk_str rewrite_location(const struct proxy_conf *conf, struct mk_str auth
     if (!prefix.len && path.p != value.p)
         prefix = get_guard(path);
     bool has_slash = path.len && path.p[0] == '/';
-    struct mk_str location = join(arena, prefix, has_slash ? MK_STR("") : MK_STR("/"), path);
+    struct mk_str location = join_texts(arena, prefix, has_slash ? MK_STR("") : MK_STR("/"), path);
     return location.p ? location : value;
 }
 
@@ -133,7 +133,8 @@ static struct mk_str find_attribute(struct mk_str cookie, struct mk_str name)
 static struct mk_str replace_value(struct mk_str cookie, struct mk_str value, struct mk_str by, struct mk_arena *arena)
 {
     size_t before = (size_t)(value.p - cookie.p), behind = before + value.len;
-    struct mk_str replaced = join(arena, mk_str(cookie.p, before), by, mk_str(cookie.p + behind, cookie.len - behind));
+    struct mk_str replaced =
+        join_texts(arena, mk_str(cookie.p, before), by, mk_str(cookie.p + behind, cookie.len - behind));
     return replaced.p ? replaced : cookie;
 }
 
@@ -148,7 +149,7 @@ static struct mk_str rewrite_path(const struct proxy_conf *conf, struct mk_str c
         rest.len = 0; /* the path / becomes /prefix, which is also sent for that path itself */
     if (!prefix.len && !rest.len)
         rest = MK_STR("/");
-    struct mk_str by = join(arena, prefix, rest, MK_STR(""));
+    struct mk_str by = join_texts(arena, prefix, rest, MK_STR(""));
     return by.p ? replace_value(cookie, path, by, arena) : cookie;
 }
 

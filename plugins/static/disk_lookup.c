@@ -116,7 +116,7 @@ static void run_lookup(struct mk_job *job)
     read_ahead(&l->found);
 }
 
-static void respond(struct disk_lookup *l)
+static void respond_lookup(struct disk_lookup *l)
 {
     assert(*l->owner == l);
     *l->owner = NULL;
@@ -132,7 +132,7 @@ static void finish_lookup(struct mk_job *job)
     if (!MK_SMALL)
         mk_list_del(&l->node);
     if (l->req)
-        respond(l);
+        respond_lookup(l);
     else
         mk__static_open_release(&l->found);
     if (!MK_SMALL)

@@ -58,7 +58,8 @@ static int open_location(const struct static_location *at, uint32_t flags)
 }
 
 /* Finds the site of a path, and the path there; `user` gets the name of a user. */
-static struct static_location locate(struct static_site *site, struct mk_str path, char user[USERDIR_NAME_BYTES + 1])
+static struct static_location locate_path(struct static_site *site, struct mk_str path,
+                                          char user[USERDIR_NAME_BYTES + 1])
 {
     struct static_location at = {site, path, MK_STR_NONE};
     if (!mk__static_alias_find(&at) && mk__static_userdir_match(&at)) {
@@ -74,7 +75,7 @@ int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint
     char user[USERDIR_NAME_BYTES + 1];
     if (mk__static_open_is_hidden(site, path))
         return -ENOENT;
-    struct static_location at = locate(site, path, user);
+    struct static_location at = locate_path(site, path, user);
     if (alias_needs_slash(&at))
         return -EISDIR;
     mk__static_root_refresh(at.site); /* no request for a file may come that would do that */
@@ -89,7 +90,7 @@ int mk__static_host_path_load(struct static_site *site, struct mk_str path, stru
     const struct find_mode mode = {.accept = &no_codings, .loader = loader};
     if (mk__static_open_is_hidden(site, path) || sources_have_path(site, path))
         return -ENOENT;
-    struct static_location at = locate(site, path, user);
+    struct static_location at = locate_path(site, path, user);
     if (alias_needs_slash(&at))
         return -EISDIR;
     if (userdir_is_matched(&at) || at.site->sources == SOURCES_BY_FILE)

@@ -62,7 +62,7 @@ static void finish_look(struct look *look)
 
 /* ── rendering ── */
 
-static void render(struct mk_job *job)
+static void render_page(struct mk_job *job)
 {
     struct look *look = MK_CONTAINER_OF(job, struct look, job);
     look->callbacks->render(look->workers, look->n, &look->text, look->ctx);
@@ -87,7 +87,7 @@ static void start_rendering(struct look *look)
 {
     mk_timer_cancel(&look->timer);
     look->state = LOOK_RENDERING;
-    look->job.work = render;
+    look->job.work = render_page;
     look->job.done = on_rendered;
     int err = mk_job_submit(look->thread->loop, &look->job);
     if (err == 0)
@@ -142,7 +142,7 @@ static struct sketch *copy_sketch(const struct sketch *sketch)
 }
 
 /* In the thread that was asked; `thread` NULL: it has ended. */
-static void answer(struct mk_thread_call *call, struct mk_thread *base)
+static void answer_worker(struct mk_thread_call *call, struct mk_thread *base)
 {
     struct question *q = MK_CONTAINER_OF(call, struct question, call);
     struct thread *thread = base ? thread_of(base) : NULL;
@@ -165,7 +165,7 @@ static void answer(struct mk_thread_call *call, struct mk_thread *base)
         take_answer(&q->call, NULL);
 }
 
-static void ask(struct look *look, struct mk_thread *base)
+static void ask_workers(struct look *look, struct mk_thread *base)
 {
     struct thread *thread = thread_of(base);
     for (unsigned i = 0; i < look->n; i++)
@@ -175,7 +175,7 @@ static void ask(struct look *look, struct mk_thread *base)
     struct question *q = thread->waiting < LOOK_WAITING_MAX ? mk_account_alloc(NULL, sizeof(*q)) : NULL;
     if (!q)
         return;
-    *q = (struct question){.call.fn = answer, .look = look};
+    *q = (struct question){.call.fn = answer_worker, .look = look};
     look->refs++;
     thread->waiting++;
     if (mk_thread_call(base, &q->call) < 0)
@@ -205,7 +205,7 @@ static void ask_all(struct look *look, struct mk_thread **threads)
     unsigned n = mk_threads_list(look->thread->threads, threads, look->size, NULL, NULL);
     n = n < look->size ? n : look->size; /* some may have begun since they were counted */
     while (n > 0) {
-        ask(look, threads[--n]);
+        ask_workers(look, threads[--n]);
         mk_thread_put(threads[n]);
     }
 }

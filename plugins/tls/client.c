@@ -35,7 +35,7 @@ static struct {
 
 /* Reports that a field is wrong. Returns -EINVAL. */
 static int MK_PRINTF(4, 5)
-    report(struct mk_transport_client *client, size_t field, struct mk_buf *error, const char *format, ...)
+    report_error(struct mk_transport_client *client, size_t field, struct mk_buf *error, const char *format, ...)
 {
     va_list args;
     client->fault = field;
@@ -48,7 +48,7 @@ static int MK_PRINTF(4, 5)
 static int report_file(struct mk_transport_client *client, size_t field, struct mk_buf *error, const char *what,
                        struct mk_str path, struct mk_buf *fault)
 {
-    return report(client, field, error, "%s %.*s %s", what, MK_STR_ARG(path), mk_buf_cstr(fault));
+    return report_error(client, field, error, "%s %.*s %s", what, MK_STR_ARG(path), mk_buf_cstr(fault));
 }
 
 /* ── the SSL_CTX ── */
@@ -91,8 +91,8 @@ static int use_certificate(struct mk_transport_client *client, SSL_CTX *ctx, STA
     mk_buf_init_fixed(&fault, text, sizeof(text));
     int err = 0;
     if (X509_check_private_key(leaf, key) != 1)
-        err = report(client, FIELD(key), error, "the private key %.*s does not belong to the certificate %.*s",
-                     MK_STR_ARG(conf->key), MK_STR_ARG(conf->certificate));
+        err = report_error(client, FIELD(key), error, "the private key %.*s does not belong to the certificate %.*s",
+                           MK_STR_ARG(conf->key), MK_STR_ARG(conf->certificate));
     else if (SSL_CTX_use_cert_and_key(ctx, leaf, key, chain, 1) != 1) {
         mk_buf_addf(&fault, "cannot be used");
         pem_add_reason(&fault);
@@ -168,12 +168,12 @@ static int check_name(struct mk_transport_client *client, struct mk_buf *error)
 {
     struct mk_str name = client->conf.server_name;
     if (!name.len && !client->conf.skip_verify)
-        return report(client, FIELD(server_name), error,
-                      "the name that the certificate of the server must have is missing");
+        return report_error(client, FIELD(server_name), error,
+                            "the name that the certificate of the server must have is missing");
     for (size_t i = 0; i < name.len; i++)
         if (name.p[i] <= ' ' || name.p[i] > '~' || name.len > NAME_BYTES_MAX)
-            return report(client, FIELD(server_name), error,
-                          "the name of the server must be a DNS name or an IP address");
+            return report_error(client, FIELD(server_name), error,
+                                "the name of the server must be a DNS name or an IP address");
     return 0;
 }
 
@@ -183,12 +183,13 @@ static int check_client(struct mk_transport_client *client, struct mk_buf *error
     struct mk_transport_client_conf *conf = &client->conf;
     const char *system = conf->ca_file.len || conf->skip_verify ? NULL : authorities_find_system_file();
     if (conf->certificate.len && !conf->key.len)
-        return report(client, FIELD(certificate), error, "there is no key for this certificate");
+        return report_error(client, FIELD(certificate), error, "there is no key for this certificate");
     if (conf->key.len && !conf->certificate.len)
-        return report(client, FIELD(key), error, "there is no certificate for this key");
+        return report_error(client, FIELD(key), error, "there is no certificate for this key");
     if (!conf->ca_file.len && !conf->skip_verify && !system)
-        return report(client, FIELD(ca_file), error,
-                      "the system has no file of certificate authorities (package ca-certificates): one must be set");
+        return report_error(
+            client, FIELD(ca_file), error,
+            "the system has no file of certificate authorities (package ca-certificates): one must be set");
     if (system)
         conf->ca_file = mk_str_c(system);
     return check_name(client, error);
@@ -204,12 +205,12 @@ static int copy_protocols(struct mk_transport_client *client, const struct mk_tr
     for (unsigned i = 0; i < conf->n_protocols; i++) {
         struct mk_str name = conf->protocols[i];
         if (!name.len || name.len > UINT8_MAX)
-            return report(client, FIELD(protocols), error, "a protocol must have 1 to 255 bytes");
+            return report_error(client, FIELD(protocols), error, "a protocol must have 1 to 255 bytes");
         mk_buf_addc(&all, (char)name.len);
         mk_buf_adds(&all, name);
     }
     if (all.err)
-        return report(client, FIELD(protocols), error, "there are too many protocols");
+        return report_error(client, FIELD(protocols), error, "there are too many protocols");
     client->protocols = mk_arena_dup(&client->arena, mk_buf_str(&all));
     return client->protocols.p ? 0 : -ENOMEM;
 }

@@ -50,7 +50,7 @@ int balance_first(const struct candidate *c, unsigned n)
     return find_at(c, n, 0, -1);
 }
 
-static uint64_t mix(uint64_t z)
+static uint64_t mix_bits(uint64_t z)
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -62,7 +62,7 @@ static uint64_t get_score(const struct candidate *c, uint64_t key)
 {
     uint64_t best = 0;
     for (uint32_t i = 0; i < c->weight; i++) {
-        uint64_t score = mix(key ^ mix(c->hash + i));
+        uint64_t score = mix_bits(key ^ mix_bits(c->hash + i));
         best = score > best ? score : best;
     }
     return best;

@@ -8,7 +8,7 @@
 
 enum { PATH_BYTES_MAX = 2048, HEADER_BYTES_MAX = 1024 };
 
-static int MK_PRINTF(2, 3) refuse(struct mk_buf *error, const char *format, ...)
+static int MK_PRINTF(2, 3) refuse_value(struct mk_buf *error, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -17,7 +17,7 @@ static int MK_PRINTF(2, 3) refuse(struct mk_buf *error, const char *format, ...)
     return -EINVAL;
 }
 
-static int copy(struct mk_arena *arena, struct mk_str from, struct mk_str *to)
+static int copy_text(struct mk_arena *arena, struct mk_str from, struct mk_str *to)
 {
     *to = mk_arena_dup(arena, from);
     return to->p ? 0 : -ENOMEM;
@@ -67,16 +67,17 @@ static int parse_what(const struct mk_conf_value *value, void *field, struct mk_
     struct check_what *what = field;
     what->kind = find_kind(value);
     if (what->kind == CHECK_NONE)
-        return refuse(error,
-                      "\"%.*s\" is no check: it is Tcp, Off, the path of a request, as /health, or FastCGI and a path, "
-                      "as FastCGI /ping",
-                      MK_STR_ARG(value->text));
+        return refuse_value(
+            error,
+            "\"%.*s\" is no check: it is Tcp, Off, the path of a request, as /health, or FastCGI and a path, "
+            "as FastCGI /ping",
+            MK_STR_ARG(value->text));
     if (what->kind < CHECK_HTTP)
         return 0;
     struct mk_str path = value->words[value->n - 1];
     if (path.len > PATH_BYTES_MAX)
-        return refuse(error, "the path of a check has at most %d bytes", PATH_BYTES_MAX);
-    return copy(arena, path, &what->path);
+        return refuse_value(error, "the path of a check has at most %d bytes", PATH_BYTES_MAX);
+    return copy_text(arena, path, &what->path);
 }
 
 /* ── CheckMethod, CheckHost, CheckHeader ── */
@@ -87,8 +88,8 @@ static int parse_method(const struct mk_conf_value *value, void *field, struct m
     for (size_t i = 0; i < value->text.len; i++)
         is_method &= value->text.p[i] < 'a' || value->text.p[i] > 'z';
     if (!is_method || mk_str_eq(value->text, MK_STR("CONNECT")))
-        return refuse(error, "a method is a word such as GET, HEAD or OPTIONS");
-    return copy(arena, value->text, field);
+        return refuse_value(error, "a method is a word such as GET, HEAD or OPTIONS");
+    return copy_text(arena, value->text, field);
 }
 
 static int parse_host(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
@@ -97,8 +98,8 @@ static int parse_host(const struct mk_conf_value *value, void *field, struct mk_
     for (size_t i = 0; i < value->text.len; i++)
         is_host &= !strchr("/@?#", value->text.p[i]);
     if (!is_host)
-        return refuse(error, "it is a name or an address, and may have a port: app.internal:8080");
-    return copy(arena, value->text, field);
+        return refuse_value(error, "it is a name or an address, and may have a port: app.internal:8080");
+    return copy_text(arena, value->text, field);
 }
 
 static bool is_header_value(struct mk_str s)
@@ -136,19 +137,19 @@ static int parse_header(const struct mk_conf_value *value, void *field, struct m
     const char *colon = memchr(value->text.p, ':', value->text.len);
     struct mk_str name = mk_str(value->text.p, colon ? (size_t)(colon - value->text.p) : 0);
     if (!is_token(name))
-        return refuse(error, "a header is written as NAME: VALUE");
+        return refuse_value(error, "a header is written as NAME: VALUE");
     struct mk_str content = mk_str_trim(mk_str(colon + 1, value->text.len - name.len - 1));
     if (!is_header_value(content))
-        return refuse(error, "the value of a header has no control characters");
+        return refuse_value(error, "the value of a header has no control characters");
     if (refuse_header(name))
-        return refuse(error, "%s", refuse_header(name));
+        return refuse_value(error, "%s", refuse_header(name));
     if (value->text.len > HEADER_BYTES_MAX)
-        return refuse(error, "a header of a check has at most %d bytes", HEADER_BYTES_MAX);
+        return refuse_value(error, "a header of a check has at most %d bytes", HEADER_BYTES_MAX);
     if (headers->n == CHECK_HEADERS_MAX)
-        return refuse(error, "a check has at most %d headers", CHECK_HEADERS_MAX);
+        return refuse_value(error, "a check has at most %d headers", CHECK_HEADERS_MAX);
     mk_buf_init(&line, value->text.len + 8);
     mk_buf_addf(&line, "%.*s: %.*s\r\n", MK_STR_ARG(name), MK_STR_ARG(content));
-    int err = line.err ? -ENOMEM : copy(arena, mk_buf_str(&line), &headers->lines[headers->n]);
+    int err = line.err ? -ENOMEM : copy_text(arena, mk_buf_str(&line), &headers->lines[headers->n]);
     mk_buf_release(&line);
     headers->n += err == 0;
     return err;
@@ -161,8 +162,9 @@ static int parse_statuses(const struct mk_conf_value *value, void *field, struct
     (void)arena;
     for (uint32_t i = 0; i < value->n; i++)
         if (mk_status_set_add(field, value->words[i]) < 0)
-            return refuse(error, "it takes statuses from %d to %d and ranges, as 200-399, and \"%.*s\" is neither",
-                          MK_STATUS_SET_FIRST, MK_STATUS_SET_LAST, MK_STR_ARG(value->words[i]));
+            return refuse_value(error,
+                                "it takes statuses from %d to %d and ranges, as 200-399, and \"%.*s\" is neither",
+                                MK_STATUS_SET_FIRST, MK_STATUS_SET_LAST, MK_STR_ARG(value->words[i]));
     return 0;
 }
 

@@ -87,8 +87,8 @@ static bool is_usable(const struct member *m, const struct criteria *criteria, b
 }
 
 /* Of the members of a line, which are in the order of their priorities, only those with the smallest one are used. */
-static void collect(struct mk_upstream_group *group, struct members *members, const struct criteria *criteria,
-                    bool backups, bool with_ejected, struct choice *ret)
+static void collect_members(struct mk_upstream_group *group, struct members *members, const struct criteria *criteria,
+                            bool backups, bool with_ejected, struct choice *ret)
 {
     const struct member *preferred = NULL; /* the first usable one of the line */
     for (unsigned i = 0; i < members->n; i++) {
@@ -110,10 +110,10 @@ static void find_members(struct mk_upstream_group *group, const struct criteria 
     ret->n = ret->n_usable = 0;
     ret->is_full = false;
     for (unsigned step = with_ejected ? 2 : 0; step < 4 && !ret->n_usable; step++)
-        collect(group, members, criteria, step % 2, step >= 2, ret);
+        collect_members(group, members, criteria, step % 2, step >= 2, ret);
 }
 
-static int balance(struct mk_upstream_group *group, const uint64_t *key, const struct choice *c)
+static int balance_members(struct mk_upstream_group *group, const uint64_t *key, const struct choice *c)
 {
     int chosen;
     if (group->conf->balance == UPSTREAM_HASH && key)
@@ -161,6 +161,6 @@ struct member *choice_make(struct mk_upstream_group *group, const struct criteri
         return sticky;
     find_members(group, criteria, &choice);
     *ret_is_full = choice.is_full;
-    int chosen = balance(group, criteria->wish->key, &choice);
+    int chosen = balance_members(group, criteria->wish->key, &choice);
     return chosen < 0 ? NULL : choice.members[chosen];
 }

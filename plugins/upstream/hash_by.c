@@ -70,7 +70,7 @@ static struct mk_str find_value(const struct hash_by *by, struct mk_request *req
 }
 
 /* The same on each machine and after each start, so that all of them choose alike. */
-static uint64_t hash(const void *data, size_t len)
+static uint64_t hash_bytes(const void *data, size_t len)
 {
     static const uint64_t key[2] = {0};
     return mk_siphash(key, data, len);
@@ -80,12 +80,12 @@ bool hash_by_get(const struct hash_by *by, struct mk_request *req, uint64_t *ret
 {
     if (by->kind == HASH_BY_CLIENT) {
         struct mk_address client = mk_request_client(req);
-        *ret = hash(client.bytes, sizeof(client.bytes));
+        *ret = hash_bytes(client.bytes, sizeof(client.bytes));
         return client.family == AF_INET || client.family == AF_INET6;
     }
     struct mk_str value = find_value(by, req), query = mk_request_query(req);
-    *ret = hash(value.p, value.len);
+    *ret = hash_bytes(value.p, value.len);
     if (by->kind == HASH_BY_URL && query.p)
-        *ret += hash(query.p, query.len);
+        *ret += hash_bytes(query.p, query.len);
     return value.len > 0;
 }

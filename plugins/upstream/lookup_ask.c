@@ -199,7 +199,7 @@ static void on_answer(void *ctx, int status, int timeouts, unsigned char *bytes,
     ask_more(l);
 }
 
-static void ask(struct question *q)
+static void send_question(struct question *q)
 {
     struct lookup *l = q->lookup;
     l->pending++;
@@ -213,7 +213,7 @@ static void ask_more(struct lookup *l)
         return;
     l->is_asking = true;
     while (l->asked < l->n_questions && l->pending < PENDING_MAX)
-        ask(&l->questions[l->asked++]);
+        send_question(&l->questions[l->asked++]);
     l->is_asking = false;
     if (!l->pending)
         end_lookup(l);
@@ -299,7 +299,7 @@ void lookup_begin(struct lookup *l)
         status = begin_host(l);
     if (status == ARES_SUCCESS && l->query->is_srv) {
         l->srv = (struct question){l, NULL, DNS_SRV};
-        ask(&l->srv);
+        send_question(&l->srv);
     }
     if (status != ARES_SUCCESS)
         note_status(l, DNS_SRV, status);

@@ -404,7 +404,7 @@ static void on_timer(struct mk_timer *timer)
  * The log has what changes from now on. The first lookup may have been made for a configuration that was refused, and
  * the check of the configuration has warned if it has failed.
  */
-static void announce(struct names *names)
+static void announce_change(struct names *names)
 {
     struct mk_list *n, *save;
     names_lock();
@@ -419,7 +419,7 @@ void names_start(struct names *names, struct mk_loop *loop)
         return;
     names->loop = loop;
     mk_timer_init(&names->timer, on_timer);
-    announce(names);
+    announce_change(names);
     run_turn(names);
 }
 

@@ -42,7 +42,7 @@ const struct mk_upstream_group *groups_first(const struct mk_generation *g)
     return own->first;
 }
 
-static const struct mk_upstream_group *find(const struct mk_generation *g, struct mk_str name)
+static const struct mk_upstream_group *find_group(const struct mk_generation *g, struct mk_str name)
 {
     for (const struct mk_upstream_group *group = groups_first(g); group; group = group->next)
         if (mk_str_ieq(group->conf->name, name))
@@ -74,8 +74,8 @@ static void read_wish(const struct mk_upstream_group *group, struct mk_request *
         ret->sticky = group_find_sticky(group, mk_request_cookie(req, conf->sticky_cookie.name));
 }
 
-static int choose(const struct mk_upstream_group *group, struct mk_request *req, struct mk_upstream_tries *tries,
-                  struct mk_upstream_wait *wait, mk_upstream_wait_fn fn, struct mk_upstream_server **ret)
+static int choose_server(const struct mk_upstream_group *group, struct mk_request *req, struct mk_upstream_tries *tries,
+                         struct mk_upstream_wait *wait, mk_upstream_wait_fn fn, struct mk_upstream_server **ret)
 {
     uint64_t key;
     struct wish wish;
@@ -89,7 +89,7 @@ static int choose(const struct mk_upstream_group *group, struct mk_request *req,
     return r;
 }
 
-static const struct mk_loop *end(struct mk_upstream_server *server, const struct mk_worker *worker)
+static const struct mk_loop *end_request(struct mk_upstream_server *server, const struct mk_worker *worker)
 {
     struct pool *pool = server_of(server)->pool;
     bool is_well = atomic_load(&pool->n_waiting) && server_take_response(server_of(server));
@@ -97,8 +97,8 @@ static const struct mk_loop *end(struct mk_upstream_server *server, const struct
     return group_note_room(pool, server_of(server), is_well, mk_time_monotonic_ms());
 }
 
-static void report(const struct mk_upstream_group *group, struct mk_upstream_server *server, struct mk_worker *worker,
-                   const struct mk_upstream_outcome *outcome)
+static void report_outcome(const struct mk_upstream_group *group, struct mk_upstream_server *server,
+                           struct mk_worker *worker, const struct mk_upstream_outcome *outcome)
 {
     uint64_t now = mk_loop_now_ms(mk_worker_loop(worker));
     const struct upstream_conf *conf = group->conf;
@@ -123,13 +123,13 @@ static void add_headers(const struct mk_upstream_group *group, const struct mk_u
 }
 
 static const struct mk_upstreams upstreams = {
-    .find = find,
+    .find = find_group,
     .group_name = get_group_name,
     .server_name = get_server_name,
-    .choose = choose,
+    .choose = choose_server,
     .cancel = group_cancel,
-    .end = end,
-    .report = report,
+    .end = end_request,
+    .report = report_outcome,
     .add_headers = add_headers,
 };
 

@@ -70,7 +70,7 @@ static void note_waited(struct server *server, const struct mk_worker *worker)
     mk_counter_add(server->counters[SERVER_WAITED], worker, 1);
 }
 
-static void deliver(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
+static void deliver_server(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
 {
     const struct mk_worker *worker = wait->req ? mk_request_worker(wait->req) : NULL;
     const struct mk_counter *const *counters = wait->group->pool->counters;
@@ -93,7 +93,7 @@ static void on_granted(struct mk_message *message)
     wait->state = POOL_IDLE;
     pthread_mutex_unlock(&pool->lock);
     mk_timer_cancel(&wait->timer);
-    deliver(wait, 0, wait->server);
+    deliver_server(wait, 0, wait->server);
 }
 
 /* Returns the group from which a request that waits gets its server. Under the lock, as the next. */
@@ -162,7 +162,7 @@ static int serve_first(struct mk_upstream_queue *queue, struct look *look)
 }
 
 /* Gives servers to requests that wait, in their order: to those that are held, or to the others. Under the lock. */
-static void serve(struct pool *pool, bool is_held, struct look *look)
+static void serve_waits(struct pool *pool, bool is_held, struct look *look)
 {
     struct mk_list *before = &pool->queues; /* up to which none can be served */
     while (before->next != &pool->queues) {
@@ -176,7 +176,7 @@ static void serve(struct pool *pool, bool is_held, struct look *look)
 static bool serve_with(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
     struct look look = {.self = wait, .now = now};
-    serve(wait->group->pool, false, &look);
+    serve_waits(wait->group->pool, false, &look);
     if (look.own)
         *ret = look.own;
     return look.own != NULL;
@@ -251,7 +251,7 @@ static void on_timer(struct mk_timer *timer)
                             : continue_queueing(wait, now, &server);
     pthread_mutex_unlock(&pool->lock);
     if (r != MK_AGAIN)
-        deliver(wait, r, server);
+        deliver_server(wait, r, server);
     else if (!is_granted)
         arm_timer(wait, now);
 }
@@ -302,7 +302,7 @@ static int choose_now(const struct mk_upstream_group *group, const struct criter
     if (tries->n && (!retry_allows(&group->conf->retry, tries) || !has_tries_left(group, tries, now)))
         return -ENXIO;
     if (group->conf->max_connections && group->pool->n_queued)
-        serve(group->pool, false, &(struct look){.now = now}); /* what is left then is for this one */
+        serve_waits(group->pool, false, &(struct look){.now = now}); /* what is left then is for this one */
     int err = pick_server(group, criteria, tries, ret);
     if (err == 0 && is_costly)
         retry_budget_note_retry(&group->pool->budget, now);
@@ -388,10 +388,10 @@ void group_cancel(struct mk_upstream_wait *wait)
     group_note_room(pool, server_of(server), is_well, mk_loop_now_ms(wait->loop));
 }
 
-static void grant(struct pool *pool, bool is_held, struct look *look)
+static void grant_slots(struct pool *pool, bool is_held, struct look *look)
 {
     pthread_mutex_lock(&pool->lock);
-    serve(pool, is_held, look);
+    serve_waits(pool, is_held, look);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -401,8 +401,8 @@ const struct mk_loop *group_note_room(struct pool *pool, const struct server *se
     if (!atomic_load(&pool->n_waiting))
         return NULL;
     if (is_well)
-        grant(pool, true, &look); /* they came before those that queue for it by now */
-    grant(pool, false, &look);
+        grant_slots(pool, true, &look); /* they came before those that queue for it by now */
+    grant_slots(pool, false, &look);
     return look.last_loop;
 }
 
@@ -411,7 +411,7 @@ void group_note_response(struct server *server, uint64_t now_ms)
     if (!atomic_load_explicit(&server->pool->n_waiting, memory_order_relaxed))
         return;
     atomic_store(&server->has_responded, true);
-    grant(server->pool, true, &(struct look){.only = server, .now = now_ms});
+    grant_slots(server->pool, true, &(struct look){.only = server, .now = now_ms});
 }
 
 void group_note_up(struct server *server, uint64_t now_ms)

@@ -57,6 +57,13 @@ STYLE_CASES = {
         ("lib/core/http/a.c", "p = malloc(3);\nx = !realloc(p, 4);\nfree(p);\n", [1, 2, 3]),
         *[("plugins/x/x.c", f"q = {name}(p);\n", [1]) for name in style.ALLOCATORS.split()],
     ],
+    "function_name": [
+        ("lib/core/base/a.c", "int main(void)\n{\n}\n\nint get_a(int a,\n          int b)\n{\n    b();\n}\n", []),
+        ("lib/core/base/a.c", "static int get(int a,\n               int b)\n{\n}\n\nvoid\nput(void)\n{\n}\n", [1, 7]),
+        ("lib/core/base/a.h", "struct map\n{\n};\n", []),
+        ("tests/unit/a_test.c", "static int get(void)\n{\n}\n", []),
+        ("tools/wr/data/peers/a/a.c", "static int get(void)\n{\n}\n", []),
+    ],
     "function_length": [
         ("lib/core/base/a.c", function(60), []),
         ("lib/core/base/a.c", "\n" + function(61), [2]),

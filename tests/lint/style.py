@@ -99,6 +99,14 @@ def functions(source):
         yield name[1] if name else "?", first, last
 
 
+def function_name(source):
+    if not source.is_in("lib", "plugins", "bin", "include", "duda", "tools") or "/data/" in source.path:
+        return
+    for name, first, _ in functions(source):
+        if "_" not in name and name not in ("main", "?"):  # the latter is a struct
+            yield first, f"{name}() does not say what it acts on: a verb and an object, for backtraces"
+
+
 def function_length(source):
     rows = table_lines(source.bare)
     for name, first, last in functions(source):
@@ -164,6 +172,7 @@ RULES = {
     opening: ("c",),
     banned_functions: ("c",),
     allocation: ("c",),
+    function_name: ("c",),
     function_length: ("c",),
     file_length: ("c",),
     trailing_space: EVERY,

@@ -16,7 +16,7 @@ enum { CHANNEL_MAX = 65536, RESUMES_MAX = 1000 };
 
 /* ── dthreads ── */
 
-static int create(void (*fn)(void *), void *data)
+static int create_dthread(void (*fn)(void *), void *data)
 {
     static const char call[] = "dthread->create()";
     int err = -EINVAL;
@@ -28,7 +28,7 @@ static int create(void (*fn)(void *), void *data)
     return d ? (int)d->slot : -1;
 }
 
-static struct dthread *find(int id)
+static struct dthread *find_dthread(int id)
 {
     return current.worker && id >= 0 ? slots_get(&current.worker->dthreads.slots, (uint32_t)id) : NULL;
 }
@@ -39,7 +39,7 @@ static int get_status(int id)
         [STATE_NEW] = DTHREAD_READY,       [STATE_READY] = DTHREAD_SUSPEND,     [STATE_RUNNING] = DTHREAD_RUNNING,
         [STATE_WAITING] = DTHREAD_SUSPEND, [STATE_SUSPENDED] = DTHREAD_SUSPEND,
     };
-    const struct dthread *d = find(id);
+    const struct dthread *d = find_dthread(id);
     return d ? statuses[d->state] : DTHREAD_DEAD;
 }
 
@@ -52,7 +52,7 @@ static int get_running(void)
 /* Returns whether a dthread could be resumed, and was. */
 static bool try_resume(int id, const char *call)
 {
-    struct dthread *d = find(id);
+    struct dthread *d = find_dthread(id);
     struct service_worker *w = current.worker;
     bool can_switch = w && (!w->dthreads.running || dthread_may_wait(w));
     if (!d || !can_switch || (d->state != STATE_NEW && d->state != STATE_SUSPENDED)) {
@@ -66,12 +66,12 @@ static bool try_resume(int id, const char *call)
     return true;
 }
 
-static void resume(int id)
+static void resume_dthread(int id)
 {
     try_resume(id, "dthread->resume()");
 }
 
-static void yield(void)
+static void yield_dthread(void)
 {
     struct service_worker *w = current.worker;
     if (w && dthread_may_wait(w))
@@ -147,10 +147,10 @@ static void end_channel(duda_dthread_channel_t *c)
 static int send_value(duda_dthread_channel_t *c, void *data)
 {
     for (unsigned i = 0; c->n == c->size && i < RESUMES_MAX; i++) {
-        if (!find(c->receiver) || !try_resume(c->receiver, "dthread->chan_send()"))
+        if (!find_dthread(c->receiver) || !try_resume(c->receiver, "dthread->chan_send()"))
             break;
     }
-    if (c->ended || c->n == c->size || !find(c->receiver))
+    if (c->ended || c->n == c->size || !find_dthread(c->receiver))
         return DTHREAD_CHANNEL_BROKEN;
     c->values[(c->begin + c->n++) % c->size] = data;
     return DTHREAD_CHANNEL_OK;
@@ -159,7 +159,7 @@ static int send_value(duda_dthread_channel_t *c, void *data)
 static void *receive_value(duda_dthread_channel_t *c)
 {
     for (unsigned i = 0; !c->n && !c->ended && i < RESUMES_MAX; i++) {
-        if (!find(c->sender) || !try_resume(c->sender, "dthread->chan_recv()"))
+        if (!find_dthread(c->sender) || !try_resume(c->sender, "dthread->chan_recv()"))
             break;
     }
     if (!c->n)
@@ -171,10 +171,10 @@ static void *receive_value(duda_dthread_channel_t *c)
 }
 
 const struct duda_old_dthread old_dthread = {
-    .create = create,
+    .create = create_dthread,
     .status = get_status,
-    .yield = yield,
-    .resume = resume,
+    .yield = yield_dthread,
+    .resume = resume_dthread,
     .running = get_running,
     .chan_create = create_channel,
     .chan_free = free_channel,

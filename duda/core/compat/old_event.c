@@ -74,7 +74,7 @@ static int add_watch(int fd, duda_request_t *dr, int mode, int behavior, duda_ol
                             on_timeout ? call_timeout : NULL, w);
 }
 
-static struct duda_event_handler *lookup(int fd)
+static struct duda_event_handler *find_handler(int fd)
 {
     return object_event.lookup(fd);
 }
@@ -106,7 +106,7 @@ static int set_signal_callback(void (*fn)(int fd, uint64_t value))
 
 const struct duda_old_event_0 old_event_0 = {
     .add = add_watch,
-    .lookup = lookup,
+    .lookup = find_handler,
     .mode = set_mode,
     .delete = delete_event,
     .signal = send_signal,

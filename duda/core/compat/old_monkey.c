@@ -32,7 +32,7 @@ char *old_format(const char *format, va_list args, size_t *ret_len)
     return text;
 }
 
-static void *alloc(size_t size)
+static void *allocate_memory(size_t size)
 {
     return object_mem.alloc(size);
 }
@@ -42,12 +42,12 @@ static void *alloc_zeroed(size_t size)
     return object_mem.alloc_z(size);
 }
 
-static void *reallocate(void *ptr, size_t size)
+static void *reallocate_memory(void *ptr, size_t size)
 {
     return object_mem.realloc(ptr, size);
 }
 
-static void release(void *ptr)
+static void release_memory(void *ptr)
 {
     object_mem.free(ptr);
 }
@@ -144,10 +144,10 @@ static int set_nodelay(int fd)
 }
 
 const struct duda_old_monkey old_monkey = {
-    .mem_alloc = alloc,
+    .mem_alloc = allocate_memory,
     .mem_alloc_z = alloc_zeroed,
-    .mem_realloc = reallocate,
-    .mem_free = release,
+    .mem_realloc = reallocate_memory,
+    .mem_free = release_memory,
     .str_dup = copy_string,
     .str_build = build_string,
     .str_copy_substr = copy_substring,

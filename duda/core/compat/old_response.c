@@ -109,12 +109,12 @@ static int add_file_range(duda_request_t *dr, const char *path, off_t offset, si
 
 /* ── the end ── */
 
-static int wait(duda_request_t *dr)
+static int wait_response(duda_request_t *dr)
 {
     return to_old_result(object_response.wait(dr));
 }
 
-static int cont(duda_request_t *dr)
+static int continue_response(duda_request_t *dr)
 {
     return to_old_result(object_response.cont(dr));
 }
@@ -129,7 +129,7 @@ static void cut_body(duda_request_t *dr)
     output_truncate(dr, (uint64_t)o->length);
 }
 
-static int finalize(duda_request_t *dr, duda_request_fn done)
+static int finalize_response(duda_request_t *dr, duda_request_fn done)
 {
     require_status(dr);
     if (object_request.validate_request(dr))
@@ -137,7 +137,7 @@ static int finalize(duda_request_t *dr, duda_request_fn done)
     return to_old_result(object_response.finalize(dr, done));
 }
 
-static int flush(duda_request_t *dr)
+static int flush_response(duda_request_t *dr)
 {
     require_status(dr);
     return to_old_result(object_response.flush(dr));
@@ -155,10 +155,10 @@ const struct duda_old_response old_response = {
     .printf = add_formatted,
     .sendfile = add_file,
     .sendfile_range = add_file_range,
-    .wait = wait,
-    .cont = cont,
-    .finalize = finalize,
-    .flush = flush,
+    .wait = wait_response,
+    .cont = continue_response,
+    .finalize = finalize_response,
+    .flush = flush_response,
     .body_print = add_bytes,
     .body_printf = add_formatted,
     .body_write = add_bytes,

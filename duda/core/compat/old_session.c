@@ -13,7 +13,7 @@
 
 enum { DAY_S = 86400, YEAR_S = 365 * DAY_S };
 
-static int init(void)
+static int init_sessions(void)
 {
     static const struct duda_session_conf conf = {.idle_s = DAY_S, .absolute_s = YEAR_S};
     return phase_check(PHASE_MAIN, "session->init()") && session_conf_set(current.service, &conf, true) == 0 ? 0 : -1;
@@ -42,7 +42,7 @@ static void set_end(struct session_state *s, int expires)
         s->life_s = -1; /* 0 would be the default */
 }
 
-static int create(duda_request_t *dr, const char *name, const char *value, int expires)
+static int create_session(duda_request_t *dr, const char *name, const char *value, int expires)
 {
     struct session_state *s = open_session(dr, "session->create()");
     if (!s || !value)
@@ -53,7 +53,7 @@ static int create(duda_request_t *dr, const char *name, const char *value, int e
     return session_save(dr, s, NULL, NULL) == 0 ? 0 : -1;
 }
 
-static int destroy(duda_request_t *dr, const char *name)
+static int destroy_session(duda_request_t *dr, const char *name)
 {
     struct session_state *s = open_session(dr, "session->destroy()");
     (void)name;
@@ -63,28 +63,28 @@ static int destroy(duda_request_t *dr, const char *name)
     return session_save(dr, s, NULL, NULL) == 0 ? 0 : -1;
 }
 
-static bool find(duda_request_t *dr, const char *name, const char *call, struct mk_str *ret)
+static bool find_value(duda_request_t *dr, const char *name, const char *call, struct mk_str *ret)
 {
     const struct session_state *s = open_session(dr, call);
     return s && session_get(s, mk_str_c(name), ret);
 }
 
-static void *get(duda_request_t *dr, const char *name)
+static void *get_value(duda_request_t *dr, const char *name)
 {
     struct mk_str value;
-    return find(dr, name, "session->get()", &value) ? mem_dup(value) : NULL;
+    return find_value(dr, name, "session->get()", &value) ? mem_dup(value) : NULL;
 }
 
 static int is_set(duda_request_t *dr, const char *name)
 {
     struct mk_str value;
-    return find(dr, name, "session->isset()", &value) ? 0 : -1;
+    return find_value(dr, name, "session->isset()", &value) ? 0 : -1;
 }
 
 const struct duda_old_session old_session = {
-    .init = init,
-    .create = create,
-    .destroy = destroy,
-    .get = get,
+    .init = init_sessions,
+    .create = create_session,
+    .destroy = destroy_session,
+    .get = get_value,
     .isset = is_set,
 };

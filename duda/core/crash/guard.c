@@ -57,7 +57,7 @@ void guard_end_child(void)
     _exit(1);
 }
 
-static void install(void)
+static void install_handlers(void)
 {
     on_exit(on_process_end, NULL);
     pthread_key_create(&thread_end, on_thread_end);
@@ -68,7 +68,7 @@ static void install(void)
 void guard_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, install);
+    pthread_once(&once, install_handlers);
 }
 
 void guard_enter_thread(void)

@@ -77,7 +77,7 @@ static struct backtrace_state *get_state(struct crash_object *o, bool has_copy)
 }
 
 /* Returns the path below the folder of the service's file, where authors know it from. */
-static const char *shorten(const struct crash_object *o, const char *file)
+static const char *shorten_path(const struct crash_object *o, const char *file)
 {
     const char *slash = strrchr(o->file, '/');
     size_t n = slash ? (size_t)(slash + 1 - o->file) : 0;
@@ -91,7 +91,7 @@ static int add_line(void *data, uintptr_t pc, const char *file, int line, const 
     if (!function)
         return 0;
     s->n++;
-    s->fn(s->ctx, &(struct name){function, shorten(s->object, file), line});
+    s->fn(s->ctx, &(struct name){function, shorten_path(s->object, file), line});
     return 0;
 }
 

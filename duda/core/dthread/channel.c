@@ -52,7 +52,7 @@ static struct waiter *get_first(struct mk_list *list)
 }
 
 /* The list loses the waiter, and the others of its dthread their lists. */
-static void wake(struct waiter *waiter, int result)
+static void wake_waiter(struct waiter *waiter, int result)
 {
     dthread_wake(waiter->dthread, result);
 }
@@ -62,10 +62,10 @@ void channel_close(struct duda_channel *c)
     struct waiter *waiter;
     c->closed = true;
     while ((waiter = get_first(&c->senders)))
-        wake(waiter, -EPIPE);
+        wake_waiter(waiter, -EPIPE);
     while ((waiter = get_first(&c->receivers))) {
         waiter->is_closed = true;
-        wake(waiter, (int)waiter->index);
+        wake_waiter(waiter, (int)waiter->index);
     }
 }
 
@@ -85,13 +85,13 @@ void channel_free_all(struct service_worker *w)
 
 /* ── without waiting ── */
 
-static void push(struct duda_channel *c, void *value)
+static void push_value(struct duda_channel *c, void *value)
 {
     assert(c->n < c->size);
     c->values[(c->begin + c->n++) % c->size] = value;
 }
 
-static void *pop(struct duda_channel *c)
+static void *pop_value(struct duda_channel *c)
 {
     assert(c->n > 0 && c->begin < c->size);
     void *value = c->values[c->begin];
@@ -108,12 +108,12 @@ int channel_try_send(struct duda_channel *c, void *value)
         return -EPIPE;
     if (receiver) {
         receiver->value = value;
-        wake(receiver, (int)receiver->index);
+        wake_waiter(receiver, (int)receiver->index);
         return 0;
     }
     if (c->n == c->size)
         return -EAGAIN;
-    push(c, value);
+    push_value(c, value);
     return 0;
 }
 
@@ -125,14 +125,14 @@ int channel_try_receive(struct duda_channel *c, void **ret)
     if (!c->n && !sender)
         return c->closed ? -EPIPE : -EAGAIN;
     if (c->n)
-        *ret = pop(c);
+        *ret = pop_value(c);
     else
         *ret = sender->value;
     if (!sender)
         return 0;
     if (c->size)
-        push(c, sender->value);
-    wake(sender, 0);
+        push_value(c, sender->value);
+    wake_waiter(sender, 0);
     return 0;
 }
 

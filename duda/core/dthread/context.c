@@ -235,16 +235,16 @@ enum context_method context_choose(void)
 /* ── the beginning ── */
 
 /* Tells AddressSanitizer that the stack of `c` runs now. */
-static void arrive(struct context *c)
+static void finish_switch(struct context *c)
 {
     if (MK_HAS_ASAN)
         __sanitizer_finish_switch_fiber(c->fake_stack, NULL, NULL);
 }
 
-static void begin(void *ctx)
+static void begin_context(void *ctx)
 {
     struct context *c = ctx;
-    arrive(c);
+    finish_switch(c);
     c->fn(c->arg);
     abort();
 }
@@ -252,7 +252,7 @@ static void begin(void *ctx)
 /* makecontext() passes numbers. */
 static void begin_ucontext(unsigned high, unsigned low)
 {
-    begin((void *)(uintptr_t)((uint64_t)high << 32 | low));
+    begin_context((void *)(uintptr_t)((uint64_t)high << 32 | low));
 }
 
 /* The ucontext_t itself is at the top of the stack. */
@@ -277,7 +277,7 @@ void context_init(struct context *c, enum context_method method, void *stack, si
     if (MK_HAS_TSAN)
         c->fiber = __tsan_create_fiber(0);
     if (method == CONTEXT_FAST)
-        c->at = write_frame(top, begin, c);
+        c->at = write_frame(top, begin_context, c);
     else
         make_ucontext(c, top);
 }
@@ -313,7 +313,7 @@ void context_release(struct context *c)
 
 /* ── the switch ── */
 
-static void swap(struct context *from, const struct context *to)
+static void swap_contexts(struct context *from, const struct context *to)
 {
     if (to->method == CONTEXT_FAST) {
         duda_context_swap(&from->at, to->at);
@@ -330,6 +330,6 @@ void context_switch(struct context *from, struct context *to, bool is_last)
         __sanitizer_start_switch_fiber(is_last ? NULL : &from->fake_stack, to->stack, to->bytes);
     if (MK_HAS_TSAN)
         __tsan_switch_to_fiber(to->fiber, 0);
-    swap(from, to);
-    arrive(from);
+    swap_contexts(from, to);
+    finish_switch(from);
 }

@@ -49,7 +49,7 @@ static void free_dthread(struct dthread *d)
 }
 
 /* Frees the one that has ended: its stack does not run any more. */
-static void reap(struct dthreads *all)
+static void reap_ended(struct dthreads *all)
 {
     if (all->dead)
         free_dthread(all->dead);
@@ -64,14 +64,14 @@ static struct context *get_context(struct dthreads *all, struct dthread *d)
 static void leave_for_ever(struct dthread *d, struct dthread *to);
 
 /* Runs `to`, or what has called the dthreads (NULL). Returns when this stack continues. */
-static void transfer(struct dthreads *all, struct dthread *to)
+static void transfer_to(struct dthreads *all, struct dthread *to)
 {
     struct dthread *from = all->running;
     all->running = to;
     if (to)
         to->state = STATE_RUNNING;
     context_switch(get_context(all, from), get_context(all, to), false);
-    reap(all);
+    reap_ended(all);
     if (from && from->dropped)
         leave_for_ever(from, NULL);
 }
@@ -127,7 +127,7 @@ static void call_function(struct dthread *d)
 static void run_dthread(void *ctx)
 {
     struct dthread *d = ctx;
-    reap(&d->worker->dthreads);
+    reap_ended(&d->worker->dthreads);
     call_function(d);
     answer_forgotten(d);
     wake_joiners(d);
@@ -143,7 +143,7 @@ static void run_from_main(struct dthread *d)
     atomic_store_explicit(&w->watch.is_dthread, true, memory_order_relaxed);
     w->dthreads.depth = w->watch.depth;
     d->begun = true;
-    transfer(&w->dthreads, d);
+    transfer_to(&w->dthreads, d);
 }
 
 /* ── the queue ── */
@@ -333,7 +333,7 @@ int dthread_suspend_for(struct dthread *d, struct waiter *waiters, unsigned n, u
     d->n_waiters = n;
     if (timeout_ms != DUDA_FOREVER && !w->ended)
         mk_timer_arm(w->loop, &d->timer, timeout_ms);
-    transfer(&w->dthreads, NULL);
+    transfer_to(&w->dthreads, NULL);
     return d->result;
 }
 
@@ -347,7 +347,7 @@ int dthread_suspend_turn(struct dthread *d)
     assert(d == d->worker->dthreads.running);
     add_ready(d, &d->worker->dthreads.later);
     d->result = 0;
-    transfer(&d->worker->dthreads, NULL);
+    transfer_to(&d->worker->dthreads, NULL);
     return d->result;
 }
 
@@ -406,7 +406,7 @@ void dthread_resume(struct dthread *d)
     d->begun = true;
     if (from) {
         from->state = STATE_SUSPENDED;
-        transfer(all, d);
+        transfer_to(all, d);
     } else {
         resume_from_callback(d);
     }
@@ -416,7 +416,7 @@ void dthread_yield(struct dthread *d)
 {
     assert(d == d->worker->dthreads.running);
     d->state = STATE_SUSPENDED;
-    transfer(&d->worker->dthreads, NULL);
+    transfer_to(&d->worker->dthreads, NULL);
 }
 
 /* ── the end ── */
@@ -446,7 +446,7 @@ void dthread_stop(struct service_worker *w)
 }
 
 /* Frees one that does not continue; if it has begun, its stack runs once more, to be left. Returns whether it has. */
-static bool drop(struct dthread *d)
+static bool drop_dthread(struct dthread *d)
 {
     bool begun = d->begun;
     mk_list_del(&d->queue);
@@ -492,7 +492,7 @@ static unsigned run_all(struct service_worker *w)
         n += ignores;
         struct current outer = current_enter(w->service, w);
         if (ignores)
-            drop(d);
+            drop_dthread(d);
         else
             run_from_main(d);
         current_leave(outer);
@@ -515,7 +515,7 @@ static unsigned cancel_all(struct service_worker *w)
         else if (d->state == STATE_READY)
             d->result = -ECANCELED;
         else
-            dropped += drop(d);
+            dropped += drop_dthread(d);
     }
     return dropped;
 }

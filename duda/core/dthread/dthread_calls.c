@@ -33,7 +33,7 @@ static void report_new(const char *call, int err)
     misuse_log(current.worker, call, text);
 }
 
-static struct dthread *make(const char *call, struct dthread_entry entry)
+static struct dthread *make_dthread(const char *call, struct dthread_entry entry)
 {
     int err = -EINVAL;
     if (!phase_check(PHASE_WORKER, call))
@@ -45,9 +45,9 @@ static struct dthread *make(const char *call, struct dthread_entry entry)
     return d;
 }
 
-static duda_dthread_t create(duda_call_fn fn, void *data)
+static duda_dthread_t create_dthread(duda_call_fn fn, void *data)
 {
-    struct dthread *d = make("dthread->create()", (struct dthread_entry){.call = fn, .data = data});
+    struct dthread *d = make_dthread("dthread->create()", (struct dthread_entry){.call = fn, .data = data});
     if (!d)
         return 0;
     dthread_start(d);
@@ -57,7 +57,7 @@ static duda_dthread_t create(duda_call_fn fn, void *data)
 /* Starts a dthread for a request. Returns its number, or 0, which is logged. */
 static duda_dthread_t start_for_request(duda_request_t *dr, const char *call, struct dthread_entry entry)
 {
-    struct dthread *d = request_check_lasting(dr, call) == 0 ? make(call, entry) : NULL;
+    struct dthread *d = request_check_lasting(dr, call) == 0 ? make_dthread(call, entry) : NULL;
     if (!d)
         return 0;
     dthread_attach(d, dr);
@@ -65,7 +65,7 @@ static duda_dthread_t start_for_request(duda_request_t *dr, const char *call, st
     return d->number;
 }
 
-static duda_dthread_t handle(duda_request_t *dr, duda_event_fn fn, void *data)
+static duda_dthread_t handle_request(duda_request_t *dr, duda_event_fn fn, void *data)
 {
     return start_for_request(dr, "dthread->handle()", (struct dthread_entry){.event = fn, .data = data});
 }
@@ -84,19 +84,19 @@ static duda_dthread_t get_running(void)
     return d ? d->number : 0;
 }
 
-static struct dthread *find(duda_dthread_t number)
+static struct dthread *find_dthread(duda_dthread_t number)
 {
     return current.worker ? dthread_find(current.worker, number) : NULL;
 }
 
 static bool is_alive(duda_dthread_t number)
 {
-    return find(number);
+    return find_dthread(number);
 }
 
-static int cancel(duda_dthread_t number)
+static int cancel_dthread(duda_dthread_t number)
 {
-    struct dthread *d = find(number);
+    struct dthread *d = find_dthread(number);
     if (!d)
         return -ESRCH;
     if (d->state == STATE_RUNNING)
@@ -117,7 +117,7 @@ static int do_sleep(uint32_t ms)
     return err == -ETIMEDOUT ? 0 : err;
 }
 
-static int yield(void)
+static int yield_dthread(void)
 {
     int err;
     struct dthread *d = dthread_begin_wait("dthread->yield()", &err);
@@ -154,11 +154,11 @@ static int poll_fd(int fd, int mode, uint32_t timeout_ms)
     return dthread_suspend_for_fd(d, fd, mode, timeout_ms);
 }
 
-static int join(duda_dthread_t number, uint32_t timeout_ms)
+static int join_dthread(duda_dthread_t number, uint32_t timeout_ms)
 {
     int err;
     struct dthread *d = dthread_begin_wait("dthread->join()", &err);
-    struct dthread *other = d ? find(number) : NULL;
+    struct dthread *other = d ? find_dthread(number) : NULL;
     if (!other)
         return err;
     if (other == d)
@@ -186,9 +186,9 @@ static int wait_for_wake(uint32_t timeout_ms)
     return err;
 }
 
-static int wake(duda_dthread_t number)
+static int wake_dthread(duda_dthread_t number)
 {
-    struct dthread *d = find(number);
+    struct dthread *d = find_dthread(number);
     if (!d)
         return -ESRCH;
     if (d->state == STATE_WAITING && d->waits_for_wake)
@@ -311,17 +311,17 @@ static void free_channel(struct duda_channel *c)
 }
 
 const struct duda_api_dthread object_dthread = {
-    .create = create,
-    .handle = handle,
+    .create = create_dthread,
+    .handle = handle_request,
     .running = get_running,
     .alive = is_alive,
-    .cancel = cancel,
+    .cancel = cancel_dthread,
     .sleep = do_sleep,
-    .yield = yield,
+    .yield = yield_dthread,
     .poll = poll_fd,
-    .join = join,
+    .join = join_dthread,
     .wait = wait_for_wake,
-    .wake = wake,
+    .wake = wake_dthread,
     .channel = make_channel,
     .send = send_value,
     .receive = receive_value,

@@ -85,7 +85,7 @@ static struct stack *map_stack(void)
 }
 
 /* Frames that were left for ever are poisoned. */
-static void clean(struct stack *stack)
+static void clean_stack(struct stack *stack)
 {
     if (MK_HAS_ASAN)
         __asan_unpoison_memory_region(stack->base, stack->bytes);
@@ -95,7 +95,7 @@ static void unmap_stack(struct stack *stack)
 {
     assert(stack_count() > 0);
     size_t guard = get_guard_bytes();
-    clean(stack);
+    clean_stack(stack);
     munmap(stack->base - guard, guard + STACK_BYTES);
     atomic_fetch_sub_explicit(&in_process, 1, memory_order_relaxed);
 }
@@ -150,7 +150,7 @@ void stack_put(struct stack_pool *pool, struct stack *stack)
         unmap_stack(stack);
         return;
     }
-    clean(stack);
+    clean_stack(stack);
     mk_list_add(&pool->idle, &stack->node);
     pool->n_idle++;
 }

@@ -19,7 +19,7 @@ enum { FIRST_ITEMS = 64 };
 
 /* ── what a number refers to ── */
 
-static void identify(struct descriptor *d)
+static void identify_file(struct descriptor *d)
 {
     struct stat st;
     if (fstat(d->handler.fd, &st) == 0) {
@@ -42,7 +42,7 @@ static uint32_t get_epoll_events(int mode, int behavior)
            (behavior & DUDA_EVENT_EDGE_TRIGGERED ? (uint32_t)EPOLLET : 0u);
 }
 
-static int watch(struct descriptor *d, int mode, int behavior)
+static int watch_descriptor(struct descriptor *d, int mode, int behavior)
 {
     uint32_t events = get_epoll_events(mode, behavior);
     int err = d->watched ? mk_event_change(d->worker->loop, &d->event, events)
@@ -57,7 +57,7 @@ static int watch(struct descriptor *d, int mode, int behavior)
 
 /* The event is removed from the current turn, too. If the number refers to another file now, that one stays watched.
  */
-static void unwatch(struct descriptor *d)
+static void unwatch_descriptor(struct descriptor *d)
 {
     if (!d->watched || !service_worker_has_loop(d->worker))
         return;
@@ -97,7 +97,7 @@ static void free_unused(struct descriptor *d)
 void descriptor_remove(struct descriptor *d)
 {
     assert(d->removed || d->worker->descriptors.items[d->handler.fd] == d);
-    unwatch(d);
+    unwatch_descriptor(d);
     mk_timer_cancel(&d->timer);
     if (!d->removed)
         d->worker->descriptors.items[d->handler.fd] = NULL;
@@ -117,7 +117,7 @@ void descriptor_remove_all(struct service_worker *w)
 
 /* ── callbacks ── */
 
-static int call(struct descriptor *d, duda_fd_fn fn)
+static int call_handler(struct descriptor *d, duda_fd_fn fn)
 {
     int result = fn(d->handler.fd, d->handler.data);
     if (result == DUDA_EVENT_OWNED || result == DUDA_EVENT_CLOSE)
@@ -133,7 +133,7 @@ static void close_descriptor(struct descriptor *d, bool always)
     bool was_same = is_same(d);
     descriptor_remove(d); /* it stays until the caller has returned: d->calls */
     if (d->handler.on_close)
-        result = call(d, d->handler.on_close);
+        result = call_handler(d, d->handler.on_close);
     if ((always || result == DUDA_EVENT_CLOSE) && was_same && is_same(d))
         close(d->handler.fd);
 }
@@ -164,7 +164,7 @@ static void call_ready(struct ready *r, uint32_t event, duda_fd_fn fn)
     if (r->done || !(r->events & event) || !fn)
         return;
     r->called = true;
-    int result = call(r->d, fn);
+    int result = call_handler(r->d, fn);
     r->done = result == DUDA_EVENT_OWNED || r->d->removed;
     if (result == DUDA_EVENT_CLOSE && !r->d->removed)
         close_descriptor(r->d, true);
@@ -233,7 +233,7 @@ static void on_timeout(struct mk_timer *timer)
     struct current outer = service_worker_enter(w);
     d->calls++;
     mk_timer_arm(w->loop, timer, d->timeout_ms);
-    if (call(d, d->handler.on_timeout) == DUDA_EVENT_CLOSE && !d->removed)
+    if (call_handler(d, d->handler.on_timeout) == DUDA_EVENT_CLOSE && !d->removed)
         close_descriptor(d, true);
     d->calls--;
     free_unused(d);
@@ -260,7 +260,7 @@ static struct descriptor *new_descriptor(struct service_worker *w, const struct 
                              .event = {on_ready, handler->fd},
                              .awake_mode = handler->mode};
     mk_timer_init(&d->timer, on_timeout);
-    identify(d);
+    identify_file(d);
     return d;
 }
 
@@ -277,7 +277,7 @@ int descriptor_add(struct service_worker *w, const struct duda_event_handler *ha
     struct descriptor *d = err == 0 ? new_descriptor(w, handler) : NULL;
     if (!d)
         return -ENOMEM;
-    err = handler->mode == DUDA_EVENT_SLEEP ? 0 : watch(d, handler->mode, handler->behavior);
+    err = handler->mode == DUDA_EVENT_SLEEP ? 0 : watch_descriptor(d, handler->mode, handler->behavior);
     if (err < 0) {
         heap_free(d, sizeof(*d));
         return err;
@@ -289,13 +289,13 @@ int descriptor_add(struct service_worker *w, const struct duda_event_handler *ha
 int descriptor_change(struct descriptor *d, int mode, int behavior)
 {
     if (mode == DUDA_EVENT_SLEEP) {
-        unwatch(d);
+        unwatch_descriptor(d);
         d->handler.mode = DUDA_EVENT_SLEEP;
         return 0;
     }
     if (mode == DUDA_EVENT_WAKEUP)
         mode = d->awake_mode;
-    int err = mode == DUDA_EVENT_SLEEP ? 0 : watch(d, mode, behavior);
+    int err = mode == DUDA_EVENT_SLEEP ? 0 : watch_descriptor(d, mode, behavior);
     if (err == 0)
         d->awake_mode = mode;
     return err;

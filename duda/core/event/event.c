@@ -14,7 +14,7 @@
 #include <errno.h>
 
 /* Logs a failed call. Returns -1, or 0 if `err` is 0. */
-static int report(const char *call, int err)
+static int report_error(const char *call, int err)
 {
     if (err < 0)
         message_log(MK_LOG_ERROR, "%s: %s", call, strerror(-err));
@@ -40,9 +40,9 @@ static int add_fd(int fd, int mode, int behavior, duda_fd_fn on_read, duda_fd_fn
     if (!phase_check(PHASE_WORKER, call))
         return -1;
     if (fd < 0 || !is_mode(mode) || mode == DUDA_EVENT_WAKEUP || !is_behavior(behavior))
-        return report(call, -EINVAL);
+        return report_error(call, -EINVAL);
     struct duda_event_handler handler = {fd, mode, behavior, on_read, on_write, on_error, on_close, on_timeout, data};
-    return report(call, descriptor_add(current.worker, &handler));
+    return report_error(call, descriptor_add(current.worker, &handler));
 }
 
 static struct descriptor *find_fd(int fd, const char *call)
@@ -63,8 +63,8 @@ static int set_mode(int fd, int mode, int behavior)
     if (!d)
         return -1;
     if (!is_mode(mode) || !is_behavior(behavior))
-        return report(call, -EINVAL);
-    return report(call, descriptor_change(d, mode, behavior));
+        return report_error(call, -EINVAL);
+    return report_error(call, descriptor_change(d, mode, behavior));
 }
 
 static int delete_fd(int fd)
@@ -92,7 +92,7 @@ static duda_timer_t start_timer(const char *call, uint32_t ms, bool interval, du
     if (!phase_check(PHASE_WORKER, call))
         return 0;
     duda_timer_t timer = timer_start(current.worker, ms, interval, fn, data, &err);
-    report(call, err);
+    report_error(call, err);
     return timer;
 }
 
@@ -116,18 +116,18 @@ static int cancel_timer(duda_timer_t timer)
 static int add_every(uint32_t ms, duda_call_fn fn, void *data)
 {
     static const char call[] = "event->every()";
-    return phase_check(PHASE_MAIN, call) ? report(call, every_add(current.service, ms, fn, data)) : -1;
+    return phase_check(PHASE_MAIN, call) ? report_error(call, every_add(current.service, ms, fn, data)) : -1;
 }
 
 /* ── other workers ── */
 
-static int post(int worker, duda_call_fn fn, void *data)
+static int post_call(int worker, duda_call_fn fn, void *data)
 {
     static const char call[] = "event->post()";
     if (!phase_check(PHASE_RUNNING, call))
         return -1;
     if (!fn || worker < DUDA_EVENT_ALL_WORKERS)
-        return report(call, -EINVAL);
+        return report_error(call, -EINVAL);
     return inbox_send(current.service, worker, (struct inbox_call){.fn = fn, .data = data}) < 0 ? -1 : 0;
 }
 
@@ -156,7 +156,7 @@ static int create_signal_fd(void)
     if (!phase_check(PHASE_MAIN | PHASE_RUNNING, call))
         return -1;
     int fd = signals_open_fd(current.service);
-    return fd < 0 ? report(call, fd) : fd;
+    return fd < 0 ? report_error(call, fd) : fd;
 }
 
 /* ── private loops ── */
@@ -224,7 +224,7 @@ const struct duda_api_event object_event = {
     .timer = start_once,
     .interval = start_interval,
     .cancel = cancel_timer,
-    .post = post,
+    .post = post_call,
     .signal = send_signal,
     .set_signal_callback = set_signal_callback,
     .create_signal_fd = create_signal_fd,

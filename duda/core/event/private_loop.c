@@ -157,7 +157,7 @@ static int make_room(struct private_loop *l, unsigned fd)
     return 0;
 }
 
-static int control(struct private_loop *l, int fd, int mask)
+static int control_epoll(struct private_loop *l, int fd, int mask)
 {
     struct epoll_event wanted = {.data.fd = fd};
     assert((unsigned)fd < l->n);
@@ -177,7 +177,7 @@ int private_loop_add(struct duda_event_loop *loop, int fd, int mask, void *data)
     }
     if (fcntl(fd, F_GETFD) < 0) /* the rows have room up to the highest number */
         return -1;
-    if (make_room(l, (unsigned)fd) < 0 || control(l, fd, mask) < 0)
+    if (make_room(l, (unsigned)fd) < 0 || control_epoll(l, fd, mask) < 0)
         return -1;
     l->rows[fd].mask = mask;
     l->rows[fd].data = data;
@@ -251,7 +251,7 @@ static int get_mask(uint32_t events, int wanted)
     return (events & EPOLLIN ? DUDA_EVENT_READ : 0) | (events & EPOLLOUT ? DUDA_EVENT_WRITE : 0);
 }
 
-static int collect(struct private_loop *l, int n_ready)
+static int collect_ready(struct private_loop *l, int n_ready)
 {
     int n = 0;
     for (int i = 0; i < n_ready; i++) {
@@ -299,7 +299,7 @@ int private_loop_wait(struct duda_event_loop *loop)
         int n = watch_service_end(l) < 0 ? -1 : epoll_wait(l->fd, l->ready, loop->size, -1);
         if (n < 0 && errno != EINTR)
             return -1;
-        n = collect(l, n);
+        n = collect_ready(l, n);
         if (n)
             return n;
     }

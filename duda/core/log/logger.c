@@ -9,7 +9,7 @@
 #include "objects.h"
 #include "service/service.h"
 
-static int create(duda_logger_t *logger, const char *name)
+static int create_logger(duda_logger_t *logger, const char *name)
 {
     static const char call[] = "logger->create()";
     if (!logger) {
@@ -24,7 +24,7 @@ static int create(duda_logger_t *logger, const char *name)
     return logger->log ? 0 : -1;
 }
 
-static int print(duda_logger_t *logger, const char *format, ...)
+static int print_line(duda_logger_t *logger, const char *format, ...)
 {
     if (!logger || !logger->log || !format)
         return -1;
@@ -38,6 +38,6 @@ static int print(duda_logger_t *logger, const char *format, ...)
 }
 
 const struct duda_api_logger object_logger = {
-    .create = create,
-    .print = print,
+    .create = create_logger,
+    .print = print_line,
 };

@@ -54,11 +54,11 @@ int cookie_write_old(struct mk_buf *out, struct mk_str name, struct mk_str value
 
 /* ── the object ── */
 
-REQUEST_CALL(const char *get(duda_request_t *dr, const char *name), request_check, "cookie->get()", NULL,
+REQUEST_CALL(const char *get_cookie(duda_request_t *dr, const char *name), request_check, "cookie->get()", NULL,
              request_dup(dr, mk_request_cookie(dr->req, mk_str_c(name))))
 
-REQUEST_CALL(int compare(duda_request_t *dr, const char *name, const char *text), request_check, "cookie->cmp()", -1,
-             request_compare(mk_request_cookie(dr->req, mk_str_c(name)), text))
+REQUEST_CALL(int compare_cookie(duda_request_t *dr, const char *name, const char *text), request_check, "cookie->cmp()",
+             -1, request_compare(mk_request_cookie(dr->req, mk_str_c(name)), text))
 
 static const char *get_next(duda_request_t *dr, size_t *at, const char **ret_value)
 {
@@ -81,7 +81,7 @@ static const char *get_path(const duda_request_t *dr)
     return self->url.len ? self->url.data : "/";
 }
 
-static int report(duda_request_t *dr, const char *call, int err)
+static int report_error(duda_request_t *dr, const char *call, int err)
 {
     if (err == -EINVAL)
         misuse_log(dr->worker, call,
@@ -91,12 +91,12 @@ static int report(duda_request_t *dr, const char *call, int err)
     return err;
 }
 
-static int set(duda_request_t *dr, const struct duda_cookie *cookie)
+static int set_cookie(duda_request_t *dr, const struct duda_cookie *cookie)
 {
     if (request_check(dr, "cookie->set()") < 0 || !cookie)
         return -EINVAL;
     struct mk_cookie c = cookie_from(cookie, get_path(dr));
-    return report(dr, "cookie->set()", mk_response_cookie(dr->req, &c));
+    return report_error(dr, "cookie->set()", mk_response_cookie(dr->req, &c));
 }
 
 static int remove_cookie(duda_request_t *dr, const struct duda_cookie *cookie)
@@ -104,20 +104,20 @@ static int remove_cookie(duda_request_t *dr, const struct duda_cookie *cookie)
     if (request_check(dr, "cookie->remove()") < 0 || !cookie)
         return -EINVAL;
     struct mk_cookie c = cookie_from(cookie, get_path(dr));
-    return report(dr, "cookie->remove()", mk_response_remove_cookie(dr->req, &c));
+    return report_error(dr, "cookie->remove()", mk_response_remove_cookie(dr->req, &c));
 }
 
 const struct duda_api_cookie object_cookie = {
-    .get = get,
-    .cmp = compare,
-    .set = set,
+    .get = get_cookie,
+    .cmp = compare_cookie,
+    .set = set_cookie,
     .remove = remove_cookie,
     .next = get_next,
 };
 
 /* ── levels 0 to 2 ── */
 
-static struct mk_str counted(const char *p, int len)
+static struct mk_str str_of(const char *p, int len)
 {
     return p && len > 0 ? mk_str(p, (size_t)len) : MK_STR("");
 }
@@ -130,14 +130,14 @@ static int set_old(duda_request_t *dr, const char *key, int key_len, const char 
     struct mk_buf out;
     mk_buf_init_fixed(&out, text, sizeof(text));
     const char *path = dr->worker->service->info->level == 2 ? "/" : get_path(dr); /* as in each of them */
-    int err = cookie_write_old(&out, counted(key, key_len), counted(value, value_len), path, expires);
+    int err = cookie_write_old(&out, str_of(key, key_len), str_of(value, value_len), path, expires);
     return err < 0 || mk_response_header(dr->req, MK_STR("Set-Cookie"), mk_buf_str(&out)) < 0 ? -1 : 0;
 }
 
 /* The date of the original, Fri, 12 Sep 1980 11:43:00 GMT. */
 enum { EXPIRED = 337606980 };
 
-static int destroy(duda_request_t *dr, const char *key, int key_len)
+static int destroy_cookie(duda_request_t *dr, const char *key, int key_len)
 {
     return set_old(dr, key, key_len, "deleted", (int)strlen("deleted"), EXPIRED);
 }
@@ -159,6 +159,6 @@ static int get_old(duda_request_t *dr, const char *key, char **ret_value, int *r
 const struct duda_api_cookie_1 object_cookie_1 = {
     .set = set_old,
     .get = get_old,
-    .cmp = compare,
-    .destroy = destroy,
+    .cmp = compare_cookie,
+    .destroy = destroy_cookie,
 };

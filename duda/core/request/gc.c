@@ -86,7 +86,7 @@ static bool is_object(const struct duda_service_info *info, const void *ptr)
     return row < info->end;
 }
 
-static int add(duda_request_t *dr, void *ptr)
+static int add_pointer(duda_request_t *dr, void *ptr)
 {
     static const char call[] = "gc->add()";
     if (request_check(dr, call) < 0)
@@ -103,6 +103,6 @@ static int add(duda_request_t *dr, void *ptr)
 }
 
 const struct duda_api_gc object_gc = {
-    .add = add,
+    .add = add_pointer,
     .add_destroy = add_destroy,
 };

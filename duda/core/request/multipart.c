@@ -21,7 +21,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static struct mk_str cut(struct mk_str *text, size_t n)
+static struct mk_str split_front(struct mk_str *text, size_t n)
 {
     struct mk_str first = mk_str(text->p, n);
     *text = mk_str(text->p + n, text->len - n);
@@ -31,7 +31,7 @@ static struct mk_str cut(struct mk_str *text, size_t n)
 static void skip_blanks(struct mk_str *text)
 {
     while (text->len && is_blank(text->p[0]))
-        cut(text, 1);
+        split_front(text, 1);
 }
 
 /* Returns whether the next parameter, or nothing, follows. */
@@ -70,14 +70,14 @@ static int cut_value(struct mk_str *text, struct parameter *ret)
         n = measure_quoted(*text);
         if (n == SIZE_MAX)
             return -EBADMSG;
-        cut(text, 1);
-        ret->value = cut(text, n);
-        cut(text, 1);
+        split_front(text, 1);
+        ret->value = split_front(text, n);
+        split_front(text, 1);
         return 0;
     }
     while (n < text->len && text->p[n] != ';' && !is_blank(text->p[n]))
         n++;
-    ret->value = cut(text, n);
+    ret->value = split_front(text, n);
     return 0;
 }
 
@@ -90,7 +90,7 @@ static int cut_parameter(struct mk_str *text, struct parameter *ret)
             return 0;
         if (text->p[0] != ';')
             return -EBADMSG;
-        cut(text, 1);
+        split_front(text, 1);
         skip_blanks(text);
     } while (text->len && text->p[0] == ';');
     if (!text->len)
@@ -98,8 +98,8 @@ static int cut_parameter(struct mk_str *text, struct parameter *ret)
     const char *equals = memchr(text->p, '=', text->len);
     if (!equals || equals == text->p)
         return -EBADMSG;
-    ret->name = cut(text, (size_t)(equals - text->p));
-    cut(text, 1);
+    ret->name = split_front(text, (size_t)(equals - text->p));
+    split_front(text, 1);
     int err = cut_value(text, ret);
     return err < 0 ? err : 1;
 }
@@ -110,7 +110,7 @@ static struct mk_str cut_word(struct mk_str *text)
     size_t n = 0;
     while (n < text->len && text->p[n] != ';')
         n++;
-    return mk_str_trim(cut(text, n));
+    return mk_str_trim(split_front(text, n));
 }
 
 /* ── the boundary ── */
@@ -151,7 +151,7 @@ int multipart_init(struct multipart *m, struct mk_str content_type)
 /* ── the head of a part ── */
 
 /* Returns a value without the escapes of its quoted string, in the memory of the head. */
-static struct mk_str unescape(struct multipart *m, const struct parameter *parameter)
+static struct mk_str unescape_parameter(struct multipart *m, const struct parameter *parameter)
 {
     char *text = m->head + (parameter->value.p - m->head);
     size_t n = 0;
@@ -186,9 +186,9 @@ static int parse_disposition(struct multipart *m, struct mk_str value, struct mu
         if (is_name ? part->name.p != NULL : is_file_name && part->file_name.p)
             return -EBADMSG; /* it is there twice */
         if (is_name)
-            part->name = unescape(m, &parameter);
+            part->name = unescape_parameter(m, &parameter);
         if (is_file_name)
-            part->file_name = get_base_name(unescape(m, &parameter));
+            part->file_name = get_base_name(unescape_parameter(m, &parameter));
         part->is_file |= is_file_name;
     }
     if (!part->file_name.p)
@@ -201,8 +201,8 @@ static int parse_field(struct multipart *m, struct mk_str line, struct multipart
     const char *colon = line.len ? memchr(line.p, ':', line.len) : NULL;
     if (!colon || colon == line.p || is_blank(line.p[0]) || mk_str_has_control(line) || memchr(line.p, '\t', line.len))
         return -EBADMSG;
-    struct mk_str name = cut(&line, (size_t)(colon - line.p));
-    cut(&line, 1);
+    struct mk_str name = split_front(&line, (size_t)(colon - line.p));
+    split_front(&line, 1);
     line = mk_str_trim(line);
     if (mk_str_ieq(name, MK_STR("Content-Disposition")))
         return parse_disposition(m, line, part);
@@ -220,8 +220,8 @@ static int parse_head(struct multipart *m, struct multipart_part *part)
         assert(end);
         if (end == left.p || end[-1] != '\r')
             return -EBADMSG;
-        struct mk_str line = cut(&left, (size_t)(end - 1 - left.p));
-        cut(&left, 2);
+        struct mk_str line = split_front(&left, (size_t)(end - 1 - left.p));
+        split_front(&left, 2);
         if (!line.len)
             return part->name.p ? 0 : -EBADMSG;
         int err = parse_field(m, line, part);
@@ -242,7 +242,7 @@ static int read_head(struct multipart *m, struct mk_str *in, const struct multip
     while (in->len) {
         if (m->head_len == sizeof(m->head))
             return -EMSGSIZE;
-        m->head[m->head_len++] = cut(in, 1).p[0];
+        m->head[m->head_len++] = split_front(in, 1).p[0];
         if (!has_head(m))
             continue;
         m->state = MULTIPART_CONTENT;
@@ -281,7 +281,7 @@ static int continue_delimiter(struct multipart *m, struct mk_str *in, const stru
 {
     size_t left = (size_t)m->delimiter_len - m->matched, n = in->len < left ? in->len : left;
     if (memcmp(in->p, m->delimiter + m->matched, n) == 0) {
-        cut(in, n);
+        split_front(in, n);
         m->matched = (uint8_t)(m->matched + n);
         int err = n == left ? end_content(m, events, ctx) : 0;
         return err < 0 ? err : 1;
@@ -296,11 +296,11 @@ static int read_content(struct multipart *m, struct mk_str *in, const struct mul
     int err = m->matched ? continue_delimiter(m, in, events, ctx) : 0;
     if (err)
         return err < 0 ? err : 0;
-    struct mk_str content = cut(in, find_delimiter(m, *in));
+    struct mk_str content = split_front(in, find_delimiter(m, *in));
     if (content.len && m->state == MULTIPART_CONTENT)
         err = events->data(content, ctx);
     size_t matched = in->len < m->delimiter_len ? in->len : m->delimiter_len;
-    cut(in, matched);
+    split_front(in, matched);
     m->matched = (uint8_t)matched;
     return err == 0 && matched == m->delimiter_len ? end_content(m, events, ctx) : err;
 }
@@ -319,7 +319,7 @@ static int read_delimiter_end(struct multipart *m, struct mk_str *in, const stru
         {MULTIPART_PADDING, '\r', MULTIPART_LINE_END},   {MULTIPART_LINE_END, '\n', MULTIPART_HEAD},
         {MULTIPART_CLOSING, '-', MULTIPART_EPILOGUE},
     };
-    char c = cut(in, 1).p[0];
+    char c = split_front(in, 1).p[0];
     (void)events;
     (void)ctx;
     m->head_len = 0;
@@ -336,7 +336,7 @@ static int skip_epilogue(struct multipart *m, struct mk_str *in, const struct mu
     (void)m;
     (void)events;
     (void)ctx;
-    cut(in, in->len);
+    split_front(in, in->len);
     return 0;
 }
 

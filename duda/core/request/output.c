@@ -141,7 +141,7 @@ uint64_t output_count_queued(const struct duda_request *dr)
 
 /* ── passing parts to the server ── */
 
-static int fail(struct duda_request *dr, int err)
+static int fail_output(struct duda_request *dr, int err)
 {
     if (err == -EALREADY) {
         output_stop(dr);
@@ -191,13 +191,13 @@ static int pass_part(struct duda_request *dr, struct output_part *part)
     }
 }
 
-static int pump(struct duda_request *dr)
+static int pump_output(struct duda_request *dr)
 {
     struct output *o = &dr->output;
     while (o->first && !o->blocked) {
         int r = pass_part(dr, o->first);
         if (r < 0)
-            return fail(dr, r);
+            return fail_output(dr, r);
         o->blocked = r == MK_AGAIN;
         remove_first(dr);
     }
@@ -213,7 +213,7 @@ static void continue_output(struct mk_request *req, void *ctx)
     struct duda_request *dr = ctx;
     (void)req;
     dr->output.blocked = false;
-    pump(dr);
+    pump_output(dr);
     if (dr->output.state == OUTPUT_SENDING && !dr->output.blocked && dr->writable.fn)
         request_call_event(dr, dr->writable);
 }
@@ -279,7 +279,7 @@ static int reject_incomplete(struct duda_request *dr)
     misuse_log(dr->worker, "response->end()",
                "a part could not be added, because there was no memory: the response is not sent");
     if (dr->output.state != OUTPUT_HELD)
-        return fail(dr, -ENOMEM);
+        return fail_output(dr, -ENOMEM);
     output_send_page(dr, 500);
     return -ENOMEM;
 }
@@ -296,7 +296,7 @@ static int send_output(struct duda_request *dr, enum output_state state)
         return reject_incomplete(dr);
     dr->output.state = state;
     int r = begins ? begin_output(dr) : 0;
-    return r < 0 ? fail(dr, r) : pump(dr);
+    return r < 0 ? fail_output(dr, r) : pump_output(dr);
 }
 
 int output_flush(struct duda_request *dr)
@@ -321,13 +321,13 @@ static int count_added(struct duda_request *dr, uint64_t len)
 {
     dr->output.bytes += len;
     dr->output.has_parts = true;
-    return dr->output.state == OUTPUT_HELD ? 0 : pump(dr);
+    return dr->output.state == OUTPUT_HELD ? 0 : pump_output(dr);
 }
 
 static int pass_directly(struct duda_request *dr, int r)
 {
     if (r < 0)
-        return fail(dr, r);
+        return fail_output(dr, r);
     dr->output.blocked = r == MK_AGAIN;
     return r;
 }

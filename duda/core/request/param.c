@@ -10,7 +10,7 @@
 #include <limits.h>
 
 /* Returns the number of the parameter of that name, or -1. */
-static int find(const duda_request_t *dr, const char *name)
+static int find_param(const duda_request_t *dr, const char *name)
 {
     const struct dispatch *d = dr->dispatch;
     assert(!d->n || (d->route && d->values));
@@ -21,14 +21,14 @@ static int find(const duda_request_t *dr, const char *name)
     return -1;
 }
 
-static bool exists(const duda_request_t *dr, int n)
+static bool has_param(const duda_request_t *dr, int n)
 {
     return n >= 0 && (unsigned)n < dr->dispatch->n;
 }
 
 static const char *get_value(const duda_request_t *dr, int n)
 {
-    return exists(dr, n) ? dr->dispatch->values[n].p : NULL;
+    return has_param(dr, n) ? dr->dispatch->values[n].p : NULL;
 }
 
 /* Returns 0, -ENOENT or as urlencoded_number(). */
@@ -40,29 +40,29 @@ static int read_number(const duda_request_t *dr, int n, long *ret)
 
 static int find_len(const duda_request_t *dr, int n)
 {
-    return exists(dr, n) ? (int)dr->dispatch->values[n].len : -ENOENT;
+    return has_param(dr, n) ? (int)dr->dispatch->values[n].len : -ENOENT;
 }
 
 REQUEST_CALL(const char *get_id(duda_request_t *dr, int n), request_check, "param->get_id()", NULL, get_value(dr, n))
 
 REQUEST_CALL(const char *get_name(duda_request_t *dr, int n), request_check, "param->name()", NULL,
-             exists(dr, n) ? dr->dispatch->route->at.names[n].p : NULL)
+             has_param(dr, n) ? dr->dispatch->route->at.names[n].p : NULL)
 
-REQUEST_CALL(const char *get(duda_request_t *dr, const char *name), request_check, "param->get()", NULL,
-             get_value(dr, find(dr, name)))
+REQUEST_CALL(const char *get_param(duda_request_t *dr, const char *name), request_check, "param->get()", NULL,
+             get_value(dr, find_param(dr, name)))
 
 REQUEST_CALL(int get_number(duda_request_t *dr, const char *name, long *ret), request_check, "param->get_number()",
-             -EINVAL, ret ? read_number(dr, find(dr, name), ret) : -EINVAL)
+             -EINVAL, ret ? read_number(dr, find_param(dr, name), ret) : -EINVAL)
 
-REQUEST_CALL(int count(duda_request_t *dr), request_check, "param->count()", 0, (int)dr->dispatch->n)
+REQUEST_CALL(int count_params(duda_request_t *dr), request_check, "param->count()", 0, (int)dr->dispatch->n)
 
 REQUEST_CALL(int get_len(duda_request_t *dr, const char *name), request_check, "param->len()", -ENOENT,
-             find_len(dr, find(dr, name)))
+             find_len(dr, find_param(dr, name)))
 
 const struct duda_api_param object_param = {
-    .get = get,
+    .get = get_param,
     .get_number = get_number,
-    .count = count,
+    .count = count_params,
     .len = get_len,
     .get_id = get_id,
     .name = get_name,
@@ -85,11 +85,11 @@ REQUEST_CALL(int get_number_by_number(duda_request_t *dr, short n, long *ret), r
 
 static short count_short(duda_request_t *dr)
 {
-    return (short)count(dr);
+    return (short)count_params(dr);
 }
 
 REQUEST_CALL(short get_len_by_number(duda_request_t *dr, short n), request_check, "param->len()", -1,
-             exists(dr, n) && find_len(dr, n) <= SHRT_MAX ? (short)find_len(dr, n) : -1)
+             has_param(dr, n) && find_len(dr, n) <= SHRT_MAX ? (short)find_len(dr, n) : -1)
 
 const struct duda_api_param_1 object_param_1 = {
     .get = copy_by_number,
@@ -102,7 +102,7 @@ const struct duda_api_param_1 object_param_1 = {
 
 static char *get_text(duda_request_t *dr, const char *name)
 {
-    return (char *)(uintptr_t)get(dr, name);
+    return (char *)(uintptr_t)get_param(dr, name);
 }
 
 static int get_number_or_fail(duda_request_t *dr, const char *name, long *ret)

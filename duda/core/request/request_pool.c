@@ -26,13 +26,13 @@ static_assert(SLAB_REQUESTS < 32, "`used` has a bit for each place");
 void __asan_poison_memory_region(const volatile void *p, size_t size);
 void __asan_unpoison_memory_region(const volatile void *p, size_t size);
 
-static void poison(const void *p, size_t size)
+static void poison_memory(const void *p, size_t size)
 {
     if (MK_HAS_ASAN)
         __asan_poison_memory_region(p, size);
 }
 
-static void unpoison(const void *p, size_t size)
+static void unpoison_memory(const void *p, size_t size)
 {
     if (MK_HAS_ASAN)
         __asan_unpoison_memory_region(p, size);
@@ -54,7 +54,7 @@ static struct request_slab *add_slab(struct service_worker *w)
     if (!slab)
         return NULL;
     mk_counter_add(w->service->counts.request_memory, NULL, sizeof(*slab));
-    poison(slab->items, sizeof(slab->items));
+    poison_memory(slab->items, sizeof(slab->items));
     add_first(&w->slabs, &slab->node);
     return slab;
 }
@@ -81,7 +81,7 @@ struct duda_request *request_pool_get(struct service_worker *w)
         mk_list_del(&slab->node);
         mk_list_add(&w->slabs, &slab->node);
     }
-    unpoison(dr, sizeof(*dr));
+    unpoison_memory(dr, sizeof(*dr));
     *dr = (struct duda_request){.worker = w, .slab = slab};
     return dr;
 }
@@ -98,7 +98,7 @@ void request_pool_put(struct duda_request *dr)
     }
     slab->used &= ~(UINT32_C(1) << (dr - slab->items));
     dr->req = NULL;
-    poison(dr, sizeof(*dr));
+    poison_memory(dr, sizeof(*dr));
 }
 
 bool request_pool_has(const struct service_worker *w, const struct duda_request *dr)
@@ -118,7 +118,7 @@ void request_pool_release(struct service_worker *w)
         struct request_slab *slab = to_slab(w->slabs.next);
         assert(slab->used == 0);
         mk_list_del(&slab->node);
-        unpoison(slab->items, sizeof(slab->items));
+        unpoison_memory(slab->items, sizeof(slab->items));
         heap_free(slab, sizeof(*slab));
         mk_counter_add(w->service->counts.request_memory, NULL, -(int64_t)sizeof(*slab));
     }

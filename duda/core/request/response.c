@@ -34,7 +34,7 @@ static bool was_answered_by_server(duda_request_t *dr)
 }
 
 /* Logs why a call is a mistake. Returns `err`. */
-static int refuse(duda_request_t *dr, const char *call, int err, const char *reason)
+static int refuse_call(duda_request_t *dr, const char *call, int err, const char *reason)
 {
     misuse_log(dr->worker, call, reason);
     return err;
@@ -43,15 +43,16 @@ static int refuse(duda_request_t *dr, const char *call, int err, const char *rea
 /* Logs a call for a request that is a tunnel. Returns -EALREADY. */
 static int refuse_tunnel(duda_request_t *dr, const char *call)
 {
-    return refuse(dr, call, -EALREADY, "the request is a tunnel since tunnel->open()");
+    return refuse_call(dr, call, -EALREADY, "the request is a tunnel since tunnel->open()");
 }
 
 /* Logs a call after the end of the response. Returns -EALREADY. */
 static int refuse_ended(duda_request_t *dr, const char *call)
 {
-    return refuse(dr, call, -EALREADY,
-                  dr->answered ? "the response has ended already: end(), error() or redirect() comes once, and last"
-                               : "the response was cut, or the server has sent its own: a timeout, a body too large");
+    return refuse_call(dr, call, -EALREADY,
+                       dr->answered
+                           ? "the response has ended already: end(), error() or redirect() comes once, and last"
+                           : "the response was cut, or the server has sent its own: a timeout, a body too large");
 }
 
 /* Checks that a response can be changed, whose request was checked. Returns 0 or -EALREADY, which is logged. */
@@ -65,7 +66,7 @@ static int check_output(duda_request_t *dr, const char *call)
 }
 
 /* Checks that the response can be changed. Returns 0, -EALREADY or as request_check(); an error is logged. */
-static int check(duda_request_t *dr, const char *call)
+static int check_call(duda_request_t *dr, const char *call)
 {
     int err = request_check(dr, call);
     return err == 0 ? check_output(dr, call) : err;
@@ -79,7 +80,7 @@ static int check_lasting(duda_request_t *dr, const char *call)
 }
 
 /* Logs an error of a call whose arguments may be the reason. Returns it. */
-static int report(duda_request_t *dr, const char *call, int err)
+static int report_error(duda_request_t *dr, const char *call, int err)
 {
     return err < 0 && err != -ENOMEM ? misuse_error(dr->worker, call, err) : err;
 }
@@ -92,8 +93,9 @@ static int check_held(duda_request_t *dr, const char *call)
     int err = check_output(dr, call);
     if (err < 0 || dr->output.state == OUTPUT_HELD)
         return err;
-    return refuse(dr, call, -EALREADY,
-                  "the head was sent: status and headers come before flush(), send_headers() and sse_begin()");
+    return refuse_call(
+        dr, call, -EALREADY,
+        "the head was sent: status and headers come before flush_response(), send_headers() and sse_begin()");
 }
 
 /* Checks that the body has not begun. */
@@ -101,7 +103,7 @@ static int check_no_body(duda_request_t *dr, const char *call)
 {
     if (!dr->raw && !dr->output.has_parts)
         return 0;
-    return refuse(dr, call, -EALREADY, "the body has begun: call this before print(), printf() and others");
+    return refuse_call(dr, call, -EALREADY, "the body has begun: call this before print(), printf() and others");
 }
 
 /* Checks that the head can be changed. */
@@ -127,15 +129,15 @@ static int set_status(duda_request_t *dr, int status)
     if (err < 0)
         return err;
     err = mk_response_set_status(dr->req, status);
-    return err == -EINVAL ? refuse(dr, call, err, "the status must be 200 to 599") : report(dr, call, err);
+    return err == -EINVAL ? refuse_call(dr, call, err, "the status must be 200 to 599") : report_error(dr, call, err);
 }
 
 static int report_header(duda_request_t *dr, const char *call, int err)
 {
-    return err != -EINVAL ? report(dr, call, err)
-                          : refuse(dr, call, err,
-                                   "its name or value is wrong (a row is \"Name: value\", without control "
-                                   "characters), or the server sets it itself");
+    return err != -EINVAL ? report_error(dr, call, err)
+                          : refuse_call(dr, call, err,
+                                        "its name or value is wrong (a row is \"Name: value\", without control "
+                                        "characters), or the server sets it itself");
 }
 
 static int add_row(duda_request_t *dr, struct mk_str row)
@@ -210,7 +212,7 @@ static int set_content_length(duda_request_t *dr, int64_t bytes)
 {
     int err = check_head(dr, "response->http_content_length()");
     if (err == 0 && bytes < OUTPUT_LENGTH_OMITTED)
-        err = report(dr, "response->http_content_length()", -EINVAL);
+        err = report_error(dr, "response->http_content_length()", -EINVAL);
     if (err < 0)
         return err;
     dr->output.length = bytes;
@@ -250,7 +252,7 @@ static int reject_raw_head(duda_request_t *dr, const char *call, int err)
 /* Checks that a part can be added that is not text. */
 static int check_part(duda_request_t *dr, const char *call)
 {
-    int err = check(dr, call);
+    int err = check_call(dr, call);
     return err == 0 && dr->raw ? reject_raw_head(dr, call, -EINVAL) : err;
 }
 
@@ -269,12 +271,12 @@ static int add_copy(duda_request_t *dr, const char *call, struct mk_str data)
 
 static int check_bytes(duda_request_t *dr, const char *call, const void *data, size_t len)
 {
-    int err = check(dr, call);
+    int err = check_call(dr, call);
     bool is_wrong = len > BYTES_MAX || (len && !data);
-    return err == 0 && is_wrong ? refuse(dr, call, -EINVAL, "the text is NULL, or its length is negative") : err;
+    return err == 0 && is_wrong ? refuse_call(dr, call, -EINVAL, "the text is NULL, or its length is negative") : err;
 }
 
-static int print(duda_request_t *dr, const char *data, int len)
+static int print_bytes(duda_request_t *dr, const char *data, int len)
 {
     static const char call[] = "response->print()";
     int err = check_bytes(dr, call, data, (size_t)len);
@@ -329,9 +331,9 @@ static int print_formatted(duda_request_t *dr, const char *format, ...)
 {
     MK_UNINITIALIZED char buf[TEXT_BYTES];
     va_list args;
-    int r = check(dr, "response->printf()");
+    int r = check_call(dr, "response->printf()");
     if (r == 0 && !format)
-        r = refuse(dr, "response->printf()", -EINVAL, "the format is NULL");
+        r = refuse_call(dr, "response->printf()", -EINVAL, "the format is NULL");
     if (r < 0)
         return r;
     struct mk_account *account = mk_request_account(dr->req);
@@ -363,7 +365,7 @@ static int send_file_range(duda_request_t *dr, const char *path, off_t offset, s
 {
     int err = check_part(dr, "response->sendfile()");
     if (err == 0 && !path)
-        err = report(dr, "response->sendfile()", -EINVAL);
+        err = report_error(dr, "response->sendfile()", -EINVAL);
     if (err < 0)
         return err;
     err = send_file_add(dr, path, offset, len);
@@ -377,11 +379,11 @@ static int send_file(duda_request_t *dr, const char *path)
     return send_file_range(dr, path, 0, 0);
 }
 
-static int generate(duda_request_t *dr, duda_generate_fn fn, void *data)
+static int generate_body(duda_request_t *dr, duda_generate_fn fn, void *data)
 {
     int err = check_part(dr, "response->generate()");
     if (err == 0 && !fn)
-        err = report(dr, "response->generate()", -EINVAL);
+        err = report_error(dr, "response->generate()", -EINVAL);
     return err == 0 ? output_add_generator(dr, fn, data) : err;
 }
 
@@ -393,11 +395,11 @@ static int wake_generator(duda_request_t *dr)
     return err;
 }
 
-REQUEST_CALL(int flush(duda_request_t *dr), check_part, "response->flush()", err, output_flush(dr))
+REQUEST_CALL(int flush_response(duda_request_t *dr), check_part, "response->flush()", err, output_flush(dr))
 
 static int set_writable(duda_request_t *dr, duda_event_fn fn, void *data)
 {
-    int err = check(dr, "response->on_writable()");
+    int err = check_call(dr, "response->on_writable()");
     if (err == 0)
         dr->writable = (struct request_event){fn, data};
     return err;
@@ -415,7 +417,7 @@ static int keep_done(duda_request_t *dr, duda_request_fn fn)
 REQUEST_CALL(int set_done(duda_request_t *dr, duda_request_fn fn), request_check, "response->on_done()", err,
              keep_done(dr, fn))
 
-static int end(duda_request_t *dr, duda_request_fn done)
+static int end_response(duda_request_t *dr, duda_request_fn done)
 {
     int err = check_part(dr, "response->end()");
     if (err < 0)
@@ -427,7 +429,7 @@ static int end(duda_request_t *dr, duda_request_fn done)
     return output_end(dr);
 }
 
-static int wait(duda_request_t *dr)
+static int wait_response(duda_request_t *dr)
 {
     int err = check_lasting(dr, "response->wait()");
     if (err < 0)
@@ -437,9 +439,9 @@ static int wait(duda_request_t *dr)
     return 0;
 }
 
-static int cont(duda_request_t *dr)
+static int continue_response(duda_request_t *dr)
 {
-    int err = check(dr, "response->cont()");
+    int err = check_call(dr, "response->cont()");
     if (err == 0)
         mk_request_resume(dr->req);
     return err;
@@ -450,11 +452,11 @@ static bool is_redirect(int status)
     return (status >= 301 && status <= 303) || status == 307 || status == 308;
 }
 
-static int redirect(duda_request_t *dr, int status, const char *location)
+static int redirect_request(duda_request_t *dr, int status, const char *location)
 {
     int err = check_lasting(dr, "response->redirect()");
     if (err == 0 && (!is_redirect(status) || !location))
-        err = report(dr, "response->redirect()", -EINVAL);
+        err = report_error(dr, "response->redirect()", -EINVAL);
     if (err < 0)
         return err;
     struct header_list headers;
@@ -468,9 +470,9 @@ static int redirect(duda_request_t *dr, int status, const char *location)
 
 static int send_error(duda_request_t *dr, int status)
 {
-    int err = check(dr, "response->error()");
+    int err = check_call(dr, "response->error()");
     if (err == 0 && (status < 200 || status > 599))
-        err = report(dr, "response->error()", -EINVAL);
+        err = report_error(dr, "response->error()", -EINVAL);
     if (err < 0)
         return err;
     struct header_list headers;
@@ -484,7 +486,7 @@ static int send_error(duda_request_t *dr, int status)
     return 0;
 }
 
-static int cut(duda_request_t *dr)
+static int abort_response(duda_request_t *dr)
 {
     int err = request_check(dr, "response->abort()");
     if (err == 0 && !(dr->tunnel && !dr->is_before_head))
@@ -505,15 +507,15 @@ static int begin_events(duda_request_t *dr, unsigned heartbeat_s)
         err = check_held(dr, "response->sse_begin()");
     if (err == 0)
         err = check_no_body(dr, "response->sse_begin()");
-    return err == 0 ? report(dr, "response->sse_begin()", sse_begin(dr, heartbeat_s)) : err;
+    return err == 0 ? report_error(dr, "response->sse_begin()", sse_begin(dr, heartbeat_s)) : err;
 }
 
 static int check_events(duda_request_t *dr, const char *call)
 {
-    int err = check(dr, call);
+    int err = check_call(dr, call);
     if (err < 0 || dr->output.state == OUTPUT_SENDING)
         return err;
-    return refuse(dr, call, -EINVAL, "response->sse_begin() must be called before");
+    return refuse_call(dr, call, -EINVAL, "response->sse_begin() must be called before");
 }
 
 static int send_event(duda_request_t *dr, const char *event, const char *id, const char *format, ...)
@@ -522,7 +524,7 @@ static int send_event(duda_request_t *dr, const char *event, const char *id, con
     va_list args;
     int r = check_events(dr, "response->sse_send()");
     if (r == 0 && !format)
-        r = report(dr, "response->sse_send()", -EINVAL);
+        r = report_error(dr, "response->sse_send()", -EINVAL);
     if (r < 0)
         return r;
     struct mk_account *account = mk_request_account(dr->req);
@@ -531,7 +533,7 @@ static int send_event(duda_request_t *dr, const char *event, const char *id, con
     va_end(args);
     r = data.p ? sse_send(dr, event, id, data) : -ENOMEM;
     free_text(account, buf, data);
-    return report(dr, "response->sse_send()", r);
+    return report_error(dr, "response->sse_send()", r);
 }
 
 REQUEST_CALL(int set_retry(duda_request_t *dr, unsigned delay_ms), check_events, "response->sse_retry()", err,
@@ -543,7 +545,7 @@ static int make_ticket(duda_request_t *dr, struct duda_ticket *ret)
 {
     int err = request_check_lasting(dr, "response->ticket()");
     if (err == 0 && !ret)
-        err = report(dr, "response->ticket()", -EINVAL);
+        err = report_error(dr, "response->ticket()", -EINVAL);
     if (err == 0)
         err = ticket_make(dr, ret);
     if (err == 0)
@@ -553,9 +555,9 @@ static int make_ticket(duda_request_t *dr, struct duda_ticket *ret)
 
 const struct duda_api_response object_response = {
     .http_status = set_status,
-    .print = print,
+    .print = print_bytes,
     .printf = print_formatted,
-    .end = end,
+    .end = end_response,
     .http_header = add_header_row,
     .http_header_n = add_header_row_n,
     .header = add_header,
@@ -567,17 +569,17 @@ const struct duda_api_response object_response = {
     .write = write_bytes,
     .sendfile = send_file,
     .sendfile_range = send_file_range,
-    .generate = generate,
+    .generate = generate_body,
     .wake = wake_generator,
-    .flush = flush,
+    .flush = flush_response,
     .on_writable = set_writable,
-    .finalize = end,
-    .wait = wait,
-    .cont = cont,
+    .finalize = end_response,
+    .wait = wait_response,
+    .cont = continue_response,
     .on_done = set_done,
-    .redirect = redirect,
+    .redirect = redirect_request,
     .error = send_error,
-    .abort = cut,
+    .abort = abort_response,
     .sse_begin = begin_events,
     .sse_send = send_event,
     .sse_retry = set_retry,

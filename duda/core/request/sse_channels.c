@@ -26,7 +26,7 @@ struct sse_channel *sse_channels_find(const struct sse_channels *channels, struc
 }
 
 /* Keeps as many buckets as channels. Returns false if there is none. */
-static bool grow(struct sse_channels *channels)
+static bool grow_table(struct sse_channels *channels)
 {
     unsigned n = channels->n_buckets ? channels->n_buckets * 2 : BUCKETS_MIN;
     if (channels->n < channels->n_buckets)
@@ -49,7 +49,7 @@ static bool grow(struct sse_channels *channels)
 
 static struct sse_channel *get_channel(struct sse_channels *channels, struct mk_str name, uint64_t hash)
 {
-    if (!grow(channels))
+    if (!grow_table(channels))
         return NULL;
     struct sse_channel **place = find_place(channels->buckets, channels->n_buckets, name, hash), *c = *place;
     if (c || !(c = heap_zalloc(sizeof(*c) + name.len)))

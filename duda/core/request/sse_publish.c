@@ -108,7 +108,7 @@ static void end_stream(struct duda_request *dr)
 }
 
 /* Passes an event on. What is called meanwhile may end other subscribers, and add new ones, which do not get it. */
-static void deliver(void *data)
+static void deliver_event(void *data)
 {
     const struct sse_event *event = data;
     struct service_worker *w = current.worker;
@@ -142,7 +142,7 @@ static bool is_name(const char *channel)
 }
 
 /* Logs an error, except for those of which the service is not the cause. */
-static int report(struct service_worker *w, const char *call, int err)
+static int report_error(struct service_worker *w, const char *call, int err)
 {
     return err == 0 || err == -ENOMEM || err == -EAGAIN ? err : misuse_error(w, call, err);
 }
@@ -179,23 +179,23 @@ static int join_channel(struct duda_request *dr, const char *channel)
     return *place ? 0 : -ENOMEM;
 }
 
-static int subscribe(duda_request_t *dr, const char *channel)
+static int subscribe_request(duda_request_t *dr, const char *channel)
 {
     static const char call[] = "sse->subscribe()";
     int err = request_check_lasting(dr, call);
     if (err < 0)
         return err;
     if (request_is_answered(dr))
-        return report(dr->worker, call, -EALREADY);
+        return report_error(dr->worker, call, -EALREADY);
     if (dr->output.state != OUTPUT_SENDING) {
         misuse_log(dr->worker, call, "response->sse_begin() must be called before");
         return -EINVAL;
     }
     err = is_name(channel) ? 0 : -EINVAL;
-    return report(dr->worker, call, err < 0 ? err : join_channel(dr, channel));
+    return report_error(dr->worker, call, err < 0 ? err : join_channel(dr, channel));
 }
 
-static int unsubscribe(duda_request_t *dr, const char *channel)
+static int unsubscribe_request(duda_request_t *dr, const char *channel)
 {
     static const char call[] = "sse->unsubscribe()";
     unsigned n;
@@ -203,7 +203,7 @@ static int unsubscribe(duda_request_t *dr, const char *channel)
     if (err < 0)
         return err;
     if (!is_name(channel))
-        return report(dr->worker, call, -EINVAL);
+        return report_error(dr->worker, call, -EINVAL);
     struct sse_subscription **place = find_subscription(dr, channel, &n);
     if (!*place)
         return -ENOENT;
@@ -234,7 +234,7 @@ static int send_event(struct service *s, struct sse_event *event)
         if (w->ended || !find_channel(w, event))
             continue;
         atomic_fetch_add_explicit(&event->refs, 1, memory_order_relaxed);
-        int err = inbox_add(&w->inbox, &(struct inbox_call){.fn = deliver, .data = event, .drop = put_event});
+        int err = inbox_add(&w->inbox, &(struct inbox_call){.fn = deliver_event, .data = event, .drop = put_event});
         if (err < 0) {
             put_event(event);
             result = err;
@@ -257,7 +257,7 @@ static int publish_text(struct service *s, const char *channel, struct mk_buf *t
     return err;
 }
 
-static int publish(const char *channel, const char *type, const char *id, const char *format, ...)
+static int publish_event(const char *channel, const char *type, const char *id, const char *format, ...)
 {
     static const char call[] = "sse->publish()";
     struct mk_buf text;
@@ -265,14 +265,14 @@ static int publish(const char *channel, const char *type, const char *id, const 
     if (!phase_check(PHASE_RUNNING, call))
         return -EPERM;
     if (!is_name(channel) || !format)
-        return report(current.worker, call, -EINVAL);
+        return report_error(current.worker, call, -EINVAL);
     va_start(args, format);
     int err = format_event(&text, type, id, format, args);
     va_end(args);
     if (err == 0)
         err = publish_text(current.service, channel, &text);
     mk_buf_release(&text);
-    return report(current.worker, call, err);
+    return report_error(current.worker, call, err);
 }
 
 static int close_channel(const char *channel)
@@ -280,10 +280,11 @@ static int close_channel(const char *channel)
     static const char call[] = "sse->close_channel()";
     if (!phase_check(PHASE_RUNNING, call))
         return -EPERM;
-    return report(current.worker, call, is_name(channel) ? publish_text(current.service, channel, NULL) : -EINVAL);
+    return report_error(current.worker, call,
+                        is_name(channel) ? publish_text(current.service, channel, NULL) : -EINVAL);
 }
 
-static size_t count(const char *channel)
+static size_t count_subscribers(const char *channel)
 {
     struct mk_list *n, *next;
     size_t sum = 0;
@@ -303,9 +304,9 @@ static size_t count(const char *channel)
 }
 
 const struct duda_api_sse object_sse = {
-    .subscribe = subscribe,
-    .unsubscribe = unsubscribe,
-    .publish = publish,
-    .count = count,
+    .subscribe = subscribe_request,
+    .unsubscribe = unsubscribe_request,
+    .publish = publish_event,
+    .count = count_subscribers,
     .close_channel = close_channel,
 };

@@ -27,18 +27,18 @@ static_assert((int)DUDA_TUNNEL_READ == (int)MK_TUNNEL_READ && (int)DUDA_TUNNEL_W
 
 /* ── checks ── */
 
-static int reject(duda_request_t *dr, const char *call, int err, const char *reason)
+static int reject_call(duda_request_t *dr, const char *call, int err, const char *reason)
 {
     misuse_log(dr->worker, call, reason);
     return err;
 }
 
 /* Checks that a request is a tunnel. Returns 0, -EINVAL or as request_check(). */
-static int check(duda_request_t *dr, const char *call)
+static int check_call(duda_request_t *dr, const char *call)
 {
     int err = request_check(dr, call);
     if (err == 0 && MK_UNLIKELY(!dr->tunnel))
-        err = reject(dr, call, -EINVAL, "the request is no tunnel: call tunnel->open() before");
+        err = reject_call(dr, call, -EINVAL, "the request is no tunnel: call tunnel->open() before");
     return err;
 }
 
@@ -67,11 +67,11 @@ static int check_open(duda_request_t *dr, duda_tunnel_fn ready)
     if (err < 0)
         return err;
     if (!ready)
-        return reject(dr, call, -EINVAL, "`ready` is NULL");
+        return reject_call(dr, call, -EINVAL, "`ready` is NULL");
     if (dr->tunnel)
-        return reject(dr, call, -EALREADY, "the request is a tunnel already");
+        return reject_call(dr, call, -EALREADY, "the request is a tunnel already");
     if (dr->output.state != OUTPUT_HELD || dr->output.has_parts || dr->raw || !request_holds_head(dr))
-        return reject(dr, call, -EALREADY, "the response has begun or has ended");
+        return reject_call(dr, call, -EALREADY, "the response has begun or has ended");
     return 0;
 }
 
@@ -96,8 +96,8 @@ static int open_tunnel(duda_request_t *dr, const char *protocol, duda_tunnel_fn 
     if (err < 0)
         mk_response_header_remove(dr->req, MK_STR("Upgrade"));
     if (err == -EINVAL)
-        return reject(dr, "tunnel->open()", err,
-                      "the request is no upgrade or has a body, or `protocol` is no header value");
+        return reject_call(dr, "tunnel->open()", err,
+                           "the request is no upgrade or has a body, or `protocol` is no header value");
     if (err < 0)
         return err;
     *t = (struct tunnel){.ready = ready, .data = data};
@@ -109,7 +109,7 @@ static int open_tunnel(duda_request_t *dr, const char *protocol, duda_tunnel_fn 
 
 static int set_on_end(duda_request_t *dr, duda_event_fn fn, void *data)
 {
-    int err = check(dr, "tunnel->on_end()");
+    int err = check_call(dr, "tunnel->on_end()");
     if (err == 0)
         dr->tunnel->on_end = (struct request_event){fn, data};
     return err;
@@ -119,32 +119,32 @@ static int set_on_end(duda_request_t *dr, duda_event_fn fn, void *data)
 
 static ssize_t read_bytes(duda_request_t *dr, void *to, size_t size)
 {
-    int err = check(dr, "tunnel->read()");
+    int err = check_call(dr, "tunnel->read()");
     if (err < 0)
         return err;
     if (!to || !size)
-        return reject(dr, "tunnel->read()", -EINVAL, "there is no room to read to");
+        return reject_call(dr, "tunnel->read()", -EINVAL, "there is no room to read to");
     return dr->tunnel->ended ? -EPIPE : mk_tunnel_read(dr->req, to, size);
 }
 
 static ssize_t write_bytes(duda_request_t *dr, const void *from, size_t size)
 {
-    int err = check(dr, "tunnel->write()");
+    int err = check_call(dr, "tunnel->write()");
     if (err < 0)
         return err;
     if (!from && size)
-        return reject(dr, "tunnel->write()", -EINVAL, "`from` is NULL");
+        return reject_call(dr, "tunnel->write()", -EINVAL, "`from` is NULL");
     if (dr->tunnel->ended)
         return -EPIPE;
     return size ? mk_tunnel_write(dr->req, from, size) : 0;
 }
 
-REQUEST_CALL(int shut_down(duda_request_t *dr), check, "tunnel->shutdown()", err,
+REQUEST_CALL(int shut_down(duda_request_t *dr), check_call, "tunnel->shutdown()", err,
              dr->tunnel->ended ? -EPIPE : mk_tunnel_shutdown(dr->req))
 
-static void wake(duda_request_t *dr)
+static void wake_tunnel(duda_request_t *dr)
 {
-    if (check(dr, "tunnel->wake()") == 0 && !dr->tunnel->ended)
+    if (check_call(dr, "tunnel->wake()") == 0 && !dr->tunnel->ended)
         mk_tunnel_wake(dr->req);
 }
 
@@ -160,9 +160,9 @@ static void end_tunnel(struct duda_request *dr)
     mk_tunnel_end(dr->req);
 }
 
-static void end(duda_request_t *dr)
+static void end_by_service(duda_request_t *dr)
 {
-    if (check(dr, "tunnel->end()") == 0)
+    if (check_call(dr, "tunnel->end()") == 0)
         end_tunnel(dr);
 }
 
@@ -194,6 +194,6 @@ const struct duda_api_tunnel object_tunnel = {
     .read = read_bytes,
     .write = write_bytes,
     .shutdown = shut_down,
-    .wake = wake,
-    .end = end,
+    .wake = wake_tunnel,
+    .end = end_by_service,
 };

@@ -149,7 +149,7 @@ static int end_part(void *ctx)
     return 0;
 }
 
-static int parse(struct uploads *u, struct mk_str piece, bool end)
+static int parse_piece(struct uploads *u, struct mk_str piece, bool end)
 {
     static const struct multipart_events events = {begin_part, add_content, end_part};
     int err = multipart_feed(&u->parser, piece, &events, u);
@@ -192,7 +192,7 @@ const struct uploads *uploads_read(duda_request_t *dr)
         d->form = (struct pairs){.is_read = true, .n = -ENOMEM};
         return NULL;
     }
-    u->result = begin_body(u) < 0 ? -EBADMSG : parse(u, dr->body, true);
+    u->result = begin_body(u) < 0 ? -EBADMSG : parse_piece(u, dr->body, true);
     if (u->result < 0) {
         u->n = 0;
         *get_form(u) = (struct pairs){.is_read = true, .n = u->result};
@@ -231,10 +231,10 @@ static const struct duda_file *find_first(duda_request_t *dr, const char *name)
     return find_next(dr, name, &at);
 }
 
-REQUEST_CALL(int count(duda_request_t *dr), request_check, "multipart->count()", -EINVAL, count_files(dr))
+REQUEST_CALL(int count_received(duda_request_t *dr), request_check, "multipart->count()", -EINVAL, count_files(dr))
 
-REQUEST_CALL(const struct duda_file *get(duda_request_t *dr, const char *name), request_check, "multipart->get()", NULL,
-             find_first(dr, name))
+REQUEST_CALL(const struct duda_file *get_file(duda_request_t *dr, const char *name), request_check, "multipart->get()",
+             NULL, find_first(dr, name))
 
 REQUEST_CALL(const struct duda_file *get_id(duda_request_t *dr, int n), request_check, "multipart->get_id()", NULL,
              find_file(dr, n))
@@ -255,7 +255,7 @@ static void read_piece(duda_request_t *dr, const char *piece, size_t len, bool e
     struct uploads *u = data;
     if (u->result < 0)
         return;
-    u->result = parse(u, mk_str(piece, len), end);
+    u->result = parse_piece(u, mk_str(piece, len), end);
     if (request_is_answered(dr))
         return;
     if (u->result < 0)
@@ -282,8 +282,8 @@ static int begin_read(duda_request_t *dr, uint64_t bytes_max, duda_file_fn fn, d
 }
 
 const struct duda_api_multipart object_multipart = {
-    .count = count,
-    .get = get,
+    .count = count_received,
+    .get = get_file,
     .get_id = get_id,
     .next = get_next,
     .read = begin_read,

@@ -34,7 +34,7 @@ static char decode_byte(const char *text, size_t len, size_t *at)
 }
 
 /* Decodes in place, and ends the result with a NUL. Returns 0 or -EINVAL. */
-static int decode(char *text, size_t len)
+static int decode_text(char *text, size_t len)
 {
     size_t to = 0;
     for (size_t at = 0; at < len;) {
@@ -71,12 +71,12 @@ static int decode_pair(char *pair, size_t len, struct urlencoded_pair *ret)
     size_t name_len = equals ? (size_t)(equals - pair) : len;
     ret->name = pair;
     ret->value = "";
-    if (decode(pair, name_len) < 0)
+    if (decode_text(pair, name_len) < 0)
         return -EINVAL;
     if (!equals)
         return 0;
     ret->value = equals + 1;
-    return decode(equals + 1, len - name_len - 1);
+    return decode_text(equals + 1, len - name_len - 1);
 }
 
 int urlencoded_decode(char *text, size_t len, struct urlencoded_pair *pairs, size_t max)

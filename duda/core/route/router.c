@@ -37,7 +37,7 @@ static int prepend_hooks(struct mk_arena *arena, struct route_hook **list, const
 }
 
 /* Gives a route what its groups have, from the inner one to the outer one. Returns 0 or -ENOMEM. */
-static int inherit(struct mk_arena *arena, struct duda_route *r)
+static int inherit_groups(struct mk_arena *arena, struct duda_route *r)
 {
     int err = 0;
     for (const struct duda_route *g = r->group; g && err == 0; g = g->group) {
@@ -56,7 +56,7 @@ int router_complete(struct router *router, struct mk_buf *error)
 {
     int err = router->map.problem ? -EINVAL : 0;
     for (struct mk_route *r = router->routes.first; r && err == 0; r = r->next)
-        err = inherit(router->arena, MK_CONTAINER_OF(r, struct duda_route, at));
+        err = inherit_groups(router->arena, MK_CONTAINER_OF(r, struct duda_route, at));
     if (err < 0)
         mk_buf_addf(error, "%s", err == -EINVAL ? router->map.problem : strerror(-err));
     return err;

@@ -22,7 +22,7 @@ struct parser {
     unsigned line;
 };
 
-static int report(struct parser *p, const char *sentence)
+static int report_error(struct parser *p, const char *sentence)
 {
     mk_buf_addf(p->error, "%u: %s", p->line, sentence);
     return -EINVAL;
@@ -44,10 +44,10 @@ static int add_section(struct parser *p, struct mk_str line)
 {
     assert(line.len && line.p[0] == '[');
     if (line.p[line.len - 1] != ']')
-        return report(p, "\"]\" is missing behind the name of the section");
+        return report_error(p, "\"]\" is missing behind the name of the section");
     struct mk_str name = mk_str_trim(mk_str(line.p + 1, line.len - 2));
     if (!name.len || name.len > CONF_NAME_BYTES_MAX || memchr(name.p, '[', name.len) || memchr(name.p, ']', name.len))
-        return report(p, "a section's name has 1 to 255 bytes and no brackets");
+        return report_error(p, "a section's name has 1 to 255 bytes and no brackets");
     struct duda_config_section *s = mk_arena_zalloc(p->arena, sizeof(*s));
     if (!s)
         return -ENOMEM;
@@ -66,12 +66,12 @@ static int add_key(struct parser *p, struct mk_str line)
     while (n < line.len && !is_blank(line.p[n]))
         n++;
     if (!p->section)
-        return report(p, "a key needs a section before it");
+        return report_error(p, "a key needs a section before it");
     assert(p->next_key);
     if (n > CONF_NAME_BYTES_MAX)
-        return report(p, "the key has more than 255 bytes");
+        return report_error(p, "the key has more than 255 bytes");
     if (n == line.len)
-        return report(p, "the key has no value");
+        return report_error(p, "the key has no value");
     struct conf_key *key = mk_arena_zalloc(p->arena, sizeof(*key));
     if (!key)
         return -ENOMEM;
@@ -87,13 +87,13 @@ static int parse_line(struct parser *p, struct mk_str line)
     const char *fault = find_fault(line);
     bool indented = line.len && is_blank(line.p[0]);
     if (fault)
-        return report(p, fault);
+        return report_error(p, fault);
     line = mk_str_trim(line);
     if (!line.len || line.p[0] == '#')
         return 0;
     if (line.p[0] == '[')
-        return indented ? report(p, "a section begins at the start of its line") : add_section(p, line);
-    return indented ? add_key(p, line) : report(p, "a key must be indented");
+        return indented ? report_error(p, "a section begins at the start of its line") : add_section(p, line);
+    return indented ? add_key(p, line) : report_error(p, "a key must be indented");
 }
 
 /* Cuts a line off `rest`, without its end. */
@@ -113,7 +113,7 @@ int conf_file_parse(struct mk_str text, struct mk_arena *arena, struct duda_conf
     *ret_first = NULL;
     if (text.len > CONF_FILE_BYTES_MAX) {
         p.line = 1;
-        return report(&p, "the file has more than 1 MB");
+        return report_error(&p, "the file has more than 1 MB");
     }
     while (text.len) {
         p.line++;

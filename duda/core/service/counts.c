@@ -225,14 +225,14 @@ bool counts_wants_time(const struct service *s, const struct mk_request *req)
     return atomic_load_explicit(&s->recent, memory_order_relaxed) || mk_request_began_us(req);
 }
 
-static void add(const struct duda_request *dr, const struct mk_counter *counter, int64_t n)
+static void add_to_counter(const struct duda_request *dr, const struct mk_counter *counter, int64_t n)
 {
     mk_counter_add(counter, mk_request_worker(dr->req), n);
 }
 
 void counts_begin(struct duda_request *dr)
 {
-    add(dr, dr->worker->service->counts.active, 1);
+    add_to_counter(dr, dr->worker->service->counts.active, 1);
 }
 
 void counts_respond(struct duda_request *dr)
@@ -261,7 +261,7 @@ void counts_end(struct duda_request *dr)
 {
     assert(dr->dispatch && dr->dispatch->counts);
     enum counts_failure failure = find_failure(dr);
-    add(dr, dr->worker->service->counts.active, -1);
+    add_to_counter(dr, dr->worker->service->counts.active, -1);
     if (MK_UNLIKELY(failure != COUNTS_FAILURES))
-        add(dr, dr->dispatch->counts->failures[failure], 1);
+        add_to_counter(dr, dr->dispatch->counts->failures[failure], 1);
 }

@@ -21,12 +21,12 @@ static int set_path(const char *path)
     return folder_set(FOLDER_DATA, path, "data->set_path()");
 }
 
-REQUEST_CALL(char *locate(duda_request_t *dr, const char *file), request_check, "data->locate()", NULL,
+REQUEST_CALL(char *locate_file(duda_request_t *dr, const char *file), request_check, "data->locate()", NULL,
              folder_join(mk_request_arena(dr->req), folder_get(dr->worker->service, FOLDER_DATA), file,
                          "data->locate()"))
 
 const struct duda_api_data object_data = {
     .get_path = get_path,
     .set_path = set_path,
-    .locate = locate,
+    .locate = locate_file,
 };

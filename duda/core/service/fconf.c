@@ -88,7 +88,7 @@ static void free_conf(struct duda_config *conf)
     heap_free(conf, sizeof(*conf));
 }
 
-static int parse(struct duda_config *conf, const char *path, struct mk_str text)
+static int parse_text(struct duda_config *conf, const char *path, struct mk_str text)
 {
     char storage[256];
     struct mk_buf error;
@@ -111,7 +111,7 @@ static struct duda_config *read_conf(const char *file)
     char *path = folder_join(&conf->arena, folder_get(current.service, FOLDER_CONF), file, call);
     size_t len = 0;
     char *text = path ? open_and_read(path, CONF_FILE_BYTES_MAX, &len) : NULL;
-    int err = text ? parse(conf, path, mk_str(text, len)) : -1;
+    int err = text ? parse_text(conf, path, mk_str(text, len)) : -1;
     mem_free(text);
     if (err == 0)
         return conf;

@@ -78,7 +78,7 @@ static const struct folder_change *find_change(struct folders *all, const char *
 }
 
 /* Other threads use the folder meanwhile, and the service may have its former path. */
-static int change(struct service *s, enum folder_kind kind, const char *path)
+static int change_folder(struct service *s, enum folder_kind kind, const char *path)
 {
     pthread_mutex_lock(&s->lock);
     struct folders *all = s->folders ? s->folders : heap_zalloc(sizeof(*all));
@@ -97,7 +97,7 @@ int folder_set(enum folder_kind kind, const char *path, const char *call)
         return -1;
     int err = check_folder(path);
     if (err == 0)
-        err = phase_now() == PHASE_MAIN ? set_own(s, kind, path) : change(s, kind, path);
+        err = phase_now() == PHASE_MAIN ? set_own(s, kind, path) : change_folder(s, kind, path);
     if (err == 0)
         return 0;
     message_log(MK_LOG_ERROR, "%s: %s: %s", call, path ? path : "NULL", strerror(-err));

@@ -181,7 +181,7 @@ void package_close_all(struct service *s)
     s->packages = NULL;
 }
 
-static const void *load(const char *name)
+static const void *load_by_name(const char *name)
 {
     if (!main_call) {
         message_log(MK_LOG_ERROR, "the package \"%s\" can only be loaded in duda_main()", name ? name : "");
@@ -201,7 +201,7 @@ static const void *load(const char *name)
 }
 
 const struct duda_api_package object_package = {
-    .load = load,
+    .load = load_by_name,
     .service_state = package_service_state,
     .worker = package_worker,
     .worker_of = package_worker_of,

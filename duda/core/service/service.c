@@ -188,7 +188,7 @@ static void end_call(struct main_call *call)
 }
 
 /* Loads a copy of the file, so that each service has its own variables, and the file may be overwritten. */
-static int load(struct service *s, int fd, struct mk_buf *error)
+static int load_service(struct service *s, int fd, struct mk_buf *error)
 {
     struct main_call call;
     int copy;
@@ -251,7 +251,7 @@ static int copy_conf(struct service *s, const struct mk_host *host, struct mk_st
 }
 
 /* Unmaps the shared object, whose destructors may run. */
-static void unload(struct service *s)
+static void unload_service(struct service *s)
 {
     struct main_call call;
     if (!s->handle)
@@ -273,7 +273,7 @@ static void free_service(struct service *s)
     package_stop_service(s);
     if (s->object)
         crash_remove_object(s->object);
-    unload(s);
+    unload_service(s);
     package_close_all(s);
     thread_release(&s->threads);
     task_pool_release(s);
@@ -310,7 +310,7 @@ static struct service *new_service(struct service_set *set, const struct mk_host
         err = copy_conf(s, host, site, conf);
     if (err < 0)
         mk_buf_addf(error, "%s", strerror(-err));
-    else if (load(s, fd, error) == 0)
+    else if (load_service(s, fd, error) == 0)
         return s;
     free_service(s);
     return NULL;

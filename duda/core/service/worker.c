@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-static int spawn(void *(*fn)(void *arg), void *arg)
+static int spawn_worker(void *(*fn)(void *arg), void *arg)
 {
     if (!phase_check(PHASE_MAIN, "worker->spawn()"))
         return -1;
@@ -59,7 +59,7 @@ static int count_workers(void)
 }
 
 const struct duda_api_worker object_worker = {
-    .spawn = spawn,
+    .spawn = spawn_worker,
     .pre_loop = add_pre_loop,
     .stopping = is_stopping,
     .index = get_index,

@@ -145,7 +145,7 @@ void session_destroy(struct session_state *s)
 
 /* ── the object ── */
 
-static int init(const struct duda_session_conf *conf)
+static int init_sessions(const struct duda_session_conf *conf)
 {
     if (!phase_check(PHASE_MAIN, "session->init()"))
         return -EINVAL;
@@ -173,42 +173,43 @@ static int open_session(duda_request_t *dr, duda_session_fn fn, void *data)
 }
 
 /* Checks that a request has an open session. Returns 0, -EINVAL or as request_check(); an error is logged. */
-static int check(duda_request_t *dr, const char *call)
+static int check_call(duda_request_t *dr, const char *call)
 {
     int err = request_check(dr, call);
     return err == 0 && !session_find(dr, call) ? -EINVAL : err;
 }
 
-REQUEST_CALL(bool exists(duda_request_t *dr), check, "session->exists()", false, session_exists(dr->session))
+REQUEST_CALL(bool has_session(duda_request_t *dr), check_call, "session->exists()", false, session_exists(dr->session))
 
-static const char *get(duda_request_t *dr, const char *key, size_t *ret_len)
+static const char *get_value(duda_request_t *dr, const char *key, size_t *ret_len)
 {
     struct mk_str value = MK_STR_NONE;
-    bool found = check(dr, "session->get()") == 0 && session_get(dr->session, mk_str_c(key), &value);
+    bool found = check_call(dr, "session->get()") == 0 && session_get(dr->session, mk_str_c(key), &value);
     if (ret_len)
         *ret_len = found ? value.len : 0;
     return found ? value.p : NULL;
 }
 
-static int set(duda_request_t *dr, const char *key, const void *value, ssize_t len)
+static int set_value(duda_request_t *dr, const char *key, const void *value, ssize_t len)
 {
-    if (check(dr, "session->set()") < 0 || len < -1 || (!value && len != 0))
+    if (check_call(dr, "session->set()") < 0 || len < -1 || (!value && len != 0))
         return -EINVAL;
     struct mk_str text = len < 0 ? mk_str_c(value) : mk_str(value, (size_t)len);
     return session_set(dr, dr->session, mk_str_c(key), text);
 }
 
-REQUEST_CALL(int remove_value(duda_request_t *dr, const char *key), check, "session->remove()", -EINVAL,
+REQUEST_CALL(int remove_value(duda_request_t *dr, const char *key), check_call, "session->remove()", -EINVAL,
              remove_key(dr, dr->session, mk_str_c(key)))
 
-REQUEST_CALL(int renew(duda_request_t *dr), check, "session->renew()", -EINVAL, session_renew(dr->session))
+REQUEST_CALL(int renew_session(duda_request_t *dr), check_call, "session->renew()", -EINVAL, session_renew(dr->session))
 
-REQUEST_CALL(int destroy(duda_request_t *dr), check, "session->destroy()", -EINVAL, (session_destroy(dr->session), 0))
+REQUEST_CALL(int destroy_session(duda_request_t *dr), check_call, "session->destroy()", -EINVAL,
+             (session_destroy(dr->session), 0))
 
-REQUEST_CALL(const char *get_csrf_token(duda_request_t *dr), check, "session->csrf_token()", NULL,
+REQUEST_CALL(const char *get_csrf_token(duda_request_t *dr), check_call, "session->csrf_token()", NULL,
              session_csrf_token(dr, dr->session))
 
-REQUEST_CALL(int check_csrf(duda_request_t *dr), check, "session->csrf_check()", -EINVAL,
+REQUEST_CALL(int check_csrf(duda_request_t *dr), check_call, "session->csrf_check()", -EINVAL,
              session_csrf_check(dr, dr->session))
 
 static int make_token(char *text, size_t size)
@@ -223,10 +224,10 @@ static int make_token(char *text, size_t size)
     return err < 0 ? -EIO : 0;
 }
 
-static int save(duda_request_t *dr, duda_session_fn fn, void *data)
+static int save_session(duda_request_t *dr, duda_session_fn fn, void *data)
 {
     static const char call[] = "session->save()";
-    int err = check(dr, call);
+    int err = check_call(dr, call);
     if (err < 0)
         return err;
     if (!fn && session_is_slow(&dr->worker->service->sessions)) {
@@ -237,15 +238,15 @@ static int save(duda_request_t *dr, duda_session_fn fn, void *data)
 }
 
 const struct duda_api_session object_session = {
-    .init = init,
+    .init = init_sessions,
     .open = open_session,
-    .exists = exists,
-    .get = get,
-    .set = set,
+    .exists = has_session,
+    .get = get_value,
+    .set = set_value,
     .remove = remove_value,
-    .renew = renew,
-    .destroy = destroy,
-    .save = save,
+    .renew = renew_session,
+    .destroy = destroy_session,
+    .save = save_session,
     .csrf_token = get_csrf_token,
     .csrf_check = check_csrf,
     .random_token = make_token,

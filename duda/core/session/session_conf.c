@@ -70,7 +70,7 @@ static const char *find_fault(const struct service *s, const struct duda_session
 
 /* ── the service ── */
 
-static char *join(struct mk_arena *arena, const char *first, const char *second)
+static char *join_texts(struct mk_arena *arena, const char *first, const char *second)
 {
     size_t size = strlen(first) + strlen(second) + 1;
     char *text = mk_arena_alloc(arena, size);
@@ -84,8 +84,8 @@ static const char *make_cookie_name(struct service *s, const char *wanted, bool 
     if (is_old)
         return "DUDA_SESSION";
     if (wanted)
-        return join(&s->arena, wanted, "");
-    char *name = join(&s->arena, s->self.name.data, "-session");
+        return join_texts(&s->arena, wanted, "");
+    char *name = join_texts(&s->arena, s->self.name.data, "-session");
     return name && strlen(name) > SESSION_COOKIE_NAME_BYTES ? "duda-session" : name;
 }
 
@@ -93,7 +93,7 @@ static const char *make_cookie_name(struct service *s, const char *wanted, bool 
 static int take_store(struct service *s, const struct duda_session_conf *c)
 {
     const char *base = c->folder && *c->folder != '/' ? s->self.datadir.data : "";
-    char *folder = c->folder ? join(&s->arena, base, c->folder) : NULL;
+    char *folder = c->folder ? join_texts(&s->arena, base, c->folder) : NULL;
     s->sessions.limits = (struct session_limits){
         .idle_s = c->idle_s,
         .bytes_max = c->bytes_max,

@@ -36,7 +36,8 @@ static int set_conf(const struct duda_task_conf *conf)
 /* ── waits ── */
 
 /* Returns the dthread that waits, or NULL with an error in *ret_err. */
-static struct dthread *begin(const char *call, const struct duda_task_kind *kind, uint32_t timeout_ms, int *ret_err)
+static struct dthread *begin_await(const char *call, const struct duda_task_kind *kind, uint32_t timeout_ms,
+                                   int *ret_err)
 {
     struct dthread *d = dthread_begin_wait(call, ret_err);
     if (d && !kind->fn)
@@ -46,21 +47,21 @@ static struct dthread *begin(const char *call, const struct duda_task_kind *kind
     return *ret_err ? NULL : d;
 }
 
-static int run(struct duda_task_line *line, duda_call_fn fn, void *data, uint32_t timeout_ms)
+static int run_task(struct duda_task_line *line, duda_call_fn fn, void *data, uint32_t timeout_ms)
 {
     struct duda_task_kind kind = {.fn = fn, .line = line};
     int err;
-    struct dthread *d = begin("task->run()", &kind, timeout_ms, &err);
+    struct dthread *d = begin_await("task->run()", &kind, timeout_ms, &err);
     return d ? task_run(d, &kind, data, timeout_ms) : err;
 }
 
-static int await(const struct duda_task_kind *kind, void *data, uint32_t timeout_ms)
+static int await_task(const struct duda_task_kind *kind, void *data, uint32_t timeout_ms)
 {
     static const char call[] = "task->await()";
     int err;
     if (!kind)
         return misuse_error(current.worker, call, -EINVAL);
-    struct dthread *d = begin(call, kind, timeout_ms, &err);
+    struct dthread *d = begin_await(call, kind, timeout_ms, &err);
     if (d)
         return task_await(d, kind, data, timeout_ms);
     if (kind->drop)
@@ -80,7 +81,7 @@ static int check_start(const duda_request_t *dr, const struct duda_task_kind *ki
     return kind && kind->fn ? 0 : misuse_error(current.worker, call, -EINVAL);
 }
 
-static duda_task_t start(duda_request_t *dr, const struct duda_task_kind *kind, void *data)
+static duda_task_t start_task(duda_request_t *dr, const struct duda_task_kind *kind, void *data)
 {
     int err = check_start(dr, kind);
     duda_task_t number = err == 0 ? task_start(current.worker, dr, kind, data, &err) : 0;
@@ -89,7 +90,7 @@ static duda_task_t start(duda_request_t *dr, const struct duda_task_kind *kind, 
     return number;
 }
 
-static int cancel(duda_task_t number)
+static int cancel_task(duda_task_t number)
 {
     return current.worker ? task_cancel(current.worker, number) : -ESRCH;
 }
@@ -119,10 +120,10 @@ static bool is_stopping(void)
 
 const struct duda_api_task object_task = {
     .init = set_conf,
-    .run = run,
-    .await = await,
-    .start = start,
-    .cancel = cancel,
+    .run = run_task,
+    .await = await_task,
+    .start = start_task,
+    .cancel = cancel_task,
     .line = make_line,
     .line_free = free_line,
     .stopping = is_stopping,

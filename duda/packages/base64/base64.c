@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Sets the length. Returns the memory with a NUL behind it, or NULL after an error, for which it is freed. */
-static char *finish(struct mk_buf *out, bool right, size_t *ret_len)
+static char *finish_text(struct mk_buf *out, bool right, size_t *ret_len)
 {
     bool fine = right && !out->err;
     if (ret_len)
@@ -36,17 +36,17 @@ static char *encode_form(const void *data, size_t len, size_t *ret_len, enum mk_
     bool right = (data || !len) && len <= SIZE_MAX / 2 && open_buf(&out, (len + 2) / 3 * 4);
     if (right)
         mk_base64_encode(&out, data, len, form);
-    return finish(&out, right, ret_len);
+    return finish_text(&out, right, ret_len);
 }
 
 static char *decode_form(const char *text, size_t len, size_t *ret_len, enum mk_base64_form form)
 {
     struct mk_buf out = {.data = NULL};
     bool right = (text || !len) && open_buf(&out, len / 4 * 3 + 3);
-    return finish(&out, right && mk_base64_decode(&out, mk_str(text, len), form) == 0, ret_len);
+    return finish_text(&out, right && mk_base64_decode(&out, mk_str(text, len), form) == 0, ret_len);
 }
 
-static unsigned char *encode(const void *data, size_t len, size_t *ret_len)
+static unsigned char *encode_text(const void *data, size_t len, size_t *ret_len)
 {
     return (unsigned char *)encode_form(data, len, ret_len, MK_BASE64);
 }
@@ -94,7 +94,7 @@ static char *decode_copy(const char *text, size_t len, size_t *ret_len, bool str
     return data;
 }
 
-static unsigned char *decode(const void *text, size_t len, size_t *ret_len)
+static unsigned char *decode_text(const void *text, size_t len, size_t *ret_len)
 {
     bool lines = text && has_space(text, len);
     char *data = lines ? decode_copy(text, len, ret_len, true) : decode_form(text, len, ret_len, MK_BASE64);
@@ -118,8 +118,8 @@ static void *decode_url(const void *text, size_t len, size_t *ret_len)
 }
 
 static const struct duda_api_base64 table = {
-    .encode = encode,
-    .decode = decode,
+    .encode = encode_text,
+    .decode = decode_text,
     .encode_url = encode_url,
     .decode_url = decode_url,
     .decode_old = decode_old,

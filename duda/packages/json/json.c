@@ -65,7 +65,7 @@ static json_t *read_value(const char *text, const struct scan_result *scan)
     return NULL;
 }
 
-static json_t *parse(const char *text)
+static json_t *parse_text(const char *text)
 {
     struct scan_result scan;
     if (!text)
@@ -99,7 +99,7 @@ static json_t *parse_data(duda_request_t *dr)
     return NULL;
 }
 
-static char *print(const json_t *item)
+static char *print_item(const json_t *item)
 {
     size_t len;
     return print_value(item, true, &len);
@@ -122,7 +122,7 @@ static char *give_to_gc(duda_request_t *dr, char *text)
 
 static char *print_gc(duda_request_t *dr, const json_t *item)
 {
-    return give_to_gc(dr, print(item));
+    return give_to_gc(dr, print_item(item));
 }
 
 static char *print_unformatted_gc(duda_request_t *dr, const json_t *item)
@@ -179,7 +179,7 @@ static int add_to_object(json_t *object, const char *key, json_t *item)
 
 /* ── reading ── */
 
-static json_t *find(const json_t *object, const char *key)
+static json_t *find_member(const json_t *object, const char *key)
 {
     return key && object && object->type == cJSON_Object ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
 }
@@ -187,7 +187,7 @@ static json_t *find(const json_t *object, const char *key)
 /* Finds a value of certain types. Returns 0, -ENOENT or -EINVAL. */
 static int find_type(const json_t *object, const char *key, int types, json_t **ret)
 {
-    *ret = find(object, key);
+    *ret = find_member(object, key);
     return !*ret ? -ENOENT : (*ret)->type & types ? 0 : -EINVAL;
 }
 
@@ -231,7 +231,7 @@ static int get_bool(const json_t *object, const char *key, bool *ret)
 
 static int remove_key(json_t *object, const char *key)
 {
-    json_t *item = find(object, key);
+    json_t *item = find_member(object, key);
     if (!item)
         return -ENOENT;
     cJSON_Delete(cJSON_DetachItemViaPointer(object, item));
@@ -249,10 +249,10 @@ static const struct duda_api_json table = {
     .create_object = cJSON_CreateObject,
     .add_to_array = add_to_array,
     .add_to_object = add_to_object,
-    .parse = parse,
+    .parse = parse_text,
     .parse_data = parse_data,
     .get_error = get_error,
-    .print = print,
+    .print = print_item,
     .print_unformatted = print_unformatted,
     .print_gc = print_gc,
     .print_unformatted_gc = print_unformatted_gc,
@@ -261,7 +261,7 @@ static const struct duda_api_json table = {
     .get_array_item = cJSON_GetArrayItem,
     .get_object_item = cJSON_GetObjectItem,
     .parse_n = parse_n,
-    .find = find,
+    .find = find_member,
     .get_string = get_string,
     .get_int = get_int,
     .get_double = get_double,

@@ -32,7 +32,7 @@ static void print_tree(struct printer *p, const json_t *item);
 
 /* ── the buffer ── */
 
-static bool reserve(struct printer *p, size_t n)
+static bool reserve_bytes(struct printer *p, size_t n)
 {
     if (p->failed || n > INT_MAX - p->len) {
         p->failed = true;
@@ -52,9 +52,9 @@ static bool reserve(struct printer *p, size_t n)
     return text;
 }
 
-static void add(struct printer *p, const char *text, size_t len)
+static void add_text(struct printer *p, const char *text, size_t len)
 {
-    if (!reserve(p, len))
+    if (!reserve_bytes(p, len))
         return;
     memcpy(p->text + p->len, text, len);
     p->len += len;
@@ -62,7 +62,7 @@ static void add(struct printer *p, const char *text, size_t len)
 
 static void add_char(struct printer *p, char c)
 {
-    add(p, &c, 1);
+    add_text(p, &c, 1);
 }
 
 static void add_tabs(struct printer *p)
@@ -82,7 +82,7 @@ static void print_escape(struct printer *p, unsigned char c)
         snprintf(text, sizeof(text), "\\%c", to[found - from]);
     else
         snprintf(text, sizeof(text), "\\u%04x", c);
-    add(p, text, strlen(text));
+    add_text(p, text, strlen(text));
 }
 
 /* Returns how many bytes at `s` can be copied. */
@@ -105,12 +105,12 @@ static void print_string(struct printer *p, const char *s)
     add_char(p, '"');
     for (size_t at = 0; at < len; at++) {
         size_t n = measure_plain(s + at, len - at);
-        add(p, s + at, n);
+        add_text(p, s + at, n);
         at += n;
         if (at < len && (unsigned char)s[at] < 0x80)
             print_escape(p, (unsigned char)s[at]);
         else if (at < len)
-            add(p, "\xef\xbf\xbd", 3);
+            add_text(p, "\xef\xbf\xbd", 3);
     }
     add_char(p, '"');
 }
@@ -140,7 +140,7 @@ static void print_number(struct printer *p, double value)
         snprintf(text, sizeof(text), "%lld", (long long)value);
     else
         format_fraction(text, sizeof(text), value);
-    add(p, text, strlen(text));
+    add_text(p, text, strlen(text));
 }
 
 static void print_array(struct printer *p, const json_t *array)
@@ -149,7 +149,7 @@ static void print_array(struct printer *p, const json_t *array)
     for (const json_t *item = array->child; item && !p->failed; item = item->next) {
         print_tree(p, item);
         if (item->next)
-            add(p, ", ", p->formatted ? 2 : 1);
+            add_text(p, ", ", p->formatted ? 2 : 1);
     }
     add_char(p, ']');
 }
@@ -159,7 +159,7 @@ static void print_member(struct printer *p, const json_t *item)
     if (p->formatted)
         add_tabs(p);
     print_string(p, item->string);
-    add(p, ":\t", p->formatted ? 2 : 1);
+    add_text(p, ":\t", p->formatted ? 2 : 1);
     print_tree(p, item);
     if (item->next)
         add_char(p, ',');
@@ -169,7 +169,7 @@ static void print_member(struct printer *p, const json_t *item)
 
 static void print_object(struct printer *p, const json_t *object)
 {
-    add(p, "{\n", p->formatted ? 2 : 1);
+    add_text(p, "{\n", p->formatted ? 2 : 1);
     for (const json_t *item = object->child; item && !p->failed; item = item->next)
         print_member(p, item);
     if (p->formatted) {
@@ -197,13 +197,13 @@ static void print_tree(struct printer *p, const json_t *item)
         return;
     switch (item->type & 0xff) { /* without flags */
     case cJSON_NULL:
-        add(p, "null", 4);
+        add_text(p, "null", 4);
         break;
     case cJSON_True:
-        add(p, "true", 4);
+        add_text(p, "true", 4);
         break;
     case cJSON_False:
-        add(p, "false", 5);
+        add_text(p, "false", 5);
         break;
     case cJSON_Number:
         print_number(p, item->valuedouble);

@@ -30,12 +30,12 @@ static bool fail_here(struct scanner *s, const char *error)
 }
 
 /* Returns the next byte, or 0 at the end; a NUL in the text is no part of JSON either. */
-static unsigned char peek(const struct scanner *s)
+static unsigned char peek_byte(const struct scanner *s)
 {
     return s->at < s->end ? (unsigned char)*s->at : 0;
 }
 
-static bool take(struct scanner *s, char c)
+static bool take_byte(struct scanner *s, char c)
 {
     if (s->at == s->end || *s->at != c)
         return false;
@@ -61,7 +61,7 @@ static int read_hex(struct scanner *s)
 {
     int value = 0;
     for (unsigned i = 0; i < 4; i++, s->at++) {
-        unsigned char c = peek(s), small = c | 0x20;
+        unsigned char c = peek_byte(s), small = c | 0x20;
         if (c >= '0' && c <= '9')
             value = value * 16 + (c - '0');
         else if (small >= 'a' && small <= 'f')
@@ -83,14 +83,14 @@ static bool scan_unicode(struct scanner *s)
         return fail_at(s, begin, "a string cannot have \\u0000");
     if (code < 0xd800 || code > 0xdfff)
         return true;
-    if (code < 0xdc00 && take(s, '\\') && take(s, 'u') && (code = read_hex(s)) >= 0xdc00 && code <= 0xdfff)
+    if (code < 0xdc00 && take_byte(s, '\\') && take_byte(s, 'u') && (code = read_hex(s)) >= 0xdc00 && code <= 0xdfff)
         return true;
     return fail_at(s, begin, "half of a surrogate pair");
 }
 
 static bool scan_escape(struct scanner *s)
 {
-    unsigned char c = peek(s);
+    unsigned char c = peek_byte(s);
     if (c == '\0' || !strchr("\"\\/bfnrtu", c))
         return fail_at(s, s->at - 1, "an unknown escape sequence");
     s->at++;
@@ -122,7 +122,7 @@ static bool scan_string(struct scanner *s)
 static size_t skip_digits(struct scanner *s)
 {
     const char *begin = s->at;
-    while (peek(s) >= '0' && peek(s) <= '9')
+    while (peek_byte(s) >= '0' && peek_byte(s) <= '9')
         s->at++;
     return (size_t)(s->at - begin);
 }
@@ -130,16 +130,16 @@ static size_t skip_digits(struct scanner *s)
 static bool scan_number(struct scanner *s)
 {
     const char *begin = s->at;
-    take(s, '-');
-    bool zero = peek(s) == '0';
+    take_byte(s, '-');
+    bool zero = peek_byte(s) == '0';
     size_t digits = skip_digits(s);
     bool right = digits == 1 || (digits > 1 && !zero);
-    if (right && take(s, '.'))
+    if (right && take_byte(s, '.'))
         right = skip_digits(s) > 0;
-    if (right && (take(s, 'e') || take(s, 'E'))) {
+    if (right && (take_byte(s, 'e') || take_byte(s, 'E'))) {
         s->result->exponents = true;
-        if (!take(s, '+'))
-            take(s, '-');
+        if (!take_byte(s, '+'))
+            take_byte(s, '-');
         right = skip_digits(s) > 0;
     }
     if (!right)
@@ -182,12 +182,12 @@ static bool open_bracket(struct scanner *s, bool object)
 static bool scan_key(struct scanner *s)
 {
     skip_space(s);
-    if (!take(s, '"'))
+    if (!take_byte(s, '"'))
         return fail_here(s, "a key in quotes is missing");
     if (!scan_string(s))
         return false;
     skip_space(s);
-    return take(s, ':') ? true : fail_here(s, "a colon is missing");
+    return take_byte(s, ':') ? true : fail_here(s, "a colon is missing");
 }
 
 /* Closes brackets and takes the comma before the next element. Returns whether there is one, or it failed. */
@@ -196,9 +196,9 @@ static bool scan_behind_value(struct scanner *s)
     while (s->depth) {
         skip_space(s);
         bool object = is_in_object(s);
-        if (take(s, ','))
+        if (take_byte(s, ','))
             return object ? scan_key(s) : true;
-        if (!take(s, object ? '}' : ']'))
+        if (!take_byte(s, object ? '}' : ']'))
             return fail_here(s, object ? "a comma or } is missing" : "a comma or ] is missing");
         s->depth--;
     }
@@ -210,19 +210,19 @@ static bool scan_begin(struct scanner *s, bool *ret_open)
 {
     *ret_open = false;
     skip_space(s);
-    unsigned char c = peek(s);
+    unsigned char c = peek_byte(s);
     if (++s->values > s->limits->values)
         return fail_here(s, "too many values");
     if (c == '-' || (c >= '0' && c <= '9'))
         return scan_number(s);
-    if (take(s, '"'))
+    if (take_byte(s, '"'))
         return scan_string(s);
-    if (!take(s, '{') && !take(s, '['))
+    if (!take_byte(s, '{') && !take_byte(s, '['))
         return scan_word(s);
     if (!open_bracket(s, c == '{'))
         return false;
     skip_space(s);
-    if (take(s, c == '{' ? '}' : ']')) {
+    if (take_byte(s, c == '{' ? '}' : ']')) {
         s->depth--;
         return true;
     }

@@ -27,7 +27,7 @@ static int to_result(int err)
 
 /* ── stores ── */
 
-static int init(kv_conn_t *conn)
+static int init_conn(kv_conn_t *conn)
 {
     if (!conn)
         return DUDA_KV_IOERR;
@@ -90,12 +90,12 @@ static int write_format(kv_conn_t *conn, enum kv_write how, const void *key, int
     return result;
 }
 
-static int store(kv_conn_t *conn, const void *key, int key_len, const void *data, kv_int_t len)
+static int store_value(kv_conn_t *conn, const void *key, int key_len, const void *data, kv_int_t len)
 {
     return write_value(conn, KV_PUT, key, key_len, data, len);
 }
 
-static int append(kv_conn_t *conn, const void *key, int key_len, const void *data, kv_int_t len)
+static int append_value(kv_conn_t *conn, const void *key, int key_len, const void *data, kv_int_t len)
 {
     return write_value(conn, KV_APPEND, key, key_len, data, len);
 }
@@ -153,7 +153,7 @@ static int find_value(kv_conn_t *conn, const void *key, int key_len, struct mk_s
     return to_result(kv_table_find(&store->table, KV_AT, k, mk_time_monotonic_ms(), NULL, ret));
 }
 
-static int fetch(kv_conn_t *conn, const void *key, int key_len, void *buffer, kv_int_t *len)
+static int fetch_value(kv_conn_t *conn, const void *key, int key_len, void *buffer, kv_int_t *len)
 {
     struct mk_str value;
     int result = len ? find_value(conn, key, key_len, &value) : DUDA_KV_IOERR;
@@ -267,13 +267,13 @@ static int get_cursor_data(kv_cursor_t *cursor, void *buffer, kv_int_t *len)
 }
 
 const struct duda_api_kv kv_old_calls = {
-    .init = init,
+    .init = init_conn,
     .close = close_store,
-    .store = store,
+    .store = store_value,
     .store_fmt = store_format,
-    .append = append,
+    .append = append_value,
     .append_fmt = append_format,
-    .fetch = fetch,
+    .fetch = fetch_value,
     .fetch_callback = fetch_callback,
     .delete = delete_key,
     .cursor_init = init_cursor,

@@ -106,7 +106,7 @@ static int write_item(struct duda_kv *store, enum kv_write how, const char *key,
     return kv_table_write(&store->table, how, mk_str_c(key), mk_str(value, len), get_end(now_ms, ttl_s), now_ms);
 }
 
-static int put(struct duda_kv *store, const char *key, const void *value, size_t len, uint32_t ttl_s)
+static int put_value(struct duda_kv *store, const char *key, const void *value, size_t len, uint32_t ttl_s)
 {
     return write_item(store, KV_PUT, key, value, len, ttl_s);
 }
@@ -116,7 +116,7 @@ static int put_new(struct duda_kv *store, const char *key, const void *value, si
     return write_item(store, KV_PUT_NEW, key, value, len, ttl_s);
 }
 
-static char *get(struct duda_kv *store, const char *key, size_t *ret_len)
+static char *get_value(struct duda_kv *store, const char *key, size_t *ret_len)
 {
     struct mk_str value = MK_STR_NONE;
     if (is_key(store, key))
@@ -126,7 +126,7 @@ static char *get(struct duda_kv *store, const char *key, size_t *ret_len)
     return (char *)(uintptr_t)value.p;
 }
 
-static int add(struct duda_kv *store, const char *key, int64_t n, uint32_t ttl_s, int64_t *ret)
+static int add_to_value(struct duda_kv *store, const char *key, int64_t n, uint32_t ttl_s, int64_t *ret)
 {
     uint64_t now_ms = mk_time_monotonic_ms();
     int64_t sum;
@@ -143,7 +143,7 @@ static int remove_key(struct duda_kv *store, const char *key)
     return is_key(store, key) ? kv_table_remove(&store->table, mk_str_c(key), mk_time_monotonic_ms()) : -EINVAL;
 }
 
-static size_t count(struct duda_kv *store)
+static size_t count_items(struct duda_kv *store)
 {
     return store ? kv_table_count(&store->table) : 0;
 }
@@ -155,8 +155,8 @@ static void free_pair(struct mk_str key, struct mk_str value)
 }
 
 /* Visits item after item by its key, without the lock of the table. */
-static int each(struct duda_kv *store, const char *prefix,
-                int (*fn)(const char *key, const char *value, size_t len, void *data), void *data)
+static int visit_items(struct duda_kv *store, const char *prefix,
+                       int (*fn)(const char *key, const char *value, size_t len, void *data), void *data)
 {
     struct mk_str start = mk_str_c(prefix ? prefix : ""), key, value, last = MK_STR_NONE;
     if (!store || !fn)
@@ -183,13 +183,13 @@ static bool fill_table(void)
 {
     table = kv_old_calls;
     table.open = kv_open;
-    table.put = put;
+    table.put = put_value;
     table.put_new = put_new;
-    table.get = get;
-    table.add = add;
+    table.get = get_value;
+    table.add = add_to_value;
     table.remove = remove_key;
-    table.each = each;
-    table.count = count;
+    table.each = visit_items;
+    table.count = count_items;
     return true;
 }
 

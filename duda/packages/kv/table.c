@@ -87,7 +87,7 @@ void kv_table_release(struct kv_table *t)
 
 /* ── order; t->lock is held ── */
 
-static int compare(struct mk_str a, struct mk_str b)
+static int compare_keys(struct mk_str a, struct mk_str b)
 {
     size_t len = a.len < b.len ? a.len : b.len;
     int order = len ? memcmp(a.p, b.p, len) : 0;
@@ -95,11 +95,11 @@ static int compare(struct mk_str a, struct mk_str b)
 }
 
 /* Finds where a key is or belongs. Returns its item or NULL; `*ret_before` is the item before it, or NULL. */
-static struct kv_item *search(struct kv_table *t, struct mk_str key, struct path *ret, struct kv_item **ret_before)
+static struct kv_item *search_tree(struct kv_table *t, struct mk_str key, struct path *ret, struct kv_item **ret_before)
 {
     struct kv_item **links = t->first, *before = NULL;
     for (unsigned level = KV_LEVELS; level-- > 0;) {
-        while (links[level] && compare(links[level]->key, key) < 0) {
+        while (links[level] && compare_keys(links[level]->key, key) < 0) {
             before = links[level];
             links = before->next;
         }
@@ -133,7 +133,7 @@ static uint64_t get_bytes(struct mk_str key, struct mk_str value)
 static void remove_item(struct kv_table *t, struct kv_item *item)
 {
     struct path path;
-    search(t, item->key, &path, NULL);
+    search_tree(t, item->key, &path, NULL);
     for (unsigned level = 0; level < item->levels; level++)
         *path.links[level] = item->next[level];
     unlink_age(t, item);
@@ -145,7 +145,7 @@ static void remove_item(struct kv_table *t, struct kv_item *item)
 static void insert_item(struct kv_table *t, struct kv_item *item)
 {
     struct path path;
-    search(t, item->key, &path, NULL);
+    search_tree(t, item->key, &path, NULL);
     for (unsigned level = 0; level < item->levels; level++) {
         item->next[level] = *path.links[level];
         *path.links[level] = item;
@@ -159,7 +159,7 @@ static void insert_item(struct kv_table *t, struct kv_item *item)
 static struct kv_item *find_item(struct kv_table *t, struct mk_str key, uint64_t now_ms)
 {
     struct path path;
-    struct kv_item *item = search(t, key, &path, NULL);
+    struct kv_item *item = search_tree(t, key, &path, NULL);
     if (!item || now_ms < item->ends_ms)
         return item;
     remove_item(t, item);
@@ -168,7 +168,7 @@ static struct kv_item *find_item(struct kv_table *t, struct mk_str key, uint64_t
 
 /* ── writing; t->lock is held ── */
 
-static bool fits(const struct kv_table *t, uint64_t bytes, uint32_t items)
+static bool fits_limits(const struct kv_table *t, uint64_t bytes, uint32_t items)
 {
     return t->bytes + bytes <= t->limits.bytes_max && t->n + items <= t->limits.items_max;
 }
@@ -179,14 +179,14 @@ static int make_room(struct kv_table *t, uint64_t bytes, uint32_t items, const s
     if (bytes > t->limits.bytes_max)
         return -ENOSPC;
     unsigned looks = 0;
-    for (struct kv_item *item = t->oldest, *newer; item && !fits(t, bytes, items); item = newer) {
+    for (struct kv_item *item = t->oldest, *newer; item && !fits_limits(t, bytes, items); item = newer) {
         newer = item->newer;
         if (!t->limits.evicts && ++looks > LOOKS)
             break; /* a full store is not read whole for each write */
         if (item != keep && (t->limits.evicts || now_ms >= item->ends_ms))
             remove_item(t, item);
     }
-    return fits(t, bytes, items) ? 0 : -ENOSPC;
+    return fits_limits(t, bytes, items) ? 0 : -ENOSPC;
 }
 
 static int replace_value(struct kv_table *t, struct kv_item *item, struct mk_str value, uint64_t now_ms)
@@ -311,7 +311,7 @@ static struct kv_item *find_at(struct kv_table *t, enum kv_place place, struct m
     struct kv_item *before = NULL, *found = NULL;
     if (place == KV_FIRST || place == KV_LAST)
         return place == KV_FIRST ? t->first[0] : get_last(t);
-    found = search(t, key, &path, &before);
+    found = search_tree(t, key, &path, &before);
     if (place == KV_AT)
         return found;
     if (place == KV_BEFORE)

@@ -203,41 +203,41 @@ static int call_as(duda_memcached_t *cache, const char *name, const command_t *c
     return err;
 }
 
-static int call(duda_memcached_t *cache, const command_t *command, reply_t *ret)
+static int call_server(duda_memcached_t *cache, const command_t *command, reply_t *ret)
 {
     return call_as(cache, "call", command, ret);
 }
 
-static int fetch(duda_memcached_t *cache, const char *key, reply_t *ret)
+static int fetch_value(duda_memcached_t *cache, const char *key, reply_t *ret)
 {
     return call_as(cache, "fetch", &(command_t){.op = DUDA_MEMCACHED_FETCH, .key = key}, ret);
 }
 
-static int store(duda_memcached_t *cache, const char *key, const void *value, size_t len, uint32_t ttl_s)
+static int store_value(duda_memcached_t *cache, const char *key, const void *value, size_t len, uint32_t ttl_s)
 {
     command_t command = {.op = DUDA_MEMCACHED_STORE, .key = key, .value = value, .len = len, .ttl_s = ttl_s};
     return call_as(cache, "store", &command, NULL);
 }
 
-static int add(duda_memcached_t *cache, const char *key, const void *value, size_t len, uint32_t ttl_s)
+static int add_value(duda_memcached_t *cache, const char *key, const void *value, size_t len, uint32_t ttl_s)
 {
     command_t command = {.op = DUDA_MEMCACHED_ADD, .key = key, .value = value, .len = len, .ttl_s = ttl_s};
     return call_as(cache, "add", &command, NULL);
 }
 
-static int replace(duda_memcached_t *cache, const char *key, const void *value, size_t len, uint32_t ttl_s)
+static int replace_value(duda_memcached_t *cache, const char *key, const void *value, size_t len, uint32_t ttl_s)
 {
     command_t command = {.op = DUDA_MEMCACHED_REPLACE, .key = key, .value = value, .len = len, .ttl_s = ttl_s};
     return call_as(cache, "replace", &command, NULL);
 }
 
-static int append(duda_memcached_t *cache, const char *key, const void *value, size_t len)
+static int append_value(duda_memcached_t *cache, const char *key, const void *value, size_t len)
 {
     command_t command = {.op = DUDA_MEMCACHED_APPEND, .key = key, .value = value, .len = len};
     return call_as(cache, "append", &command, NULL);
 }
 
-static int prepend(duda_memcached_t *cache, const char *key, const void *value, size_t len)
+static int prepend_value(duda_memcached_t *cache, const char *key, const void *value, size_t len)
 {
     command_t command = {.op = DUDA_MEMCACHED_PREPEND, .key = key, .value = value, .len = len};
     return call_as(cache, "prepend", &command, NULL);
@@ -248,12 +248,12 @@ static int remove_key(duda_memcached_t *cache, const char *key)
     return call_as(cache, "remove", &(command_t){.op = DUDA_MEMCACHED_REMOVE, .key = key}, NULL);
 }
 
-static int touch(duda_memcached_t *cache, const char *key, uint32_t ttl_s)
+static int touch_key(duda_memcached_t *cache, const char *key, uint32_t ttl_s)
 {
     return call_as(cache, "touch", &(command_t){.op = DUDA_MEMCACHED_TOUCH, .key = key, .ttl_s = ttl_s}, NULL);
 }
 
-static int invalidate(duda_memcached_t *cache, const char *key, uint32_t ttl_s)
+static int invalidate_key(duda_memcached_t *cache, const char *key, uint32_t ttl_s)
 {
     command_t command = {.op = DUDA_MEMCACHED_INVALIDATE, .key = key, .ttl_s = ttl_s};
     return call_as(cache, "invalidate", &command, NULL);
@@ -269,21 +269,21 @@ static int change_number(duda_memcached_t *cache, const char *name, const comman
     return err;
 }
 
-static int increase(duda_memcached_t *cache, const char *key, uint64_t n, uint32_t ttl_s, uint64_t *ret)
+static int increase_number(duda_memcached_t *cache, const char *key, uint64_t n, uint32_t ttl_s, uint64_t *ret)
 {
     command_t command = {
         .op = DUDA_MEMCACHED_INCREASE, .key = key, .n = n, .ttl_s = ttl_s, .creates = true, .initial = n};
     return change_number(cache, "increase", &command, ret);
 }
 
-static int decrease(duda_memcached_t *cache, const char *key, uint64_t n, uint32_t ttl_s, uint64_t *ret)
+static int decrease_number(duda_memcached_t *cache, const char *key, uint64_t n, uint32_t ttl_s, uint64_t *ret)
 {
     command_t command = {
         .op = DUDA_MEMCACHED_DECREASE, .key = key, .n = n, .ttl_s = ttl_s, .creates = true, .initial = 0};
     return change_number(cache, "decrease", &command, ret);
 }
 
-static int recache(duda_memcached_t *cache, const char *key, uint32_t wait_s, uint32_t recache_s, reply_t *ret)
+static int recache_key(duda_memcached_t *cache, const char *key, uint32_t wait_s, uint32_t recache_s, reply_t *ret)
 {
     command_t command = {.op = DUDA_MEMCACHED_RECACHE, .key = key, .ttl_s = wait_s, .recache_s = recache_s};
     return call_as(cache, "recache", &command, ret);
@@ -351,20 +351,20 @@ static const char *get_error(duda_memcached_t *cache)
 
 const struct duda_api_memcached mc_calls = {
     .open = mc_open,
-    .fetch = fetch,
-    .store = store,
-    .add = add,
-    .replace = replace,
-    .append = append,
-    .prepend = prepend,
+    .fetch = fetch_value,
+    .store = store_value,
+    .add = add_value,
+    .replace = replace_value,
+    .append = append_value,
+    .prepend = prepend_value,
     .remove = remove_key,
-    .touch = touch,
-    .increase = increase,
-    .decrease = decrease,
-    .recache = recache,
-    .invalidate = invalidate,
+    .touch = touch_key,
+    .increase = increase_number,
+    .decrease = decrease_number,
+    .recache = recache_key,
+    .invalidate = invalidate_key,
     .fetch_many = fetch_many,
-    .call = call,
+    .call = call_server,
     .call_many = call_many,
     .send = send_command,
     .error = get_error,

@@ -224,7 +224,7 @@ static size_t take_replies(struct mc_conn *conn, struct mk_str bytes)
     return at;
 }
 
-static void feed(struct mk_upstream_conn *base, const char *bytes, size_t n)
+static void feed_reader(struct mk_upstream_conn *base, const char *bytes, size_t n)
 {
     struct mc_conn *conn = conn_of(base);
     uint64_t serial = base->serial;
@@ -246,7 +246,7 @@ static void feed(struct mk_upstream_conn *base, const char *bytes, size_t n)
 
 /* ── the connection ── */
 
-static int greet(struct mk_upstream_conn *base)
+static int greet_server(struct mk_upstream_conn *base)
 {
     struct mc_conn *conn = conn_of(base);
     struct mc_worker *w = conn->server->pool->worker;
@@ -289,8 +289,8 @@ static void on_close(struct mk_upstream_conn *base)
 }
 
 const struct mk_upstream_protocol mc_protocol = {
-    .greet = greet,
-    .feed = feed,
+    .greet = greet_server,
+    .feed = feed_reader,
     .done = report_error,
     .free = free_call,
     .on_close = on_close,

@@ -6,7 +6,7 @@
 
 #include <monkey/hash.h>
 
-static uint64_t mix(uint64_t x)
+static uint64_t mix_bits(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
@@ -15,10 +15,10 @@ static uint64_t mix(uint64_t x)
 
 uint64_t mc_hash(struct mk_str text)
 {
-    return mix(mk_hash_add(MK_HASH_EMPTY, text.p, text.len));
+    return mix_bits(mk_hash_add(MK_HASH_EMPTY, text.p, text.len));
 }
 
 uint64_t mc_score(uint64_t server, uint64_t key)
 {
-    return mix(server ^ key);
+    return mix_bits(server ^ key);
 }

@@ -220,7 +220,7 @@ static struct mc_server *choose_server(struct mc_pool *pool, struct mk_str key, 
 
 /* ── sending ── */
 
-static int refuse(struct mc_pool *pool, int err, const char *sentence)
+static int refuse_setting(struct mc_pool *pool, int err, const char *sentence)
 {
     mc_count(pool->worker, pool->worker->service->counters.errors);
     set_error(pool, sentence);
@@ -232,7 +232,7 @@ static int refuse_down(struct mc_pool *pool, const struct mc_server *s, uint64_t
     char text[MC_ERROR_BYTES];
     snprintf(text, sizeof(text), "%s; it is tried again in %llu ms", s->up.text,
              (unsigned long long)(s->up.down_until_ms - now_ms));
-    return refuse(pool, mc_to_error(s->up.err), text);
+    return refuse_setting(pool, mc_to_error(s->up.err), text);
 }
 
 /* Sends a command on a connection. Returns 0 or an error. */
@@ -263,15 +263,17 @@ int mc_pool_submit(struct mc_pool *pool, const struct duda_memcached_command *co
     pool->error[0] = '\0';
     mc_count(pool->worker, pool->worker->service->counters.commands);
     if (err < 0)
-        return refuse(pool, err, clause);
+        return refuse_setting(pool, err, clause);
     if (pool->pending >= conf->pending_max)
-        return refuse(pool, -EBUSY, "pending_max commands of this worker wait for replies");
+        return refuse_setting(pool, -EBUSY, "pending_max commands of this worker wait for replies");
     struct mc_server *s = choose_server(pool, mc_command_key(command), now_ms);
     if (is_down(s, now_ms))
         return refuse_down(pool, s, now_ms);
     struct mc_conn *conn = choose_conn(s, now_ms);
     err = conn ? send_command(conn, command, ret) : -ENOMEM;
-    return err == 0 ? 0 : refuse(pool, err, err == -EBUSY ? "queue_bytes_max bytes wait to be sent" : strerror(-err));
+    return err == 0
+               ? 0
+               : refuse_setting(pool, err, err == -EBUSY ? "queue_bytes_max bytes wait to be sent" : strerror(-err));
 }
 
 /* ── the worker's begin and end ── */

@@ -24,7 +24,7 @@ static const struct {
     {MK_STR("SERVER_ERROR"), MC_SERVER_ERROR, true},
 };
 
-static int fail(const char **ret_error, const char *error)
+static int fail_parse(const char **ret_error, const char *error)
 {
     *ret_error = error;
     return -EPROTO;
@@ -105,16 +105,16 @@ static int read_line(struct mk_str line, struct mc_reply *ret, const char **ret_
     while (i < MK_COUNT_OF(codes) && !mk_str_eq(codes[i].name, name))
         i++;
     if (i == MK_COUNT_OF(codes))
-        return fail(ret_error, "its reply is not of the meta protocol");
+        return fail_parse(ret_error, "its reply is not of the meta protocol");
     ret->code = codes[i].code;
     ret->text = mk_str_trim(rest);
     if (codes[i].has_text)
         return 0;
     uint64_t len = 0;
     if (ret->code == MC_VA && !mk_str_u64(take_word(&rest), MC_VALUE_BYTES_MAX, &len))
-        return fail(ret_error, "the length of a value is no number, or above 1 GB");
+        return fail_parse(ret_error, "the length of a value is no number, or above 1 GB");
     ret->len = (size_t)len;
-    return read_flags(rest, ret) ? 0 : fail(ret_error, "a flag of a reply is malformed");
+    return read_flags(rest, ret) ? 0 : fail_parse(ret_error, "a flag of a reply is malformed");
 }
 
 static bool is_capital(char c)
@@ -129,12 +129,12 @@ int mc_reply_parse(const char *p, size_t n, struct mc_reply *ret, const char **r
     *ret = (struct mc_reply){.code = MC_ERROR};
     *ret_error = NULL;
     if (n && (!is_capital(p[0]) || (n > 1 && !is_capital(p[1]))))
-        return fail(ret_error, "its reply is not of the meta protocol");
+        return fail_parse(ret_error, "its reply is not of the meta protocol");
     if (!end)
-        return n < MC_LINE_BYTES_MAX ? 0 : fail(ret_error, "a line of a reply is too long");
+        return n < MC_LINE_BYTES_MAX ? 0 : fail_parse(ret_error, "a line of a reply is too long");
     size_t len = (size_t)(end - p);
     if (!len || p[len - 1] != '\r')
-        return fail(ret_error, "a line of a reply has no end of a line");
+        return fail_parse(ret_error, "a line of a reply has no end of a line");
     int err = read_line(mk_str(p, len - 1), ret, ret_error);
     return err < 0 ? err : (int)(len + 1);
 }

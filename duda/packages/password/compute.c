@@ -77,7 +77,7 @@ int pw_job_set(struct pw_job *job, const char *text, const char *hash, bool veri
  * Writes the hash with the salt of a setting. crypt_rn(), because AddressSanitizer looks the usual reentrant function
  * up before this package has brought libcrypt. Returns 0, -ENOMEM, -EINVAL (the setting) or -EIO.
  */
-static int compute(const char *text, const char *setting, char *out)
+static int compute_hash(const char *text, const char *setting, char *out)
 {
     struct crypt_data *work = mem->alloc_z(sizeof(*work));
     if (!work)
@@ -102,7 +102,7 @@ void pw_job_run(void *data)
     if (job->verifies)
         memcpy(setting, job->is_unknown ? unknown : job->hash, sizeof(setting));
     if (job->result == 0)
-        job->result = compute(job->password, setting, out);
+        job->result = compute_hash(job->password, setting, out);
     explicit_bzero(job->password, sizeof(job->password));
     bool is_same = mk_str_eq_secret(mk_str(out, sizeof(out)), mk_str(job->hash, sizeof(job->hash)));
     if (job->result == 0 && job->verifies)

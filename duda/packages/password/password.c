@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* Logs what the service or the machine is the cause of. Returns `err`. */
-static int report(const char *call, int err)
+static int report_error(const char *call, int err)
 {
     const char *reason = NULL;
     if (err == -EINVAL)
@@ -62,31 +62,31 @@ static int run_job(struct pw_job *job)
 }
 
 /* `out` is written if the job does not verify, and may be NULL otherwise. */
-static int call(const char *name, const char *text, const char *hash, char *out)
+static int call_hasher(const char *name, const char *text, const char *hash, char *out)
 {
     int err;
     if (worker->index() >= 0 && !dthread->running())
-        return report(name, -EPERM);
+        return report_error(name, -EPERM);
     struct pw_job *job = make_job(text, hash, !out, &err);
     if (job)
         err = run_job(job);
     if (!job || err < 0)
-        return report(name, err);
+        return report_error(name, err);
     err = job->result;
     if (err == 0 && out)
         memcpy(out, job->hash, sizeof(job->hash));
     free_job(job);
-    return report(name, err);
+    return report_error(name, err);
 }
 
 static int hash_password(const char *text, char hash[DUDA_PASSWORD_HASH_BYTES])
 {
-    return hash ? call("password->hash()", text, NULL, hash) : report("password->hash()", -EINVAL);
+    return hash ? call_hasher("password->hash()", text, NULL, hash) : report_error("password->hash()", -EINVAL);
 }
 
 static int verify_password(const char *text, const char *hash)
 {
-    return call("password->verify()", text, hash, NULL);
+    return call_hasher("password->verify()", text, hash, NULL);
 }
 
 /* ── calls with a callback ── */
@@ -99,7 +99,7 @@ static const char *get_name(const struct pw_job *job)
 static void finish_job(duda_request_t *dr, int result, void *data)
 {
     struct pw_job *job = data;
-    result = report(get_name(job), result < 0 ? result : job->result);
+    result = report_error(get_name(job), result < 0 ? result : job->result);
     job->fn(dr, result, result == 0 && !job->verifies ? job->hash : NULL, job->data);
     free_job(job);
 }
@@ -130,14 +130,14 @@ static int hash_then(duda_request_t *dr, const char *text, duda_password_fn fn, 
 {
     int err = -EINVAL;
     struct pw_job *job = fn ? make_job(text, NULL, false, &err) : NULL;
-    return report("password->hash_then()", call_then(dr, job, err, fn, data));
+    return report_error("password->hash_then()", call_then(dr, job, err, fn, data));
 }
 
 static int verify_then(duda_request_t *dr, const char *text, const char *hash, duda_password_fn fn, void *data)
 {
     int err = -EINVAL;
     struct pw_job *job = fn ? make_job(text, hash, true, &err) : NULL;
-    return report("password->verify_then()", call_then(dr, job, err, fn, data));
+    return report_error("password->verify_then()", call_then(dr, job, err, fn, data));
 }
 
 static const struct duda_api_password table = {

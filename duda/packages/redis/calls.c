@@ -20,7 +20,7 @@ const struct redis_role redis_commands_role = {.protocol = {REDIS_PROTOCOL}};
 
 /* ── errors ── */
 
-static int fail(struct redis_client *client, int err, const char *text)
+static int fail_call(struct redis_client *client, int err, const char *text)
 {
     if (client)
         snprintf(client->error, sizeof(client->error), "%s", text);
@@ -29,10 +29,10 @@ static int fail(struct redis_client *client, int err, const char *text)
 
 static int fail_format(struct redis_client *client, int err)
 {
-    return fail(client, err,
-                err == -EINVAL     ? "the command has no word, or an argument is wrong"
-                : err == -EMSGSIZE ? "the command has more than 16 MB"
-                                   : "no memory for the command");
+    return fail_call(client, err,
+                     err == -EINVAL     ? "the command has no word, or an argument is wrong"
+                     : err == -EMSGSIZE ? "the command has more than 16 MB"
+                                        : "no memory for the command");
 }
 
 const char *redis_error(duda_redis_t *db)
@@ -65,7 +65,7 @@ static struct redis_call *check_call(struct redis_client *client, struct redis_c
         return call;
     mem->free(call);
     snprintf(text, sizeof(text), "this command cannot be sent: %s", reason);
-    *ret_err = fail(client, -EINVAL, text);
+    *ret_err = fail_call(client, -EINVAL, text);
     return NULL;
 }
 
@@ -100,10 +100,10 @@ static struct redis_call *make_formatted_call(struct redis_client *client, const
 }
 
 /* Sends a call. Returns 0, or an error with its sentence. */
-static int submit(struct redis_client *client, struct redis_call *call)
+static int submit_call(struct redis_client *client, struct redis_call *call)
 {
     int err = redis_conn_send(&client->commands, call);
-    return err < 0 ? fail(client, err, client->commands.up.text) : 0;
+    return err < 0 ? fail_call(client, err, client->commands.up.text) : 0;
 }
 
 /* ── straight code ── */
@@ -151,7 +151,7 @@ static void begin_slot(struct redis_client *client, struct slot *slot, struct re
     call->done = finish_slot;
     call->owner = slot;
     slot->call = call;
-    int err = submit(client, call);
+    int err = submit_call(client, call);
     if (err < 0)
         fill_slot(slot, err, NULL, client->error);
 }
@@ -178,10 +178,10 @@ static int wait_for_slots(struct asked *asked, struct slot *slots, unsigned n)
 
 static int fail_wait(struct redis_client *client, int err)
 {
-    return fail(client, err,
-                err == -ECONNABORTED ? "the request of the dthread has ended"
-                : err == -ECANCELED  ? "the dthread was cancelled"
-                                     : "only a dthread can wait for the reply");
+    return fail_call(client, err,
+                     err == -ECONNABORTED ? "the request of the dthread has ended"
+                     : err == -ECANCELED  ? "the dthread was cancelled"
+                                          : "only a dthread can wait for the reply");
 }
 
 /* Sends a call and waits for its reply. */
@@ -194,7 +194,7 @@ static int ask_call(struct redis_client *client, struct asked *asked, struct red
     if (err < 0)
         return fail_wait(client, err);
     if (slot.err < 0)
-        return fail(client, slot.err, asked->text);
+        return fail_call(client, slot.err, asked->text);
     if (ret)
         *ret = slot.reply;
     else
@@ -270,7 +270,7 @@ static int ask_each(struct redis_client *client, struct asked *asked, struct dud
     mem->free(slots);
     if (err < 0)
         return fail_wait(client, err);
-    return asked->err < 0 ? fail(client, asked->err, asked->text) : 0;
+    return asked->err < 0 ? fail_call(client, asked->err, asked->text) : 0;
 }
 
 /* Makes one call of MULTI, the commands and EXEC. Returns NULL with an error in *ret_err. */
@@ -318,7 +318,7 @@ static int ask_atomic(struct redis_client *client, struct asked *asked, struct d
     if (call)
         err = ask_call(client, asked, call, &reply);
     if (err == 0 && (reply->type != REDIS_REPLY_ARRAY || reply->elements != n))
-        err = fail(client, -EPROTO, "the reply to EXEC does not have the replies of all commands");
+        err = fail_call(client, -EPROTO, "the reply to EXEC does not have the replies of all commands");
     for (unsigned i = 0; i < n; i++) {
         items[i].result = err;
         if (err == 0)
@@ -326,8 +326,8 @@ static int ask_atomic(struct redis_client *client, struct asked *asked, struct d
     }
     for (unsigned i = 0; i < n && err == 0; i++)
         if (items[i].result < 0)
-            err = fail(client, items[i].result,
-                       reply->element[i]->type == REDIS_REPLY_ERROR ? reply->element[i]->str : "no memory");
+            err = fail_call(client, items[i].result,
+                            reply->element[i]->type == REDIS_REPLY_ERROR ? reply->element[i]->str : "no memory");
     mem->free(reply);
     return err;
 }
@@ -344,7 +344,7 @@ int redis_ask_all(duda_redis_t *db, struct duda_redis_item *items, unsigned n, b
     if (!client)
         return err;
     if (!items || !n || n > DUDA_REDIS_ITEMS_MAX)
-        return fail(client, -EINVAL, "ask_all() takes 1 to 1024 commands");
+        return fail_call(client, -EINVAL, "ask_all() takes 1 to 1024 commands");
     return atomic ? ask_atomic(client, &asked, items, n) : ask_each(client, &asked, items, n);
 }
 
@@ -378,7 +378,7 @@ static void call_service(void *data)
     const struct redis_result *result = callback->result;
     void (*name)(void);
     *(duda_redis_fn *)&name = callback->fn;
-    fail(callback->client, 0, result->text ? result->text : "");
+    fail_call(callback->client, 0, result->text ? result->text : "");
     duda_package_loader->name_callback(callback->client->commands.worker->base, name);
     callback->fn(callback->dr, result->err, result->reply, callback->data);
 }
@@ -406,12 +406,12 @@ static int send_call(struct redis_client *client, struct redis_call *call, duda_
     if (dr && gc->add_destroy(dr, callback, leave_request) < 0) {
         mem->free(call);
         mem->free(callback);
-        return fail(client, -EINVAL, "the request has ended");
+        return fail_call(client, -EINVAL, "the request has ended");
     }
     callback->refs += dr != NULL;
     call->done = finish_callback;
     call->owner = callback;
-    int err = submit(client, call);
+    int err = submit_call(client, call);
     if (err < 0)
         put_callback(callback);
     return err;

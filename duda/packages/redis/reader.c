@@ -141,14 +141,15 @@ static redisReplyObjectFunctions functions = {
 
 /* ── one block ── */
 
-static size_t align(size_t size)
+static size_t align_size(size_t size)
 {
     return (size + 15) & ~(size_t)15;
 }
 
 static size_t measure_tree(const redisReply *reply)
 {
-    size_t size = align(sizeof(*reply) + (reply->str ? reply->len + 1 : 0) + reply->elements * sizeof(redisReply *));
+    size_t size =
+        align_size(sizeof(*reply) + (reply->str ? reply->len + 1 : 0) + reply->elements * sizeof(redisReply *));
     for (size_t i = 0; i < reply->elements; i++)
         size += measure_tree(reply->element[i]);
     return size;
@@ -158,7 +159,7 @@ static size_t measure_tree(const redisReply *reply)
 static redisReply *copy_tree(const redisReply *from, char **at)
 {
     redisReply *to = (redisReply *)(void *)*at;
-    *at += align(sizeof(*to) + (from->str ? from->len + 1 : 0) + from->elements * sizeof(redisReply *));
+    *at += align_size(sizeof(*to) + (from->str ? from->len + 1 : 0) + from->elements * sizeof(redisReply *));
     *to = *from;
     if (from->str) {
         to->str = (char *)(to + 1);
@@ -178,7 +179,7 @@ redisReply *redis_reader_copy(const redisReply *reply)
 }
 
 /* Makes a tree one block. Returns NULL without memory; the tree is freed in any case. */
-static redisReply *flatten(redisReply *tree)
+static redisReply *flatten_reply(redisReply *tree)
 {
     if (!tree->elements)
         return tree;
@@ -210,7 +211,7 @@ int redis_reader_feed(struct redis_reader *r, const char *bytes, size_t len)
     return redisReaderFeed(r->parser, bytes, len) == REDIS_OK ? 0 : -ENOMEM;
 }
 
-static int fail(struct redis_reader *r, int err, const char *text)
+static int fail_reader(struct redis_reader *r, int err, const char *text)
 {
     r->error = text;
     return err;
@@ -219,7 +220,7 @@ static int fail(struct redis_reader *r, int err, const char *text)
 static int fail_too_large(struct redis_reader *r)
 {
     snprintf(r->text, sizeof(r->text), "the reply has more than the %zu bytes of reply_bytes_max", r->bytes_max);
-    return fail(r, -EMSGSIZE, r->text);
+    return fail_reader(r, -EMSGSIZE, r->text);
 }
 
 static int fail_parsing(struct redis_reader *r)
@@ -228,12 +229,12 @@ static int fail_parsing(struct redis_reader *r)
         return fail_too_large(r);
     if (r->fault) {
         snprintf(r->text, sizeof(r->text), "what the server sends is not the protocol of Redis (%s)", r->fault);
-        return fail(r, -EPROTO, r->text);
+        return fail_reader(r, -EPROTO, r->text);
     }
     if (r->parser->err == REDIS_ERR_OOM)
-        return fail(r, -ENOMEM, "no memory for the reply");
+        return fail_reader(r, -ENOMEM, "no memory for the reply");
     snprintf(r->text, sizeof(r->text), "what the server sends is not the protocol of Redis (%.64s)", r->parser->errstr);
-    return fail(r, -EPROTO, r->text);
+    return fail_reader(r, -EPROTO, r->text);
 }
 
 /* Checks what waits for further bytes. */
@@ -243,7 +244,8 @@ static int check_rest(struct redis_reader *r)
     if (rest > r->bytes_max || r->bytes > r->bytes_max - rest)
         return fail_too_large(r);
     if (rest > REDIS_LINE_BYTES_MAX && !memmem(r->parser->buf + r->parser->pos, LENGTH_LINE_BYTES, "\r\n", 2))
-        return fail(r, -EPROTO, "what the server sends is not the protocol of Redis (a line of more than 64 KB)");
+        return fail_reader(r, -EPROTO,
+                           "what the server sends is not the protocol of Redis (a line of more than 64 KB)");
     return 0;
 }
 
@@ -255,6 +257,6 @@ int redis_reader_next(struct redis_reader *r, redisReply **ret)
     if (!tree)
         return check_rest(r);
     r->bytes = 0;
-    *ret = flatten(tree);
-    return *ret ? 1 : fail(r, -ENOMEM, "no memory for the reply");
+    *ret = flatten_reply(tree);
+    return *ret ? 1 : fail_reader(r, -ENOMEM, "no memory for the reply");
 }

@@ -130,7 +130,7 @@ struct session_call {
 /* ── errors ── */
 
 /* Logs a failure, at most one line in ten seconds of a worker, and returns -EIO. */
-static int fail(struct redis_worker *w, const char *text)
+static int fail_call(struct redis_worker *w, const char *text)
 {
     uint64_t now_ms = mk_loop_now_ms(w->loop);
     if (w->sessions_logged_ms && now_ms - w->sessions_logged_ms < LOG_INTERVAL_MS)
@@ -172,8 +172,9 @@ static void report_commit(const struct session_call *call, const redisReply *rep
     const char *text = reply->str ? reply->str : "";
     int result = strcmp(text, "ok") == 0      ? 0
                  : strcmp(text, "stale") == 0 ? -ESTALE
-                 : strcmp(text, "full") == 0  ? -ENOSPC
-                                              : fail(call->client->commands.worker, "the script has returned nonsense");
+                 : strcmp(text, "full") == 0
+                     ? -ENOSPC
+                     : fail_call(call->client->commands.worker, "the script has returned nonsense");
     call->fn(call->ctx, result, NULL, 0);
 }
 
@@ -196,10 +197,10 @@ static int send_script(struct session_call *call, struct mk_str command)
 /* Tells an error, which is logged. */
 static void report_error(const struct session_call *call, int err, const char *text)
 {
-    call->fn(call->ctx, err == -ENOMEM ? err : fail(call->client->commands.worker, text), NULL, 0);
+    call->fn(call->ctx, err == -ENOMEM ? err : fail_call(call->client->commands.worker, text), NULL, 0);
 }
 
-static void finish(void *owner, const struct redis_result *result)
+static void finish_query(void *owner, const struct redis_result *result)
 {
     struct session_call *call = owner;
     const char *text = result->text ? result->text : "";
@@ -235,7 +236,7 @@ static void print_hex(char to[HEX_BYTES + 1], const unsigned char *bytes)
 static int send_words(struct session_call *call, const struct duda_redis_arg *words, unsigned n)
 {
     size_t len = redis_format_measure(words, n);
-    struct redis_call *command = len && len <= REDIS_COMMAND_BYTES_MAX ? redis_call_new(len, finish, call) : NULL;
+    struct redis_call *command = len && len <= REDIS_COMMAND_BYTES_MAX ? redis_call_new(len, finish_query, call) : NULL;
     if (!command)
         return -ENOMEM;
     redis_format_write(command->bytes, words, n);
@@ -259,7 +260,7 @@ static int run_script(struct duda_redis *db, enum script script, struct duda_red
     if (err == 0)
         return 0;
     mem->free(call);
-    return err == -ENOMEM ? err : fail(w, client->commands.up.text);
+    return err == -ENOMEM ? err : fail_call(w, client->commands.up.text);
 }
 
 static void print_set(char to[SET_BYTES_MAX], const struct duda_session_scope *scope)
@@ -267,8 +268,8 @@ static void print_set(char to[SET_BYTES_MAX], const struct duda_session_scope *s
     snprintf(to, SET_BYTES_MAX, "duda:session:{%s/%s}:", scope->host, scope->service);
 }
 
-static int load(void *data, const struct duda_session_scope *scope, const unsigned char *digest,
-                duda_session_backend_fn fn, void *ctx)
+static int load_session(void *data, const struct duda_session_scope *scope, const unsigned char *digest,
+                        duda_session_backend_fn fn, void *ctx)
 {
     char set[SET_BYTES_MAX], idle[NUMBER_BYTES], id[HEX_BYTES + 1];
     print_set(set, scope);
@@ -289,8 +290,8 @@ static void add_changes(struct duda_redis_arg *to, const struct duda_session_com
     }
 }
 
-static int commit(void *data, const struct duda_session_scope *scope, const struct duda_session_commit *c,
-                  duda_session_backend_fn fn, void *ctx)
+static int commit_session(void *data, const struct duda_session_scope *scope, const struct duda_session_commit *c,
+                          duda_session_backend_fn fn, void *ctx)
 {
     char set[SET_BYTES_MAX], numbers[5][NUMBER_BYTES], from[HEX_BYTES + 1] = "", to[HEX_BYTES + 1] = "";
     struct duda_redis_arg words[WORDS_MAX] = {{0}, {0}, {0}, {set, -1}, {numbers[0], -1}, {from, -1}, {to, -1}};
@@ -324,6 +325,6 @@ const struct duda_session_backend *redis_sessions(duda_redis_t *db)
         mk_sha1(digest, scripts[i], strlen(scripts[i]));
         print_hex(service->script_digests[i], digest);
     }
-    *db->backend = (struct duda_session_backend){.data = db, .load = load, .commit = commit};
+    *db->backend = (struct duda_session_backend){.data = db, .load = load_session, .commit = commit_session};
     return db->backend;
 }

@@ -94,8 +94,8 @@ static bool has_strings(const redisReply *reply, size_t n)
 }
 
 /* Calls the functions of a message. `name` is that of the subscription: the channel or its pattern. */
-static void deliver(struct redis_conn *conn, bool is_pattern, const redisReply *name, const redisReply *channel,
-                    const redisReply *text)
+static void deliver_message(struct redis_conn *conn, bool is_pattern, const redisReply *name, const redisReply *channel,
+                            const redisReply *text)
 {
     const struct duda_redis *db = conn->owner;
     for (const struct redis_subscription *s = db->subscriptions; s; s = s->next) {
@@ -113,9 +113,9 @@ static bool take_reply(struct redis_conn *conn, redisReply *reply)
     if (reply->type == REDIS_REPLY_ERROR)
         mk_upstream_fail(&conn->base, redis_status_of(reply->str), reply->str, false);
     else if (has_strings(reply, 3) && strcmp(reply->element[0]->str, "message") == 0)
-        deliver(conn, false, reply->element[1], reply->element[1], reply->element[2]);
+        deliver_message(conn, false, reply->element[1], reply->element[1], reply->element[2]);
     else if (has_strings(reply, 4) && strcmp(reply->element[0]->str, "pmessage") == 0)
-        deliver(conn, true, reply->element[1], reply->element[2], reply->element[3]);
+        deliver_message(conn, true, reply->element[1], reply->element[2], reply->element[3]);
     mem->free(reply); /* others tell that a channel was subscribed to, or that the server lives */
     return true;
 }

@@ -6,13 +6,13 @@
 
 #include "digest.h"
 
-static int encode(const void *data, unsigned char digest[SHA_DIGEST_LENGTH], unsigned long len)
+static int encode_sha1(const void *data, unsigned char digest[SHA_DIGEST_LENGTH], unsigned long len)
 {
     return digest_encode(data, len, digest);
 }
 
 static const struct duda_api_sha1 table = {
-    .encode = encode,
+    .encode = encode_sha1,
     .init = digest_init,
     .update = digest_update,
     .final = digest_final,

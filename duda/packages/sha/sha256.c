@@ -6,13 +6,13 @@
 
 #include "digest.h"
 
-static int encode(const void *data, unsigned char digest[SHA256_DIGEST_LENGTH], long len)
+static int encode_sha256(const void *data, unsigned char digest[SHA256_DIGEST_LENGTH], long len)
 {
     return digest_encode(len < 0 ? NULL : data, (size_t)len, digest);
 }
 
 static const struct duda_api_sha256 table = {
-    .encode = encode,
+    .encode = encode_sha256,
     .init = digest_init,
     .update = digest_update,
     .final = digest_final,

@@ -78,7 +78,7 @@ static int end_call(struct sq_job *job)
     return job->result.err;
 }
 
-static int fail(struct sq_job *job, int err, const char *reason)
+static int fail_job(struct sq_job *job, int err, const char *reason)
 {
     job->result.err = sq_error_set(&job->error, err, "%s: %s", job->db->conf.name, reason);
     return err;
@@ -89,15 +89,15 @@ static int fail_task(struct sq_job *job, int err)
 {
     switch (err) {
     case -EBUSY:
-        return fail(job, -EAGAIN, "too many tasks of the service wait for a thread");
+        return fail_job(job, -EAGAIN, "too many tasks of the service wait for a thread");
     case -ETIMEDOUT:
-        return fail(job, err, "the call has waited too long for its turn, or the disk does not answer");
+        return fail_job(job, err, "the call has waited too long for its turn, or the disk does not answer");
     case -ECONNABORTED:
-        return fail(job, err, "the request has ended meanwhile");
+        return fail_job(job, err, "the request has ended meanwhile");
     case -ECANCELED:
-        return fail(job, err, "the call was cancelled, or the service ends");
+        return fail_job(job, err, "the call was cancelled, or the service ends");
     default:
-        return fail(job, err, strerror(-err));
+        return fail_job(job, err, strerror(-err));
     }
 }
 
@@ -129,7 +129,7 @@ static int count_waiting(struct sq_job *job, struct sq_link *link)
         return 0;
     }
     atomic_fetch_sub(&link->waiting, 1);
-    return fail(job, -EAGAIN, "as many calls as waiting_max allows wait already");
+    return fail_job(job, -EAGAIN, "as many calls as waiting_max allows wait already");
 }
 
 /* Runs in a thread of the pool. */
@@ -146,7 +146,7 @@ static struct sq_job *make_task(struct sq_job *job)
     struct sq_job *copy = err ? NULL : sq_job_copy(job);
     if (!err && !copy) {
         atomic_fetch_sub(&job->link->waiting, 1);
-        fail(job, -ENOMEM, "no memory");
+        fail_job(job, -ENOMEM, "no memory");
     }
     job->link = NULL;
     return copy;
@@ -192,7 +192,7 @@ static bool is_complete(const struct sq_job *job)
 }
 
 /* A mistake of the service, which no database limits. */
-static int refuse(const char *name)
+static int refuse_call(const char *name)
 {
     struct sq_error e;
     char call[64];
@@ -207,17 +207,18 @@ static void run_once(struct sq_job *job)
     if (!duda_package_loader->worker(&sq_package))
         sq_job_run(job, choose_link(job));
     else if (!dthread->running())
-        fail(job, -EPERM, "a callback of a worker must not wait: call it in a dthread, or one of the _then functions");
+        fail_job(job, -EPERM,
+                 "a callback of a worker must not wait: call it in a dthread, or one of the _then functions");
     else if (job->kind == SQ_TRANSACTION)
         run_transaction(job);
     else
         await_copy(job);
 }
 
-static int call(struct sq_job *job)
+static int call_job(struct sq_job *job)
 {
     if (!is_complete(job))
-        return refuse(sq_job_name(job));
+        return refuse_call(sq_job_name(job));
     set_deadline(job);
     if (sq_job_run_inside(job))
         return end_call(job);
@@ -232,7 +233,7 @@ int sq_query(duda_sqlite_t *db, duda_sqlite_rows_t **ret, const char *sql, const
              size_t n)
 {
     struct sq_job job = {.db = ret ? db : NULL, .kind = SQ_QUERY, .sql = sql, .args = args, .n = n};
-    int err = call(&job);
+    int err = call_job(&job);
     if (ret)
         *ret = job.result.rows;
     return err;
@@ -242,7 +243,7 @@ int sq_exec(duda_sqlite_t *db, struct duda_sqlite_change *ret, const char *sql, 
             size_t n)
 {
     struct sq_job job = {.db = db, .kind = SQ_EXEC, .sql = sql, .args = args, .n = n};
-    int err = call(&job);
+    int err = call_job(&job);
     if (ret)
         *ret = job.result.change;
     return err;
@@ -251,7 +252,7 @@ int sq_exec(duda_sqlite_t *db, struct duda_sqlite_change *ret, const char *sql, 
 int sq_transaction(duda_sqlite_t *db, duda_sqlite_transaction_fn fn, void *data)
 {
     struct sq_job job = {.db = db, .kind = SQ_TRANSACTION, .work = fn, .data = data};
-    return call(&job);
+    return call_job(&job);
 }
 
 /* ── calls with a callback ── */
@@ -302,7 +303,7 @@ static bool start_task(duda_request_t *dr, struct sq_job *copy)
 static int call_then(duda_request_t *dr, struct sq_job *job)
 {
     if (!is_complete(job))
-        return refuse(sq_job_name(job));
+        return refuse_call(sq_job_name(job));
     set_deadline(job);
     struct sq_job *copy = make_task(job);
     if (!copy)

@@ -102,7 +102,7 @@ static struct sq_statement *find_place(struct sq_conn *c)
     return oldest;
 }
 
-static int prepare(struct sq_conn *c, const char *sql, struct sq_statement **ret, struct sq_error *e)
+static int prepare_statement(struct sq_conn *c, const char *sql, struct sq_statement **ret, struct sq_error *e)
 {
     struct sq_statement *place = find_statement(c, sql);
     if (!place) {
@@ -288,7 +288,7 @@ int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_val
         return sq_conn_fail(c, SQLITE_INTERRUPT, e);
     int err = c->in_transaction ? 0 : check_file(c, e);
     if (err == 0)
-        err = prepare(c, sql, &s, e);
+        err = prepare_statement(c, sql, &s, e);
     if (err == 0)
         err = check_statement(c, s->stmt, e);
     if (err)

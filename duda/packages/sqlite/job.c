@@ -41,7 +41,7 @@ static size_t count_bytes(const struct sq_job *job)
     return bytes;
 }
 
-static char *append(char *to, const void *bytes, size_t len)
+static char *append_bytes(char *to, const void *bytes, size_t len)
 {
     memcpy(to, bytes, len);
     return to + len;
@@ -60,14 +60,14 @@ struct sq_job *sq_job_copy(const struct sq_job *job)
     copy->args = args;
     if (job->sql) {
         copy->sql = end;
-        end = append(end, job->sql, strlen(job->sql) + 1);
+        end = append_bytes(end, job->sql, strlen(job->sql) + 1);
     }
     for (size_t i = 0; i < job->n; i++) {
         args[i] = job->args[i];
         if (!has_bytes(&args[i]))
             continue;
         args[i].bytes = end;
-        end = append(end, job->args[i].bytes, args[i].len);
+        end = append_bytes(end, job->args[i].bytes, args[i].len);
     }
     return copy;
 }
@@ -122,7 +122,7 @@ static int run_transaction(struct sq_job *job, struct sq_conn *conn)
     return sq_conn_end(conn, err, &job->error);
 }
 
-static int run(struct sq_job *job, struct sq_conn *conn)
+static int run_job(struct sq_job *job, struct sq_conn *conn)
 {
     switch (job->kind) {
     case SQ_QUERY:
@@ -146,7 +146,7 @@ bool sq_job_run_inside(struct sq_job *job)
     if (job->kind == SQ_TRANSACTION)
         job->result.err = sq_error_set(&job->error, -EINVAL, "%s: a transaction runs already", job->db->conf.name);
     else
-        job->result.err = run(job, t->conn);
+        job->result.err = run_job(job, t->conn);
     return true;
 }
 
@@ -182,6 +182,6 @@ void sq_job_run(struct sq_job *job, struct sq_link *link)
     }
     link->conn.deadline = job->deadline;
     link->conn.was_stopped = false;
-    job->result.err = run(job, &link->conn);
+    job->result.err = run_job(job, &link->conn);
     put_link(link);
 }

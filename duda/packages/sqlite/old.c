@@ -113,7 +113,7 @@ void sq_old_close_all(struct sq_service *service)
 
 /* ── queries ── */
 
-static int dump(sqlite_db_t *db, const char *sql, sqlite_handle_t **ret)
+static int dump_query(sqlite_db_t *db, const char *sql, sqlite_handle_t **ret)
 {
     if (!db || !sql || !ret)
         return log_failure("dump", NULL, SQLITE_MISUSE);
@@ -135,7 +135,7 @@ static int dump(sqlite_db_t *db, const char *sql, sqlite_handle_t **ret)
     return 0;
 }
 
-static int step(sqlite_handle_t *handle)
+static int step_handle(sqlite_handle_t *handle)
 {
     if (!handle)
         return log_failure("step", NULL, SQLITE_MISUSE);
@@ -160,7 +160,7 @@ static const unsigned char *get_text(sqlite_handle_t *handle, int column)
     return handle ? sqlite3_column_text(handle->stmt, column) : NULL;
 }
 
-static int done(sqlite_handle_t *handle)
+static int close_handle(sqlite_handle_t *handle)
 {
     if (!handle)
         return 0;
@@ -177,8 +177,8 @@ static int done(sqlite_handle_t *handle)
     return 0;
 }
 
-static int exec(duda_request_t *dr, sqlite_db_t *db, const char *sql,
-                int (*fn)(void *cb_data, int n, char **values, char **names), void *data)
+static int exec_query(duda_request_t *dr, sqlite_db_t *db, const char *sql,
+                      int (*fn)(void *cb_data, int n, char **values, char **names), void *data)
 {
     struct sqlite_cb_data given = {.dr = dr, .data = data};
     if (!db || !sql)
@@ -189,12 +189,12 @@ static int exec(duda_request_t *dr, sqlite_db_t *db, const char *sql,
 
 const struct duda_api_sqlite sq_old_calls = {
     .old_open = open_database,
-    .old_dump = dump,
-    .old_exec = exec,
-    .old_step = step,
+    .old_dump = dump_query,
+    .old_exec = exec_query,
+    .old_step = step_handle,
     .old_get_int = get_int,
     .old_get_double = get_double,
     .old_get_text = get_text,
-    .old_done = done,
+    .old_done = close_handle,
     .old_close = close_call,
 };

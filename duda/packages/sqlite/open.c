@@ -147,8 +147,8 @@ static const char *const pragmas[] = {
  * Refuses PRAGMAs that would set what all calls share: the wait for locks, the mode of the journal, even limits and
  * folders of the whole process. Without a value they only tell it.
  */
-static int authorize(void *ctx, int action, const char *name, const char *value, const char *database,
-                     const char *trigger)
+static int authorize_action(void *ctx, int action, const char *name, const char *value, const char *database,
+                            const char *trigger)
 {
     (void)ctx;
     (void)database;
@@ -223,7 +223,7 @@ static int set_up(struct sq_conn *c, struct sq_error *e)
     if (err == 0 && !writes)
         err = sq_conn_sql(c, "PRAGMA query_only=ON", e);
     if (err == 0)
-        sqlite3_set_authorizer(c->db, authorize, NULL);
+        sqlite3_set_authorizer(c->db, authorize_action, NULL);
     return err;
 }
 

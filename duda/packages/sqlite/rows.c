@@ -20,7 +20,7 @@ struct duda_sqlite_rows {
 /* ── building ── */
 
 /* Makes room for `more` behind `used` of `size` bytes each. Returns false without memory. */
-static bool grow(void **array, size_t *room, size_t used, size_t more, size_t size)
+static bool grow_array(void **array, size_t *room, size_t used, size_t more, size_t size)
 {
     size_t wanted = *room ? *room : 64;
     while (wanted - used < more)
@@ -46,8 +46,8 @@ int sq_builder_add(struct sq_builder *b, struct duda_sqlite_value value)
     uint64_t taken = b->n_bytes + (uint64_t)b->n_cells * SQ_CELL_BYTES;
     if (taken > b->bytes_max || value.len > b->bytes_max - taken)
         return -E2BIG;
-    if (!grow((void **)&b->cells, &b->cells_room, b->n_cells, 1, sizeof(*b->cells)) ||
-        !grow((void **)&b->bytes, &b->bytes_room, b->n_bytes, more, 1))
+    if (!grow_array((void **)&b->cells, &b->cells_room, b->n_cells, 1, sizeof(*b->cells)) ||
+        !grow_array((void **)&b->bytes, &b->bytes_room, b->n_bytes, more, 1))
         return -ENOMEM;
     struct sq_cell *cell = &b->cells[b->n_cells++];
     *cell = (struct sq_cell){.type = value.type, .len = more ? value.len : 0, .integer = value.integer};

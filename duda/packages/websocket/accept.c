@@ -120,7 +120,7 @@ static void refuse_version(duda_request_t *dr)
 }
 
 /* The page for an error keeps headers of the service, but the handshake is off. */
-static void answer(duda_request_t *dr, int status)
+static void send_status(duda_request_t *dr, int status)
 {
     static const char *const ours[] = {"Sec-WebSocket-Accept", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions"};
     for (size_t i = 0; i < MK_COUNT_OF(ours); i++)
@@ -153,7 +153,7 @@ static int open_conn(struct ws_conn *conn, const struct mk_ws_agreement *agreeme
 }
 
 /* Returns 0, or the status for the client. */
-static int begin(struct ws_conn *conn)
+static int begin_conn(struct ws_conn *conn)
 {
     const struct mk_ws_request handshake = read_handshake(conn->wr.dr);
     struct mk_ws_agreement agreement;
@@ -186,12 +186,12 @@ static ws_request_t *accept_request(duda_request_t *dr, const ws_endpoint_t *end
     if (!w)
         return NULL;
     struct ws_conn *conn = ws_conn_get(w, endpoint, dr, channel, data);
-    int status = conn ? begin(conn) : 503;
+    int status = conn ? begin_conn(conn) : 503;
     if (status == 0)
         return &conn->wr;
     if (conn)
         ws_conn_put(conn);
-    answer(dr, status);
+    send_status(dr, status);
     return NULL;
 }
 
@@ -235,6 +235,6 @@ int ws_handshake_with(duda_request_t *dr, ws_callback_t on_read, ws_callback_t o
     struct ws_worker *w = check_request(dr, "handshake");
     const ws_endpoint_t *endpoint = w ? find_endpoint(w, &wanted) : NULL;
     if (w && !endpoint)
-        answer(dr, 503);
+        send_status(dr, 503);
     return endpoint && ws_accept(dr, endpoint, WS_CHANNEL_ALL, NULL) ? 0 : -1;
 }

@@ -195,7 +195,7 @@ static int limit_number(int channel)
 }
 
 /* Moves a WebSocket to a channel, which has a name or none. Takes the reference of the name over. */
-static enum ws_result move(struct ws_conn *conn, int channel, struct ws_name *name)
+static enum ws_result move_conn(struct ws_conn *conn, int channel, struct ws_name *name)
 {
     struct ws_service *service = conn->worker->service;
     bool has_joined = channels_join(&service->channels, channel);
@@ -231,7 +231,7 @@ enum ws_result ws_set_channel(ws_request_t *wr, int channel)
 {
     enum ws_result r;
     struct ws_conn *conn = find_member(wr, "set_channel", &r);
-    return conn ? move(conn, limit_number(channel), NULL) : r;
+    return conn ? move_conn(conn, limit_number(channel), NULL) : r;
 }
 
 /* Returns WS_OK or WS_INVALID, which is logged. */
@@ -251,12 +251,12 @@ enum ws_result ws_join(ws_request_t *wr, const char *name)
         return r;
     struct ws_service *service = conn->worker->service;
     struct ws_name *own = ws_names_get(&service->names, &service->channels, name);
-    return own ? move(conn, own->number, own) : WS_NO_MEMORY;
+    return own ? move_conn(conn, own->number, own) : WS_NO_MEMORY;
 }
 
 /* Sends a message to a channel, except to `except`, which may be NULL. */
-static enum ws_result broadcast(struct ws_service *service, const char *call, int channel, int opcode, const void *data,
-                                size_t len, const struct ws_conn *except)
+static enum ws_result broadcast_message(struct ws_service *service, const char *call, int channel, int opcode,
+                                        const void *data, size_t len, const struct ws_conn *except)
 {
     if (!is_data(opcode))
         return refuse_opcode(call);
@@ -278,7 +278,8 @@ enum ws_result ws_publish(int channel, int opcode, const void *data, size_t len,
     if (except && !conn)
         return r;
     struct ws_service *service = find_service("publish");
-    return service ? broadcast(service, "publish", limit_number(channel), opcode, data, len, conn) : WS_WRONG_THREAD;
+    return service ? broadcast_message(service, "publish", limit_number(channel), opcode, data, len, conn)
+                   : WS_WRONG_THREAD;
 }
 
 enum ws_result ws_publish_to(const char *name, int opcode, const void *data, size_t len, const ws_request_t *except)
@@ -292,7 +293,7 @@ enum ws_result ws_publish_to(const char *name, int opcode, const void *data, siz
     if (!service || (r = check_name(name, call)) != WS_OK)
         return r;
     int number = ws_names_find(&service->names, name);
-    return number == WS_CHANNEL_ALL ? WS_OK : broadcast(service, call, number, opcode, data, len, conn);
+    return number == WS_CHANNEL_ALL ? WS_OK : broadcast_message(service, call, number, opcode, data, len, conn);
 }
 
 enum ws_result ws_close_channel(const char *name, unsigned code, const char *reason)
@@ -320,7 +321,8 @@ int ws_broadcast(ws_request_t *wr, const unsigned char *data, uint64_t len, int 
     enum ws_result r;
     struct ws_conn *conn = find_conn(wr, "broadcast", &r);
     if (conn)
-        r = broadcast(conn->worker->service, "broadcast", limit_number(channel), opcode, data, (size_t)len, conn);
+        r = broadcast_message(conn->worker->service, "broadcast", limit_number(channel), opcode, data, (size_t)len,
+                              conn);
     return r < 0 ? -1 : 0;
 }
 
@@ -332,7 +334,7 @@ int ws_broadcast_all(const unsigned char *data, uint64_t len, int opcode, int ch
         ws_refuse(NULL, call, WS_WRONG_THREAD, "the service of this thread is unknown: see worker->spawn()");
         return -1;
     }
-    enum ws_result r = broadcast(service, call, limit_number(channel), opcode, data, (size_t)len, NULL);
+    enum ws_result r = broadcast_message(service, call, limit_number(channel), opcode, data, (size_t)len, NULL);
     if (!known)
         ws_origin_put();
     return r < 0 ? -1 : 0;

@@ -43,7 +43,7 @@ static struct channel **find_place(struct channel **buckets, unsigned n, int num
 }
 
 /* Keeps as many buckets as channels. Returns false if there is none. */
-static bool grow(struct channels *channels)
+static bool grow_table(struct channels *channels)
 {
     unsigned n = channels->n_buckets ? channels->n_buckets * 2 : BUCKETS_MIN;
     if (channels->n < channels->n_buckets)
@@ -66,7 +66,7 @@ static bool grow(struct channels *channels)
 
 static struct channel *get_channel(struct channels *channels, int number)
 {
-    if (!grow(channels))
+    if (!grow_table(channels))
         return NULL;
     struct channel **place = find_place(channels->buckets, channels->n_buckets, number);
     if (!*place && (*place = mem->alloc_z(sizeof(struct channel)))) {

@@ -89,7 +89,7 @@ void ws_conn_release(struct ws_worker *w)
 
 /* ── callbacks ── */
 
-static void call(struct ws_conn *conn, unsigned type)
+static void call_callback(struct ws_conn *conn, unsigned type)
 {
     ws_callback_t fn = conn->endpoint->callbacks[type];
     if (!fn)
@@ -113,7 +113,7 @@ static void on_open(struct mk_ws *ws, void *ctx)
     (void)ws;
     conn->is_opened = true;
     duda_package_loader->count(NULL, conn->worker->service->counters.open, 1);
-    call(conn, WS_ON_OPEN);
+    call_callback(conn, WS_ON_OPEN);
 }
 
 static void on_message(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, size_t len, void *ctx)
@@ -122,14 +122,14 @@ static void on_message(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, s
     (void)ws;
     duda_package_loader->count(conn->worker->base, conn->worker->service->counters.received, 1);
     set_payload(conn, opcode, data, len);
-    call(conn, WS_ON_MESSAGE);
+    call_callback(conn, WS_ON_MESSAGE);
     set_payload(conn, 0, NULL, 0);
 }
 
 static void on_writable(struct mk_ws *ws, void *ctx)
 {
     (void)ws;
-    call(ctx, WS_ON_WRITABLE);
+    call_callback(ctx, WS_ON_WRITABLE);
 }
 
 /* Calls ERROR or TIMEOUT, if that is why it has ended. A client that leaves before OPEN is no error. */
@@ -139,9 +139,9 @@ static void call_cause(struct ws_conn *conn)
     if (!conn->is_opened && conn->wr.dr)
         return;
     if (cause == MK_WS_CAUSE_TIMEOUT)
-        call(conn, WS_ON_TIMEOUT);
+        call_callback(conn, WS_ON_TIMEOUT);
     else if (cause == MK_WS_CAUSE_LOST || cause == MK_WS_CAUSE_ERROR)
-        call(conn, WS_ON_ERROR);
+        call_callback(conn, WS_ON_ERROR);
 }
 
 static void on_close(struct mk_ws *ws, unsigned code, struct mk_str reason, void *ctx)
@@ -160,7 +160,7 @@ static void on_close(struct mk_ws *ws, unsigned code, struct mk_str reason, void
     conn->wr.code = code;
     set_payload(conn, WS_OPCODE_CLOSE, text, n);
     call_cause(conn);
-    call(conn, WS_ON_CLOSE);
+    call_callback(conn, WS_ON_CLOSE);
     set_payload(conn, 0, NULL, 0);
     conn->ws = NULL;
     if (!conn->wr.dr)

@@ -45,7 +45,7 @@ static struct ws_name **find_place(const struct ws_names *names, const char *tex
 }
 
 /* Keeps as many buckets as names. Returns false if there is none. */
-static bool grow(struct ws_names *names)
+static bool grow_table(struct ws_names *names)
 {
     struct ws_names old = *names;
     if (names->n < names->n_buckets)
@@ -79,7 +79,7 @@ static int choose_number(struct ws_names *names, struct channels *channels)
 
 static struct ws_name *add_name(struct ws_names *names, struct channels *channels, const char *text)
 {
-    struct ws_name *name = grow(names) ? mem->alloc_z(sizeof(*name) + strlen(text) + 1) : NULL;
+    struct ws_name *name = grow_table(names) ? mem->alloc_z(sizeof(*name) + strlen(text) + 1) : NULL;
     if (!name)
         return NULL;
     memcpy(name->text, text, strlen(text));

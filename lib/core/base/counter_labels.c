@@ -25,7 +25,7 @@ static bool cut_label(struct mk_str *rest, struct mk_str *ret_name, struct mk_st
     return true;
 }
 
-static struct mk_str unescape(struct mk_str value, char *storage)
+static struct mk_str unescape_value(struct mk_str value, char *storage)
 {
     size_t n = 0;
     for (size_t i = 0; i < value.len && n < MK_COUNTER_LABEL_VALUE_BYTES; i++) {
@@ -42,7 +42,7 @@ struct mk_str mk_counter_label_get(struct mk_str labels, struct mk_str name, cha
     struct mk_str one, value;
     while (cut_label(&labels, &one, &value))
         if (mk_str_eq(one, name))
-            return unescape(value, storage);
+            return unescape_value(value, storage);
     return MK_STR("");
 }
 

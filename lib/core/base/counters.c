@@ -269,7 +269,7 @@ static int open_series(const struct mk_counter_info *info, struct mk_str labels)
 }
 
 /* Logs once that a counter cannot be shown. */
-static void report(const struct mk_counter_info *info, int err)
+static void report_error(const struct mk_counter_info *info, int err)
 {
     if (reported)
         return;
@@ -294,7 +294,7 @@ const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, con
         lock_file(false);
     }
     if (i < 0 && mk__counters_head)
-        report(info, i);
+        report_error(info, i);
     pthread_mutex_unlock(&mutex);
     return i >= 0 ? &counters[i] : &spare_counter;
 }

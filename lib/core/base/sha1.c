@@ -9,7 +9,7 @@
 
 enum { BLOCK = 64, LENGTH_BYTES = 8, WORDS = 5 };
 
-static uint32_t rotate(uint32_t x, unsigned n)
+static uint32_t rotate_left(uint32_t x, unsigned n)
 {
     return x << n | x >> (32 - n);
 }
@@ -47,11 +47,11 @@ static void add_block(uint32_t h[WORDS], const uint8_t *p)
         w[i] = read_word(p + 4 * i);
     for (unsigned i = 0; i < 80; i++) {
         if (i >= 16)
-            w[i % 16] = rotate(w[(i + 13) % 16] ^ w[(i + 8) % 16] ^ w[(i + 2) % 16] ^ w[i % 16], 1);
-        uint32_t next = rotate(a, 5) + mix_words(i, b, c, d) + e + w[i % 16];
+            w[i % 16] = rotate_left(w[(i + 13) % 16] ^ w[(i + 8) % 16] ^ w[(i + 2) % 16] ^ w[i % 16], 1);
+        uint32_t next = rotate_left(a, 5) + mix_words(i, b, c, d) + e + w[i % 16];
         e = d;
         d = c;
-        c = rotate(b, 30);
+        c = rotate_left(b, 30);
         b = a;
         a = next;
     }

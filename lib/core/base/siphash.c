@@ -12,7 +12,7 @@ int mk_siphash_key(uint64_t key[2])
     return mk_random(key, 2 * sizeof(key[0]));
 }
 
-static inline uint64_t rotate(uint64_t x, int bits)
+static inline uint64_t rotate_left(uint64_t x, int bits)
 {
     return x << bits | x >> (64 - bits);
 }
@@ -20,11 +20,11 @@ static inline uint64_t rotate(uint64_t x, int bits)
 static inline void mix_hash(uint64_t v[4])
 {
     v[0] += v[1], v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0], v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32);
+    v[1] = rotate_left(v[1], 13) ^ v[0], v[3] = rotate_left(v[3], 16) ^ v[2];
+    v[0] = rotate_left(v[0], 32);
     v[2] += v[1], v[0] += v[3];
-    v[1] = rotate(v[1], 17) ^ v[2], v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] = rotate(v[2], 32);
+    v[1] = rotate_left(v[1], 17) ^ v[2], v[3] = rotate_left(v[3], 21) ^ v[0];
+    v[2] = rotate_left(v[2], 32);
 }
 
 static inline void mix_word(uint64_t v[4], uint64_t word)

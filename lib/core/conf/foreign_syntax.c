@@ -40,7 +40,7 @@ static const struct {
     {MK_STR(";"), {0}, "a comment begins with #, not with a semicolon"},
 };
 
-static bool contains(struct mk_str s, struct mk_str part)
+static bool contains_text(struct mk_str s, struct mk_str part)
 {
     return s.len && memmem(s.p, s.len, part.p, part.len);
 }
@@ -49,14 +49,14 @@ static bool scan_comment(struct mk__scan *s, struct mk__scan_line *l, struct mk_
 {
     struct mk_str rest = skip_bytes(text, indent);
     if (s->comment_end.len) {
-        if (contains(rest, s->comment_end))
+        if (contains_text(rest, s->comment_end))
             s->comment_end = MK_STR_NONE;
         return true;
     }
     for (size_t i = 0; i < MK_COUNT_OF(comments); i++) {
         if (!mk_str_starts(rest, comments[i].start))
             continue;
-        if (comments[i].end.len && !contains(skip_bytes(rest, comments[i].start.len), comments[i].end))
+        if (comments[i].end.len && !contains_text(skip_bytes(rest, comments[i].start.len), comments[i].end))
             s->comment_end = comments[i].end;
         set_error(l, indent, comments[i].sentence, "");
         return true;
@@ -119,7 +119,7 @@ static const struct {
 /* Caddy begins a host with its addresses: "example.org {", ":80 {". */
 static bool is_address(struct mk_str word)
 {
-    return word.len && word.p[0] != '$' && word.p[0] != '@' && (contains(word, MK_STR(".")) || word.p[0] == ':');
+    return word.len && word.p[0] != '$' && word.p[0] != '@' && (contains_text(word, MK_STR(".")) || word.p[0] == ':');
 }
 
 static const char *find_block(struct mk_str word)
@@ -152,7 +152,7 @@ static bool opens_brace(struct mk_str text)
 static bool is_whole_block(struct mk_str text, size_t indent)
 {
     struct mk_str line = mk_str_trim(text);
-    return indent == 0 && line.p[line.len - 1] == '}' && contains(line, MK_STR(" {"));
+    return indent == 0 && line.p[line.len - 1] == '}' && contains_text(line, MK_STR(" {"));
 }
 
 static struct block_line read_block(struct mk_str text, size_t indent)

@@ -55,7 +55,7 @@ static bool has_dot_part(struct mk_str path)
 }
 
 /* Decodes `raw` with `by` for each encoded slash; `scratch` and `to` have room for twice its length and a NUL. */
-static bool decode(struct mk_str raw, struct mk_str by, char *scratch, char *to, struct mk_str *ret_path)
+static bool decode_path(struct mk_str raw, struct mk_str by, char *scratch, char *to, struct mk_str *ret_path)
 {
     size_t len = replace_slashes(raw, by, scratch);
     ssize_t n = mk__uri_decode_path(mk_str(scratch, len), to, 2 * raw.len + 1);
@@ -72,8 +72,9 @@ MK_COLD int mk__encoded_slash_decode(struct mk_request *req)
     char *scratch = mk_arena_alloc(&req->arena, 2 * raw.len + 1), *to = mk_arena_alloc(&req->arena, 2 * raw.len + 1);
     if (!scratch || !to)
         return 503;
-    if (!decode(raw, other, scratch, to, &path) || has_encoded_slash(path) || !decode(raw, kept, scratch, to, &path) ||
-        !has_encoded_slash(path) /* removed by ".." */ || has_dot_part(path))
+    if (!decode_path(raw, other, scratch, to, &path) || has_encoded_slash(path) ||
+        !decode_path(raw, kept, scratch, to, &path) || !has_encoded_slash(path) /* removed by ".." */ ||
+        has_dot_part(path))
         return 404;
     if (!app->accepts_encoded_slash(req, path, req->http->app_ctx))
         return 404;

@@ -30,7 +30,7 @@ static const struct mk_str reserved[] = {
     MK_STR_INIT("transfer-encoding"),
 };
 
-static char fold(char c)
+static char fold_char(char c)
 {
     return c == '_' ? '-' : mk_lower(c);
 }
@@ -38,7 +38,7 @@ static char fold(char c)
 bool mk_header_same_name(struct mk_str a, struct mk_str b)
 {
     size_t i = 0;
-    while (i < a.len && a.len == b.len && fold(a.p[i]) == fold(b.p[i]))
+    while (i < a.len && a.len == b.len && fold_char(a.p[i]) == fold_char(b.p[i]))
         i++;
     return a.len == b.len && i == a.len;
 }

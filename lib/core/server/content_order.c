@@ -97,7 +97,7 @@ static void print_reason(const struct mk_generation *g, const struct place *befo
                     MK_STR_ARG(match->text), name);
 }
 
-static void warn(const struct mk_host *host, const struct place *before, const struct place *later)
+static void warn_of_order(const struct mk_host *host, const struct place *before, const struct place *later)
 {
     struct mk_buf place, reason;
     mk_buf_init(&place, TEXT_BYTES);
@@ -120,7 +120,7 @@ static void check_place(const struct mk_host *host, const struct place *later)
     while (before.plugin <= later->plugin && !find_taker(host, later, &before))
         before.plugin++;
     if (before.plugin <= later->plugin)
-        warn(host, &before, later);
+        warn_of_order(host, &before, later);
 }
 
 static void check_plugin(const struct mk_host *host, unsigned i)

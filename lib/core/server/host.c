@@ -81,7 +81,8 @@ static bool is_same_name(struct mk_str a, struct mk_str b)
     return mk_str_ieq(a, b);
 }
 
-static MK_COLD bool serves(const struct mk_host *host, struct mk_str authority, uint16_t port, struct mk_str transport)
+static MK_COLD bool serves_authority(const struct mk_host *host, struct mk_str authority, uint16_t port,
+                                     struct mk_str transport)
 {
     struct mk__uri_host_port at;
     if (mk__uri_split_authority(authority, &at) < 0 || !has_port(host, at.has_port ? at.port : port, transport))
@@ -95,12 +96,12 @@ static MK_COLD bool serves(const struct mk_host *host, struct mk_str authority, 
 /* Only the transport "liana" is known to be plain HTTP. */
 bool mk_host_serves(const struct mk_host *host, struct mk_str authority)
 {
-    return serves(host, authority, 80, MK_STR("liana"));
+    return serves_authority(host, authority, 80, MK_STR("liana"));
 }
 
 bool mk_host_serves_https(const struct mk_host *host, struct mk_str authority)
 {
-    return serves(host, authority, 443, MK_STR("tls"));
+    return serves_authority(host, authority, 443, MK_STR("tls"));
 }
 
 MK_COLD bool mk_host_asks_certificate(const struct mk_host *host)

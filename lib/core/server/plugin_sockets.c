@@ -73,7 +73,7 @@ static int add_kept(int fd, bool taken)
 }
 
 /* Returns a descriptor of the socket that was offered, or -errno. */
-static int take(int offered)
+static int take_offered(int offered)
 {
     int fd = fcntl(offered, F_DUPFD_CLOEXEC, 0);
     int err = fd < 0 ? -errno : add_kept(fd, true);
@@ -90,7 +90,7 @@ int mk_socket_take(const char *path)
     pthread_mutex_lock(&all.lock);
     for (unsigned i = 0; i < all.n_offered && found == -ENOENT; i++)
         if (is_at(all.offered[i], path) && mk__listen_is_at(all.offered[i], path))
-            found = take(all.offered[i]);
+            found = take_offered(all.offered[i]);
     pthread_mutex_unlock(&all.lock);
     return found;
 }

@@ -119,7 +119,7 @@ static void set_parts(struct mk_str path, size_t end, struct mk_cgi_script *ret)
 }
 
 /* Tries each prefix of the path that ends a segment, the shortest first. */
-static int walk(const struct mk_cgi_place *place, struct mk_str path, char *copy, struct mk_cgi_script *ret)
+static int walk_path(const struct mk_cgi_place *place, struct mk_str path, char *copy, struct mk_cgi_script *ret)
 {
     int err = -EISDIR;
     size_t end = 0;
@@ -149,6 +149,7 @@ int mk_cgi_find_script(const struct mk_cgi_place *place, enum mk_cgi_find how, s
     memcpy(copy, path.p, path.len);
     copy[path.len] = '\0';
     set_parts(path, path.len, ret);
-    int err = how == MK_CGI_FIND_WALK ? walk(place, path, copy, ret) : try_path(place, mk_str(copy, path.len), ret);
+    int err =
+        how == MK_CGI_FIND_WALK ? walk_path(place, path, copy, ret) : try_path(place, mk_str(copy, path.len), ret);
     return err == 0 ? find_root(place, ret) : err;
 }

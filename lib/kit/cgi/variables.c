@@ -228,7 +228,7 @@ static struct mk_str get_document_root(struct writer *w)
 }
 
 /* Returns both together, in the arena of the request. */
-static struct mk_str join(struct writer *w, struct mk_str a, struct mk_str b)
+static struct mk_str join_texts(struct writer *w, struct mk_str a, struct mk_str b)
 {
     char *to = mk_arena_alloc(mk_request_arena(w->req), a.len + b.len + 1);
     if (!to) {
@@ -243,13 +243,13 @@ static struct mk_str join(struct writer *w, struct mk_str a, struct mk_str b)
 static struct mk_str get_document_uri(struct writer *w)
 {
     const struct mk_cgi_params *p = w->params;
-    return p->path_info.len ? join(w, p->script_name, p->path_info) : p->script_name;
+    return p->path_info.len ? join_texts(w, p->script_name, p->path_info) : p->script_name;
 }
 
 static struct mk_str get_path_translated(struct writer *w)
 {
     const struct mk_cgi_params *p = w->params;
-    return p->path_info.len && p->document_root.p ? join(w, p->document_root, p->path_info) : MK_STR_NONE;
+    return p->path_info.len && p->document_root.p ? join_texts(w, p->document_root, p->path_info) : MK_STR_NONE;
 }
 
 /* ── TLS ── */

@@ -26,7 +26,7 @@ static void send_signal(const struct mk_child *child, int number)
         kill(-child->pid, number);
 }
 
-static void arm(struct mk_child *child, uint32_t ms)
+static void arm_timer(struct mk_child *child, uint32_t ms)
 {
     mk_timer_arm(mk__channel_loop(child->channel), &child->timer, ms);
 }
@@ -48,7 +48,7 @@ static void on_timer(struct mk_timer *timer)
 static void begin_stop(struct mk_child *child)
 {
     send_signal(child, SIGTERM);
-    arm(child, child->grace_ms);
+    arm_timer(child, child->grace_ms);
 }
 
 void mk_child_stop(struct mk_child *child, uint32_t grace_ms)
@@ -206,7 +206,7 @@ int mk_child_start(struct mk_child *child, struct mk_child_channel *channel, str
         mk__child_release(child);
         return err;
     }
-    arm(child, MK_CHILD_START_MS);
+    arm_timer(child, MK_CHILD_START_MS);
     mk__channel_flush(channel);
     return 0;
 }

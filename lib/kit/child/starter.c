@@ -101,7 +101,7 @@ static int fork_starter(struct mk_child_starter *s)
 }
 
 /* Sends the starter its end of a channel. Returns 0 or -errno. */
-static int attach(const struct mk_child_starter *s, int fd)
+static int attach_channel(const struct mk_child_starter *s, int fd)
 {
     const struct mk__message m = {.kind = MK__MESSAGE_ATTACH};
     return s->control < 0 ? -EPIPE : mk__message_send(s->control, mk_str((const char *)&m, sizeof(m)), &fd, 1);
@@ -110,12 +110,12 @@ static int attach(const struct mk_child_starter *s, int fd)
 /* Sends the end to the starter, or to a new one. Under the lock. */
 static int attach_or_fork(struct mk_child_starter *s, int fd)
 {
-    int err = attach(s, fd);
+    int err = attach_channel(s, fd);
     if (err == 0)
         return 0;
     end_starter(s, 0);
     err = fork_starter(s);
-    return err < 0 ? err : attach(s, fd);
+    return err < 0 ? err : attach_channel(s, fd);
 }
 
 /* Kills the starter that is doomed, or reaps the one that has ended. Under the lock. */

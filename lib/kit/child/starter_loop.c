@@ -93,7 +93,7 @@ static void free_row(struct row *r)
 }
 
 /* Reaps a child that has exited; what it has left behind is killed if the child was to be. */
-static void reap(struct row *r)
+static void reap_child(struct row *r)
 {
     if (r->kill_ms)
         kill(-r->pid, SIGKILL);
@@ -113,7 +113,7 @@ static void end_row(struct row *r)
     kill(-r->pid, SIGTERM);
     r->kill_ms = (int64_t)mk_time_monotonic_ms() + GRACE_MS;
     if (r->state == EXITED)
-        reap(r);
+        reap_child(r);
 }
 
 static void end_channel(unsigned channel)
@@ -155,7 +155,7 @@ static bool send_report(struct row *r, enum row_report what)
     return true;
 }
 
-static void report(struct row *r)
+static void report_end(struct row *r)
 {
     if (r->reports & REPORT_STARTED && !send_report(r, REPORT_STARTED))
         return;
@@ -169,7 +169,7 @@ static void report_channel(unsigned channel)
 {
     for (unsigned i = st.n_rows; i-- > 0;)
         if (st.rows[i].reports && st.rows[i].channel == channel)
-            report(&st.rows[i]);
+            report_end(&st.rows[i]);
 }
 
 /* ── exits ── */
@@ -182,11 +182,11 @@ static void check_row(struct row *r)
     r->state = EXITED;
     r->status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
     if (!is_open(r) || r->is_released) {
-        reap(r);
+        reap_child(r);
         return;
     }
     r->reports |= REPORT_EXITED;
-    report(r);
+    report_end(r);
 }
 
 static bool is_child(pid_t pid)
@@ -294,17 +294,17 @@ static pid_t spawn_packet(size_t len, const int *fds, unsigned n, struct row *r)
     return mk__spawn_start(&spawn, &r->pidfd, &r->step);
 }
 
-static void refuse(unsigned channel, int err)
+static void refuse_start(unsigned channel, int err)
 {
     struct mk__message m = {.kind = MK__MESSAGE_STARTED, .id = st.packet.head.id, .err = err};
     mk__message_send(st.channels[channel], mk_str((char *)&m, sizeof(m)), NULL, 0); /* else its time will be over */
 }
 
-static void start(unsigned channel, size_t len, const int *fds, unsigned n)
+static void start_child(unsigned channel, size_t len, const int *fds, unsigned n)
 {
     struct row *r = add_row();
     if (!r) {
-        refuse(channel, -EBUSY);
+        refuse_start(channel, -EBUSY);
         return;
     }
     *r = (struct row){.channel = (uint16_t)channel, .id = st.packet.head.id, .pidfd = -1};
@@ -315,17 +315,17 @@ static void start(unsigned channel, size_t len, const int *fds, unsigned n)
     if (pid < 0)
         r->pidfd = -1;
     r->reports = REPORT_STARTED;
-    report(r);
+    report_end(r);
 }
 
 /* ── messages ── */
 
-static void release(struct row *r)
+static void release_row(struct row *r)
 {
     r->is_released = true;
     r->reports = 0;
     if (r->state == EXITED)
-        reap(r);
+        reap_child(r);
 }
 
 static void handle_message(unsigned channel, size_t len, const int *fds, unsigned n)
@@ -333,13 +333,13 @@ static void handle_message(unsigned channel, size_t len, const int *fds, unsigne
     const struct mk__message *m = &st.packet.head;
     struct row *r = m->kind == MK__MESSAGE_REAP ? find_row(channel, m->id) : NULL;
     if (m->kind == MK__MESSAGE_START)
-        start(channel, len, fds, n);
+        start_child(channel, len, fds, n);
     else if (r)
-        release(r);
+        release_row(r);
 }
 
 /* Takes a new channel over. Returns false if it is none, or if there are too many. */
-static bool attach(const int *fds, unsigned n)
+static bool accept_channel(const int *fds, unsigned n)
 {
     for (unsigned i = 0; n == 1 && i < CHANNELS_MAX; i++) {
         if (st.channels[i] >= 0)
@@ -370,7 +370,7 @@ static bool read_message(int fd, int channel)
         close_fds(fds, n);
         return len > 0;
     }
-    if (channel < 0 && attach(fds, n))
+    if (channel < 0 && accept_channel(fds, n))
         return true;
     if (channel >= 0)
         handle_message((unsigned)channel, (size_t)len, fds, n);
@@ -405,7 +405,7 @@ static void serve_channel(unsigned channel, short events)
         end_channel(channel);
 }
 
-static void serve(void)
+static void serve_channels(void)
 {
     unsigned n = wait_for_events();
     if (!n)
@@ -456,6 +456,6 @@ _Noreturn void mk__starter_loop_run(int control)
     if (st.signal_fd < 0)
         _exit(1);
     while (!st.ends || st.n_rows)
-        serve();
+        serve_channels();
     _exit(0);
 }

@@ -98,7 +98,7 @@ static ssize_t send_event(struct stream *s, char *to, size_t size)
     return (ssize_t)n;
 }
 
-static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+static ssize_t generate_events(struct mk_request *req, char *to, size_t size, void *ctx)
 {
     struct stream *s = ctx;
     struct mk_event_streams *owner = s->owner;
@@ -158,7 +158,7 @@ static int begin_response(struct mk_request *req, struct stream *s)
     int err = 0;
     for (unsigned i = 0; err == 0 && i < MK_COUNT_OF(rows); i++)
         err = mk_response_header_ref(req, rows[i].name, rows[i].value);
-    return err == 0 ? mk_response_generate(req, generate, s) : err;
+    return err == 0 ? mk_response_generate(req, generate_events, s) : err;
 }
 
 void mk_event_streams_answer(struct mk_event_streams *owner, struct mk_request *req, unsigned max)

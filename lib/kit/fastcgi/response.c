@@ -65,7 +65,7 @@ int mk_fastcgi_decode(struct mk_fastcgi_decoder *d, char *bytes, size_t *len, si
 
 /* ── for mk_http_client ── */
 
-static int unwrap(void *state, char *bytes, size_t *len)
+static int unwrap_records(void *state, char *bytes, size_t *len)
 {
     struct mk_fastcgi_response *r = state;
     size_t left;
@@ -79,4 +79,4 @@ static int parse_head(void *state, struct mk_response_parser *p, struct mk_field
     return mk_cgi_parse_response(&r->head, p, fields, head);
 }
 
-const struct mk_http_client_codec mk_fastcgi_codec = {.unwrap = unwrap, .parse_head = parse_head};
+const struct mk_http_client_codec mk_fastcgi_codec = {.unwrap = unwrap_records, .parse_head = parse_head};

@@ -153,7 +153,7 @@ void mk__gw_backend_put(struct mk__gw_backend *b)
 
 /* ── connections ── */
 
-static void count(const struct mk__gw_backend *b, enum mk_tally_counter counter, int64_t n)
+static void count_event(const struct mk__gw_backend *b, enum mk_tally_counter counter, int64_t n)
 {
     mk_tally_add(b->tally, counter, mk__gw_thread_get_worker(b->thread), n);
 }
@@ -175,7 +175,7 @@ static void remove_idle(struct mk__gw_backend_conn *c)
     mk_list_del(&c->node);
     b->n_idle--;
     b->thread->n_awaited -= !b->keep_alive;
-    count(b, MK_TALLY_IDLE, -1);
+    count_event(b, MK_TALLY_IDLE, -1);
 }
 
 static void end_idle(struct mk__gw_backend_conn *c)
@@ -198,7 +198,7 @@ ssize_t mk__gw_backend_read(struct mk__gw_backend_conn *c, void *to, size_t size
     bool is_short = n > 0 && (size_t)n < size && !c->is_ending && !c->io.transport->close_notify;
     c->is_drained = n == -EAGAIN || is_short;
     if (n > 0)
-        count(c->backend, MK_TALLY_RECEIVED_BYTES, n);
+        count_event(c->backend, MK_TALLY_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -215,7 +215,7 @@ ssize_t mk__gw_backend_splice(struct mk__gw_backend_conn *c, struct mk__gw_pipe 
     ssize_t n = mk__gw_pipe_fill(to, c->io.fd, size);
     c->is_drained = n == -EAGAIN;
     if (n > 0)
-        count(c->backend, MK_TALLY_RECEIVED_BYTES, n);
+        count_event(c->backend, MK_TALLY_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -300,7 +300,7 @@ struct mk__gw_backend_conn *mk__gw_backend_take_idle(struct mk__gw_backend *b, u
         return NULL;
     }
     remove_idle(c);
-    count(b, MK_TALLY_BUSY, 1);
+    count_event(b, MK_TALLY_BUSY, 1);
     c->is_reused = true;
     return c;
 }
@@ -333,8 +333,8 @@ int mk__gw_backend_add(struct mk__gw_backend *b, int fd, const struct mk__gw_cli
         mk_account_free(b->thread->account, c, sizeof(*c));
         return err;
     }
-    count(b, MK_TALLY_OPENED, 1);
-    count(b, MK_TALLY_BUSY, 1);
+    count_event(b, MK_TALLY_OPENED, 1);
+    count_event(b, MK_TALLY_BUSY, 1);
     *ret = c;
     return 0;
 }
@@ -350,8 +350,8 @@ void mk__gw_backend_keep(struct mk__gw_backend_conn *c, bool is_awaited)
     }
     c->idle_since_ms = mk_loop_now_ms(b->thread->base.loop);
     mk_list_add(&b->idle, &c->node);
-    count(b, MK_TALLY_BUSY, -1);
-    count(b, MK_TALLY_IDLE, 1);
+    count_event(b, MK_TALLY_BUSY, -1);
+    count_event(b, MK_TALLY_IDLE, 1);
     b->n_idle++;
     b->thread->n_awaited += !b->keep_alive;
     if (b->n_idle == 1 || b->n_idle == b->keep_alive + 1)
@@ -361,7 +361,7 @@ void mk__gw_backend_keep(struct mk__gw_backend_conn *c, bool is_awaited)
 void mk__gw_backend_close(struct mk__gw_backend_conn *c)
 {
     c->fn = NULL;
-    count(c->backend, MK_TALLY_BUSY, -1);
+    count_event(c->backend, MK_TALLY_BUSY, -1);
     free_conn(c);
 }
 
@@ -448,7 +448,7 @@ void mk__gw_thread_serve(struct mk__gw_thread *t, const struct mk_gateway_genera
     }
 }
 
-static void shed(struct mk_thread_call *call, struct mk_thread *thread)
+static void shed_idle(struct mk_thread_call *call, struct mk_thread *thread)
 {
     struct mk__gw_thread *t = MK_CONTAINER_OF(call, struct mk__gw_thread, shed);
     atomic_store(&t->is_shedding, false);
@@ -490,7 +490,7 @@ static void open_thread(struct mk_thread *base, struct mk_worker *worker)
     struct mk__gw_thread *t = mk__gw_thread_of(base);
     t->gateway = MK_CONTAINER_OF(base->threads, struct mk_gateway, threads);
     t->account = t->pipes.account = mk_worker_account(worker);
-    t->shed.fn = shed;
+    t->shed.fn = shed_idle;
     mk_list_init(&t->orphans);
     mk_list_init(&t->bound);
     for (unsigned i = 0; i < MK__GW_BUCKETS; i++)

@@ -16,7 +16,7 @@ static void close_spool(struct mk__gw_buffer *b)
     b->spooled = NULL;
 }
 
-static void arm(struct mk__gw_buffer *b, uint32_t ms)
+static void arm_timer(struct mk__gw_buffer *b, uint32_t ms)
 {
     b->is_armed = true;
     mk_timer_arm(mk_request_loop(b->req), &b->timer, ms);
@@ -27,7 +27,7 @@ static void on_timer(struct mk_timer *timer)
     struct mk__gw_buffer *b = MK_CONTAINER_OF(timer, struct mk__gw_buffer, timer);
     b->is_armed = false;
     if (mk_loop_now_ms(mk_request_loop(b->req)) - b->asked_ms < BLOCKED_MS)
-        arm(b, LAG_MS);
+        arm_timer(b, LAG_MS);
     else
         b->fill(b);
 }
@@ -91,7 +91,7 @@ void mk__gw_buffer_offer(struct mk__gw_buffer *b)
     if (b->spooled)
         b->fill(b);
     else if (!b->is_armed)
-        arm(b, LAG_MS);
+        arm_timer(b, LAG_MS);
 }
 
 /* An eighth of the memory is left to what the transfer takes besides: its connections, and gaps of the allocator. */
@@ -110,7 +110,7 @@ int mk__gw_buffer_room(struct mk__gw_buffer *b)
     int err = mk__gw_spooled_open(mk_request_worker(b->req), &limits, on_ready, b, &b->spooled);
     if (err == 0)
         return 0;
-    arm(b, RETRY_MS);
+    arm_timer(b, RETRY_MS);
     return MK_AGAIN;
 }
 

@@ -79,7 +79,7 @@ static void add_counter(struct row *row, const struct mk_counter_value *v)
     }
 }
 
-static int collect(const struct mk_counter_value *v, void *ctx)
+static int collect_value(const struct mk_counter_value *v, void *ctx)
 {
     char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
     const struct table *t = ctx;
@@ -114,7 +114,7 @@ int mk_gateway_list_backends(struct mk_command_call *call, const struct mk_plugi
     t->plugin = mk_str_c(plugin->name);
     t->n = 0;
     t->is_cut = false;
-    mk_counters_each(collect, t);
+    mk_counters_each(collect_value, t);
     for (unsigned i = 0; i < t->n; i++)
         show_row(call, &t->rows[i]);
     if (t->is_cut)

@@ -57,7 +57,7 @@ static ssize_t read_wrapped(struct mk__gw_download *d, struct mk__gw_backend_con
     return (ssize_t)len;
 }
 
-static ssize_t receive(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, char *to, size_t size)
+static ssize_t receive_bytes(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, char *to, size_t size)
 {
     return d->call->protocol->unwrap ? read_wrapped(d, conn, to, size) : read_conn(d, conn, to, size);
 }
@@ -65,7 +65,7 @@ static ssize_t receive(struct mk__gw_download *d, struct mk__gw_backend_conn *co
 /* ── heads ── */
 
 /* Keeps the beginning of a head for the next call, with its fields. Returns -EAGAIN or -ENOMEM. */
-static int keep(struct mk__gw_download *d, struct mk_arena *arena, const char *bytes, size_t len)
+static int keep_bytes(struct mk__gw_download *d, struct mk_arena *arena, const char *bytes, size_t len)
 {
     if (!d->kept) {
         size_t fields_bytes = d->limits->fields_max * sizeof(*d->fields);
@@ -88,7 +88,7 @@ int mk__gw_download_move(struct mk__gw_download *to, struct mk__gw_download *fro
     *to = *from;
     to->call = call;
     to->kept = NULL;
-    if (from->kept && keep(to, arena, from->kept, from->kept_len) != -EAGAIN)
+    if (from->kept && keep_bytes(to, arena, from->kept, from->kept_len) != -EAGAIN)
         return -ENOMEM;
     if (to->parser.chunked.trailers)
         to->parser.chunked.trailers = &to->trailers;
@@ -100,7 +100,7 @@ int mk__gw_download_move(struct mk__gw_download *to, struct mk__gw_download *fro
  * Fills the buffer: with what the last head has left, else with what was kept and what comes. Returns the number of
  * bytes, or -errno.
  */
-static ssize_t fill(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, char *buffer, size_t size)
+static ssize_t fill_buffer(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, char *buffer, size_t size)
 {
     size_t len = d->rest_len;
     if (len) {
@@ -111,7 +111,7 @@ static ssize_t fill(struct mk__gw_download *d, struct mk__gw_backend_conn *conn,
     len = d->kept_len;
     if (len)
         memcpy(buffer, d->kept, len);
-    ssize_t n = receive(d, conn, buffer + len, size - len < HEAD_READ_BYTES ? size - len : HEAD_READ_BYTES);
+    ssize_t n = receive_bytes(d, conn, buffer + len, size - len < HEAD_READ_BYTES ? size - len : HEAD_READ_BYTES);
     return n > 0 ? (ssize_t)len + n : n == 0 ? -EPIPE : n;
 }
 
@@ -130,7 +130,7 @@ int mk__gw_download_head(struct mk__gw_download *d, struct mk__gw_backend_conn *
     if (d->parser.head_bytes)
         mk_response_parser_next(&d->parser);
     for (;;) {
-        ssize_t n = fill(d, conn, buffer, size);
+        ssize_t n = fill_buffer(d, conn, buffer, size);
         if (n < 0)
             return (int)n;
         int r = parse_head(d, mk_str(buffer, (size_t)n));
@@ -145,7 +145,7 @@ int mk__gw_download_head(struct mk__gw_download *d, struct mk__gw_backend_conn *
         }
         if (d->has_ended)
             return -EPIPE; /* no more of it comes */
-        r = keep(d, arena, buffer, (size_t)n);
+        r = keep_bytes(d, arena, buffer, (size_t)n);
         if (r != -EAGAIN)
             return r;
     }
@@ -154,7 +154,7 @@ int mk__gw_download_head(struct mk__gw_download *d, struct mk__gw_backend_conn *
 /* ── the body ── */
 
 /* Decodes bytes in place. Returns the number of bytes of data, or -errno. */
-static ssize_t decode(struct mk__gw_download *d, char *bytes, size_t len)
+static ssize_t decode_bytes(struct mk__gw_download *d, char *bytes, size_t len)
 {
     size_t used = 0, n = 0;
     while (used < len && !d->parser.is_done) {
@@ -174,7 +174,7 @@ static ssize_t decode(struct mk__gw_download *d, char *bytes, size_t len)
 /* Decodes bytes, of which the response may have no more. Returns as decode(). */
 static ssize_t decode_last(struct mk__gw_download *d, char *bytes, size_t len)
 {
-    ssize_t n = decode(d, bytes, len);
+    ssize_t n = decode_bytes(d, bytes, len);
     int err = n >= 0 && d->has_ended && !d->parser.is_done ? mk_response_parser_end(&d->parser) : 0;
     return err < 0 ? err : n;
 }
@@ -192,7 +192,7 @@ ssize_t mk__gw_download_body(struct mk__gw_download *d, struct mk__gw_backend_co
 {
     ssize_t data = 0;
     while (data == 0 && !d->parser.is_done) {
-        ssize_t n = receive(d, conn, to, size);
+        ssize_t n = receive_bytes(d, conn, to, size);
         if (n < 0)
             return n;
         if (n == 0)

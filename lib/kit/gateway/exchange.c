@@ -99,7 +99,7 @@ void mk__gw_exchange_free(struct mk__gw_exchange *x)
 }
 
 /* With `OnClientLeave Finish` a request that the backend has, or will have as a whole, is brought to its end. */
-static void abandon(struct mk__gw_exchange *x)
+static void abandon_exchange(struct mk__gw_exchange *x)
 {
     bool is_whole = x->up.is_sent && (mk__gw_upload_is_taken(&x->up) || x->received.spooled);
     if (x->conf->client_leave != MK_GATEWAY_LEAVE_FINISH || !x->conn || x->phase < MK__GW_WAITING ||
@@ -121,11 +121,11 @@ static void abandon(struct mk__gw_exchange *x)
 }
 
 /* The exchange of the server ends, complete or not. */
-static void release(void *arg)
+static void release_exchange(void *arg)
 {
     struct mk__gw_owner *owner = arg;
     if (owner->exchange) {
-        abandon(owner->exchange);
+        abandon_exchange(owner->exchange);
         mk__gw_exchange_free(owner->exchange);
     }
     mk__gw_tunnel_release(&owner->tunnel);
@@ -198,7 +198,7 @@ static const char *describe_failure(const struct mk__gw_exchange *x, const struc
 }
 
 /* To another server, if there is one: this one may be about to end. */
-static void retry(struct mk__gw_exchange *x)
+static void retry_exchange(struct mk__gw_exchange *x)
 {
     x->tries.loss = MK_UPSTREAM_KEPT_ENDED;
     if (!x->route->group || mk__gw_exchange_choose_server(x) != 0) /* without another one it stays */
@@ -271,7 +271,7 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
     const struct mk__gw_failure *f = mk__gw_failure_find(x->phase < MK__GW_WAITING, err);
     mk__gw_report_error(&x->report, f->type);
     if (can_retry(x, err)) {
-        retry(x);
+        retry_exchange(x);
         return;
     }
     if (!f->is_own && (err != -ETIMEDOUT || is_backends_turn(x)))
@@ -460,7 +460,7 @@ static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struc
 {
     size_t state_bytes = route->protocol->state_bytes;
     struct mk__gw_owner *owner = mk_arena_zalloc(mk_request_arena(req), sizeof(*owner));
-    if (!owner || mk_arena_defer(mk_request_arena(req), release, owner) < 0)
+    if (!owner || mk_arena_defer(mk_request_arena(req), release_exchange, owner) < 0)
         return NULL;
     struct mk__gw_exchange *x = mk__gw_thread_alloc(t, sizeof(*x) + state_bytes);
     owner->exchange = x;

@@ -119,7 +119,7 @@ void mk__gw_exchange_down_fill(struct mk__gw_buffer *buffer)
 }
 
 /* Gives the client what waits or has come, when it takes bytes. */
-static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+static ssize_t generate_body(struct mk_request *req, char *to, size_t size, void *ctx)
 {
     struct mk__gw_exchange *x = ctx;
     bool has_bytes = mk__gw_buffer_has_bytes(&x->buffer);
@@ -137,7 +137,7 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
 }
 
 /* Moves what comes next by splice(2), until bytes wait in the buffer. */
-static ssize_t move(struct mk_request *req, int fd, size_t size, void *ctx)
+static ssize_t move_to_pipe(struct mk_request *req, int fd, size_t size, void *ctx)
 {
     struct mk__gw_exchange *x = ctx;
     (void)req;
@@ -170,8 +170,8 @@ static int add_body(struct mk__gw_exchange *x)
 {
     bool is_plain = !x->client->settings && mk__gw_download_is_plain(&x->down);
     if (is_plain && mk_response_parser_skippable(&x->down.parser) >= MK__GW_SPLICE_BYTES_MIN)
-        return mk_response_splice(x->req, generate, move, x);
-    return mk_response_generate(x->req, generate, x);
+        return mk_response_splice(x->req, generate_body, move_to_pipe, x);
+    return mk_response_generate(x->req, generate_body, x);
 }
 
 /*
@@ -181,7 +181,7 @@ static int add_body(struct mk__gw_exchange *x)
 static int hide_length(struct mk__gw_exchange *x)
 {
     bool is_known = mk_request_method(x->req) != MK_HEAD || x->down.parser.has_length;
-    return is_known ? 0 : mk_response_generate(x->req, generate, x);
+    return is_known ? 0 : mk_response_generate(x->req, generate_body, x);
 }
 
 /* Passes the body on: what came with the head, and then what comes. */

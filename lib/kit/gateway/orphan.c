@@ -56,14 +56,14 @@ static void free_orphan(struct mk__gw_orphan *o)
     mk_account_free(o->thread->account, o, sizeof(*o) + o->call.protocol->state_bytes);
 }
 
-static void end(struct mk__gw_orphan *o)
+static void end_orphan(struct mk__gw_orphan *o)
 {
     struct mk_worker *worker = o->worker;
     free_orphan(o); /* with the connection, on which the client may have logged in (bound.h) */
     mk_worker_put(worker);
 }
 
-static void fail(struct mk__gw_orphan *o, int err)
+static void fail_orphan(struct mk__gw_orphan *o, int err)
 {
     const struct mk__gw_failure *f = mk__gw_failure_find(false, err);
     const char *fault = mk__gw_failure_describe(&o->call, err);
@@ -71,12 +71,12 @@ static void fail(struct mk__gw_orphan *o, int err)
                  fault     ? fault
                  : f->text ? f->text
                            : strerror(-err));
-    end(o);
+    end_orphan(o);
 }
 
 /* ── its steps ── */
 
-static void arm(struct mk__gw_orphan *o)
+static void arm_timer(struct mk__gw_orphan *o)
 {
     uint64_t now = mk_loop_now_ms(mk_worker_loop(o->worker)), end_ms = now + o->conf->read_timeout_ms;
     if (mk__gw_upload_is_blocked(&o->up)) {
@@ -137,42 +137,42 @@ static int read_response(struct mk__gw_orphan *o)
     return err == 0 && !o->down.parser.is_done ? MK_AGAIN : err;
 }
 
-static void advance(struct mk__gw_orphan *o)
+static void advance_orphan(struct mk__gw_orphan *o)
 {
     int err = send_rest(o);
     if (err >= 0)
         err = read_response(o);
     if (err == 0 || err == -ECANCELED) {
-        end(o);
+        end_orphan(o);
     } else if (err < 0 && err != -EAGAIN) {
-        fail(o, err);
+        fail_orphan(o, err);
     } else {
         if (err == MK_AGAIN)
             mk_task_schedule(mk_worker_loop(o->worker), &o->task);
-        arm(o);
+        arm_timer(o);
     }
 }
 
 static void on_task(struct mk_task *task)
 {
-    advance(MK_CONTAINER_OF(task, struct mk__gw_orphan, task));
+    advance_orphan(MK_CONTAINER_OF(task, struct mk__gw_orphan, task));
 }
 
 static void on_timer(struct mk_timer *timer)
 {
-    fail(MK_CONTAINER_OF(timer, struct mk__gw_orphan, timer), -ETIMEDOUT);
+    fail_orphan(MK_CONTAINER_OF(timer, struct mk__gw_orphan, timer), -ETIMEDOUT);
 }
 
 static void on_conn_event(void *user, uint32_t events)
 {
     (void)events;
-    advance(user);
+    advance_orphan(user);
 }
 
 static void on_received(struct mk__gw_received *r, int err)
 {
     (void)err; /* of the read that follows */
-    advance(MK_CONTAINER_OF(r, struct mk__gw_orphan, received));
+    advance_orphan(MK_CONTAINER_OF(r, struct mk__gw_orphan, received));
 }
 
 /* ── its life ── */
@@ -222,7 +222,7 @@ bool mk__gw_orphan_adopt(const struct mk__gw_orphan_parts *parts)
     mk_timer_init(&o->timer, on_timer);
     mk_task_init(&o->task, on_task);
     mk_task_schedule(t->base.loop, &o->task); /* what has come already is not announced again */
-    arm(o);
+    arm_timer(o);
     return true;
 }
 

@@ -10,7 +10,7 @@ enum { SMALL_BYTES = 64 * 1024 }; /* a body of a known length up to this reserve
 
 /* ── receiving ── */
 
-static void fail(struct mk__gw_received *r, int err)
+static void fail_receive(struct mk__gw_received *r, int err)
 {
     r->has_failed = true;
     mk__gw_received_release(r);
@@ -18,7 +18,7 @@ static void fail(struct mk__gw_received *r, int err)
 }
 
 /* The body is there once it can be read: a part may still be on its way to the file. */
-static void complete(struct mk__gw_received *r)
+static void complete_receive(struct mk__gw_received *r)
 {
     struct mk_str piece;
     ssize_t n = mk_spool_peek(r->spooled->spool, &piece);
@@ -26,13 +26,13 @@ static void complete(struct mk__gw_received *r)
         return;
     r->is_complete = n >= 0;
     if (n < 0)
-        fail(r, (int)n);
+        fail_receive(r, (int)n);
     else
         r->ready(r, 0);
 }
 
 /* Adds a piece. Returns 0, MK_AGAIN (the client must wait) or -errno. */
-static int add(struct mk__gw_received *r, struct mk_str piece)
+static int add_piece(struct mk__gw_received *r, struct mk_str piece)
 {
     int err = 0;
     if (piece.len > r->bytes_max - mk_spool_length(r->spooled->spool))
@@ -50,13 +50,13 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
     struct mk__gw_received *r = ctx;
     if (r->has_failed)
         return;
-    int err = add(r, piece);
+    int err = add_piece(r, piece);
     if (err >= 0 && end)
         err = mk_spool_end(r->spooled->spool);
     if (err < 0)
-        fail(r, err);
+        fail_receive(r, err);
     else if (end)
-        complete(r);
+        complete_receive(r);
     else if (err == MK_AGAIN)
         mk_request_pause(req);
 }
@@ -69,12 +69,12 @@ static void on_ready(void *user, unsigned what)
         return;
     }
     if (what & MK_SPOOL_READABLE) {
-        complete(r);
+        complete_receive(r);
         return;
     }
     int err = mk_spool_room(r->spooled->spool);
     if (err < 0)
-        fail(r, err);
+        fail_receive(r, err);
     else
         mk_request_resume(r->req);
 }

@@ -10,7 +10,7 @@
 
 enum { NUMBER_BYTES = 24, LIST_BYTES = 1024 };
 
-static void count(const struct mk__gw_report *r, enum mk_tally_counter counter, int64_t n)
+static void count_event(const struct mk__gw_report *r, enum mk_tally_counter counter, int64_t n)
 {
     mk_tally_add(r->tally, counter, mk_request_worker(r->req), n);
 }
@@ -84,7 +84,7 @@ void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const 
     *r = (struct mk__gw_report){.req = req, .gateway = route->gateway, .tally = route->tallies.backend};
     count_sum(r, MK_GATEWAY_COUNT_REQUESTS);
     if (!route->group)
-        count(r, MK_TALLY_REQUESTS, 1);
+        count_event(r, MK_TALLY_REQUESTS, 1);
     if (!mk_request_began_us(req))
         return;
     r->began_us = r->server_us = get_now_us(r);
@@ -96,7 +96,7 @@ static void count_retry(struct mk__gw_report *r, enum mk_upstream_loss reason)
 {
     r->retries++;
     count_sum(r, MK_GATEWAY_COUNT_RETRIES);
-    count(r, MK_TALLY_RETRIES + reason, 1);
+    count_event(r, MK_TALLY_RETRIES + reason, 1);
     if (r->began_us)
         note_number(r, MK_STR("retries"), r->retries);
 }
@@ -109,7 +109,7 @@ void mk__gw_report_server(struct mk__gw_report *r, const struct mk_tally *tally,
         count_retry(r, loss);
     r->tally = tally;
     r->server_us = r->began_us ? get_now_us(r) : 0;
-    count(r, MK_TALLY_REQUESTS, 1);
+    count_event(r, MK_TALLY_REQUESTS, 1);
     if (r->began_us && is_first)
         mk_request_note(r->req, MK_STR("upstream"), address); /* instead of the group */
     else if (r->began_us)
@@ -173,7 +173,7 @@ void mk__gw_report_end(const struct mk__gw_report *r)
 void mk__gw_report_failure(const struct mk__gw_report *r, int err)
 {
     count_sum(r, err == -ETIMEDOUT ? MK_GATEWAY_COUNT_TIMEOUTS : MK_GATEWAY_COUNT_FAILURES);
-    count(r, err == -ETIMEDOUT ? MK_TALLY_TIMEOUTS : MK_TALLY_FAILURES, 1);
+    count_event(r, err == -ETIMEDOUT ? MK_TALLY_TIMEOUTS : MK_TALLY_FAILURES, 1);
     if (r->began_us)
         note_time(r, MK_STR("upstream_us"));
 }

@@ -103,7 +103,7 @@ static void respond_error(struct mk_request *req, const struct mk__gw_named_file
 }
 
 /* Responds with an open file, or says why it is not open. */
-static void respond(struct mk_request *req, const struct mk__gw_named_file *named, struct mk_str name, int fd)
+static void respond_file(struct mk_request *req, const struct mk__gw_named_file *named, struct mk_str name, int fd)
 {
     struct mk_file file;
     int err = fd < 0 ? fd : mk_open_file_describe(fd, &file);
@@ -142,7 +142,7 @@ static void end_job(struct mk_request_job *job, struct mk_request *req)
 {
     struct open_job *j = (struct open_job *)job;
     if (req)
-        respond(req, &j->named, j->req_name, j->fd);
+        respond_file(req, &j->named, j->req_name, j->fd);
     else if (j->fd >= 0)
         close(j->fd);
 }
@@ -199,7 +199,7 @@ void mk__gw_send_file_respond(struct mk_request *req, const struct mk_conf_list 
         if (err != -EEXIST)
             fd = err;
     }
-    respond(req, named, name, fd);
+    respond_file(req, named, name, fd);
 }
 
 /* ── the configuration ── */

@@ -107,7 +107,7 @@ static int pass_piece(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d
 }
 
 /* Passes the end on. Returns 0 or -errno. */
-static int shut(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d, const struct side *to)
+static int shut_side(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d, const struct side *to)
 {
     if (d->is_shut)
         return 0;
@@ -125,7 +125,7 @@ static int move_bytes(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d
         if (err < 0)
             return err == -EAGAIN ? 0 : err;
         if (d->has_ended)
-            return shut(t, d, to);
+            return shut_side(t, d, to);
         char *buffer = t->backend->thread->buffer; /* the exchange has made it */
         ssize_t n = from->read(t, buffer, MK__GW_TUNNEL_PIECE_BYTES);
         if (n < 0)
@@ -154,7 +154,7 @@ static void abort_tunnel(struct mk__gw_tunnel *t)
     mk_response_abort(t->req);
 }
 
-static void run(struct mk__gw_tunnel *t)
+static void run_tunnel(struct mk__gw_tunnel *t)
 {
     if (!t->is_open || !t->conn)
         return;
@@ -178,7 +178,7 @@ static void on_client(struct mk_request *req, unsigned events, void *ctx)
     (void)req;
     t->is_open = true;
     if (events & (MK_TUNNEL_READ | MK_TUNNEL_WRITE))
-        run(t);
+        run_tunnel(t);
 }
 
 static void on_backend(void *user, uint32_t events)
@@ -187,7 +187,7 @@ static void on_backend(void *user, uint32_t events)
     if (events & EPOLLERR && t->down.has_ended)
         abort_tunnel(t); /* no read will find it */
     else
-        run(t);
+        run_tunnel(t);
 }
 
 int mk__gw_tunnel_open(struct mk__gw_tunnel *t, struct mk_request *req, struct mk__gw_backend_conn *conn,

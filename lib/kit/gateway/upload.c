@@ -54,7 +54,7 @@ static int keep_unsent(struct mk__gw_upload *u, const struct iovec *vec, int n)
 }
 
 /* A write has failed: nothing more is sent. The response that may have come before is still read. */
-static int refuse(struct mk__gw_upload *u)
+static int mark_refused(struct mk__gw_upload *u)
 {
     u->is_refused = true;
     u->is_held = false;
@@ -89,7 +89,7 @@ static int send_parts(struct mk__gw_upload *u, struct mk_io *io, struct iovec *v
     if (u->is_refused)
         return 0;
     int err = mk__gw_upload_is_blocked(u) ? -EAGAIN : write_parts(u, io, &vec, &n);
-    return err < 0 && err != -EAGAIN ? refuse(u) : keep_unsent(u, vec, n);
+    return err < 0 && err != -EAGAIN ? mark_refused(u) : keep_unsent(u, vec, n);
 }
 
 /* Adds a piece with its frame, whose first part is written to `line`. Returns the number of parts. */
@@ -154,7 +154,7 @@ static int flush_pipe(struct mk__gw_upload *u, struct mk_io *io)
         if (n == -EOPNOTSUPP)
             return copy_pipe(u);
         if (n <= 0)
-            return refuse(u);
+            return mark_refused(u);
         u->sent_bytes += (uint64_t)n;
     }
     drop_pipe(u);
@@ -175,7 +175,7 @@ int mk__gw_upload_flush(struct mk__gw_upload *u, struct mk_io *io)
     int n = all.iov_len > 0;
     err = write_parts(u, io, &vec, &n);
     if (err < 0 && err != -EAGAIN)
-        return refuse(u);
+        return mark_refused(u);
     mk_buf_drop(&u->unsent, u->unsent.len - (n ? vec->iov_len : 0));
     return 0;
 }

@@ -88,13 +88,13 @@ static uint64_t get_now_us(const struct mk_http_client *c)
     return c->options.tally ? mk_loop_now_us(c->loop) : 0;
 }
 
-static void count(const struct mk_http_client *c, enum mk_tally_counter counter)
+static void count_event(const struct mk_http_client *c, enum mk_tally_counter counter)
 {
     if (c->options.tally)
         mk_tally_add(c->options.tally, counter, c->options.worker, 1);
 }
 
-static void observe(const struct mk_http_client *c, enum mk_tally_counter counter, uint64_t since_us)
+static void observe_time(const struct mk_http_client *c, enum mk_tally_counter counter, uint64_t since_us)
 {
     if (c->options.tally)
         mk_tally_observe(c->options.tally, counter, c->options.worker, get_now_us(c) - since_us);
@@ -104,15 +104,15 @@ static void count_head(const struct mk_http_client *c)
 {
     if (c->options.tally)
         mk_tally_add_status(c->options.tally, c->options.worker, c->parser.status);
-    observe(c, MK_TALLY_HEAD_DURATION, c->began_us);
+    observe_time(c, MK_TALLY_HEAD_DURATION, c->began_us);
 }
 
 static void count_end(const struct mk_http_client *c, int err)
 {
     if (err == 0)
-        observe(c, MK_TALLY_DURATION, c->began_us);
+        observe_time(c, MK_TALLY_DURATION, c->began_us);
     else
-        count(c, err == -ETIMEDOUT ? MK_TALLY_TIMEOUTS : MK_TALLY_FAILURES);
+        count_event(c, err == -ETIMEDOUT ? MK_TALLY_TIMEOUTS : MK_TALLY_FAILURES);
 }
 
 /* ── the end ── */
@@ -169,7 +169,7 @@ static void set_response(const struct mk_http_client *c, struct mk_http_response
 }
 
 /* Calls back. The callee may free `c`: what the response points to is the caller's by then. */
-static void finish(struct mk_http_client *c, int err)
+static void finish_exchange(struct mk_http_client *c, int err)
 {
     char storage[ERROR_BYTES];
     struct mk_buf text, in = c->in;
@@ -203,7 +203,7 @@ static int continue_handshake(struct mk_http_client *c)
     int r = c->options.transport->handshake ? c->options.transport->handshake(&c->conn->io) : 0;
     if (r < 0)
         return note_error(c, r);
-    observe(c, MK_TALLY_CONNECT_DURATION, c->dialed_us);
+    observe_time(c, MK_TALLY_CONNECT_DURATION, c->dialed_us);
     c->conn->is_ready = true;
     c->state = SEND;
     return 0;
@@ -260,7 +260,7 @@ static ssize_t read_bytes(struct mk_http_client *c)
 }
 
 /* Takes what a codec has around the response out of the last `n` bytes. Returns how many are left, or -errno. */
-static ssize_t unwrap(struct mk_http_client *c, size_t n)
+static ssize_t unwrap_body(struct mk_http_client *c, size_t n)
 {
     size_t at = c->in.len - n, left = n;
     int r = c->options.codec->unwrap(c->options.codec_state, c->in.data + at, &left);
@@ -273,14 +273,14 @@ static ssize_t unwrap(struct mk_http_client *c, size_t n)
 }
 
 /* Appends what has come of the response. Returns the number of bytes, 0 at its end, or -errno. */
-static ssize_t receive(struct mk_http_client *c)
+static ssize_t receive_bytes(struct mk_http_client *c)
 {
     ssize_t n = 0;
     while (n == 0 && !c->has_ended) {
         n = read_bytes(c);
         if (n < 0 || !c->options.codec)
             return n;
-        n = n == 0 ? -EPIPE : unwrap(c, (size_t)n);
+        n = n == 0 ? -EPIPE : unwrap_body(c, (size_t)n);
     }
     return n;
 }
@@ -316,7 +316,7 @@ static bool has_enough(const struct mk_http_client *c, size_t kept)
 }
 
 /* Decodes what was read of the body, from `at` on, in place. Returns 0 or -errno. */
-static int decode(struct mk_http_client *c, size_t at)
+static int decode_response(struct mk_http_client *c, size_t at)
 {
     size_t used = at, kept = at;
     while (used < c->in.len && !has_enough(c, kept)) {
@@ -342,7 +342,7 @@ static int read_head(struct mk_http_client *c)
     if (!c->fields)
         return -ENOMEM;
     while (r == MK_AGAIN) {
-        ssize_t n = receive(c);
+        ssize_t n = receive_bytes(c);
         if (n <= 0)
             return n == -EAGAIN ? MK_AGAIN : n == 0 ? -EPIPE : (int)n;
         r = take_heads(c);
@@ -351,17 +351,17 @@ static int read_head(struct mk_http_client *c)
         return r;
     count_head(c);
     c->state = BODY;
-    return decode(c, c->parser.head_bytes);
+    return decode_response(c, c->parser.head_bytes);
 }
 
 static int read_body(struct mk_http_client *c)
 {
     while (!has_enough(c, c->in.len)) {
         size_t at = c->in.len;
-        ssize_t n = receive(c);
+        ssize_t n = receive_bytes(c);
         if (n <= 0)
             return n == -EAGAIN ? MK_AGAIN : n == 0 ? mk_response_parser_end(&c->parser) : (int)n;
-        int err = decode(c, at);
+        int err = decode_response(c, at);
         if (err < 0)
             return err;
     }
@@ -371,7 +371,7 @@ static int read_body(struct mk_http_client *c)
 /* ── events ── */
 
 /* Returns 0 (it is complete), MK_AGAIN or -errno. */
-static int advance(struct mk_http_client *c)
+static int advance_exchange(struct mk_http_client *c)
 {
     int r = c->state == HANDSHAKE ? continue_handshake(c) : 0;
     if (r == 0 && !c->options.head.len)
@@ -385,32 +385,32 @@ static int advance(struct mk_http_client *c)
     return r;
 }
 
-static void dial(struct mk_http_client *c);
+static void dial_server(struct mk_http_client *c);
 
 /* The connection was kept, and is lost: another one may still carry the request. */
 static void dial_again(struct mk_http_client *c)
 {
     close_connection(c);
-    count(c, MK_TALLY_RETRIES + MK_UPSTREAM_KEPT_ENDED);
+    count_event(c, MK_TALLY_RETRIES + MK_UPSTREAM_KEPT_ENDED);
     c->sent = 0;
     c->has_failed = c->is_reused = false;
     c->state = DIAL;
-    dial(c);
+    dial_server(c);
 }
 
 static void continue_exchange(void *client)
 {
     struct mk_http_client *c = client;
-    int r = advance(c);
+    int r = advance_exchange(c);
     if (r < 0 && c->is_reused)
         dial_again(c);
     else if (r != MK_AGAIN)
-        finish(c, r);
+        finish_exchange(c, r);
 }
 
 static void on_timer(struct mk_timer *timer)
 {
-    finish(MK_CONTAINER_OF(timer, struct mk_http_client, timer), -ETIMEDOUT);
+    finish_exchange(MK_CONTAINER_OF(timer, struct mk_http_client, timer), -ETIMEDOUT);
 }
 
 static void on_dial(struct mk_dial *dial, int fd)
@@ -422,12 +422,12 @@ static void on_dial(struct mk_dial *dial, int fd)
     c->state = fd < 0 ? DIAL : HANDSHAKE;
     c->has_failed = c->conn && err < 0; /* of the transport, which can say more */
     if (err < 0)
-        finish(c, err);
+        finish_exchange(c, err);
     else
         continue_exchange(c);
 }
 
-static void dial(struct mk_http_client *c)
+static void dial_server(struct mk_http_client *c)
 {
     c->dialed_us = get_now_us(c);
     mk_dial_start(&c->dial, c->loop, c->options.target, &(struct mk_dial_options){.timeout_ms = c->options.timeout_ms},
@@ -472,10 +472,10 @@ void mk_http_client_start(struct mk_http_client *c, struct mk_loop *loop, const 
     mk_timer_init(&c->timer, on_timer);
     mk_timer_arm(loop, &c->timer, o->timeout_ms);
     c->began_us = get_now_us(c);
-    count(c, MK_TALLY_REQUESTS);
+    count_event(c, MK_TALLY_REQUESTS);
     c->conn = o->idle ? mk__http_conn_take(o, continue_exchange, c) : NULL;
     if (c->conn)
         use_kept(c);
     else
-        dial(c);
+        dial_server(c);
 }

@@ -147,7 +147,7 @@ static const char *check_pattern(struct mk_str pattern, struct mk_str *names, un
 
 /* ── the tree ── */
 
-static int compare(struct mk_str a, struct mk_str b)
+static int compare_segments(struct mk_str a, struct mk_str b)
 {
     int order = memcmp(a.p, b.p, a.len < b.len ? a.len : b.len);
     return order ? order : (a.len > b.len) - (a.len < b.len);
@@ -159,7 +159,7 @@ static uint32_t find_place(const struct mk_route_node *node, struct mk_str segme
     uint32_t low = 0, high = node->n;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (compare(node->statics[mid]->segment, segment) < 0)
+        if (compare_segments(node->statics[mid]->segment, segment) < 0)
             low = mid + 1;
         else
             high = mid;
@@ -294,7 +294,7 @@ static const struct mk_route *find_any(const struct mk_route *list, enum mk_meth
     return list;
 }
 
-static bool choose(struct search *s, const struct mk_route *list)
+static bool choose_route(struct search *s, const struct mk_route *list)
 {
     const struct mk_route *r = find_own(list, s->method);
     if (!r && s->method == MK_HEAD)
@@ -313,7 +313,7 @@ static bool choose_rest(struct search *s, const struct mk_route_node *node, stru
     if (!node->ends[MK_ROUTES_REST])
         return false;
     m->values[m->n++] = mk_str(path.p + 1, path.len - 1);
-    if (choose(s, node->ends[MK_ROUTES_REST]))
+    if (choose_route(s, node->ends[MK_ROUTES_REST]))
         return true;
     m->n--;
     return false;
@@ -323,10 +323,10 @@ static bool choose_rest(struct search *s, const struct mk_route_node *node, stru
 static bool search_end(struct search *s, const struct mk_route_node *node, struct mk_str path)
 {
     if (path.len)
-        return choose(s, node->ends[MK_ROUTES_SLASH]) || choose_rest(s, node, path);
+        return choose_route(s, node->ends[MK_ROUTES_SLASH]) || choose_rest(s, node, path);
     if (node->ends[MK_ROUTES_SLASH] || node->ends[MK_ROUTES_REST])
         s->match->has_slash_form = true;
-    return choose(s, node->ends[MK_ROUTES_PLAIN]);
+    return choose_route(s, node->ends[MK_ROUTES_PLAIN]);
 }
 
 /* Recurses once for each segment of the longest pattern, and visits each node at most once. */

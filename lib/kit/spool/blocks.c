@@ -35,7 +35,7 @@ size_t mk__spool_blocks_cost(const struct mk__spool_blocks *q, size_t n)
     return cost;
 }
 
-static void push(struct mk__spool_blocks *q, struct mk__spool_block *block)
+static void push_block(struct mk__spool_blocks *q, struct mk__spool_block *block)
 {
     block->next = NULL;
     *(q->last ? &q->last->next : &q->first) = block;
@@ -44,7 +44,7 @@ static void push(struct mk__spool_blocks *q, struct mk__spool_block *block)
     q->memory += sizeof(*block) + block->size;
 }
 
-static struct mk__spool_block *pop(struct mk__spool_blocks *q)
+static struct mk__spool_block *pop_block(struct mk__spool_blocks *q)
 {
     struct mk__spool_block *block = q->first;
     q->first = block->next;
@@ -62,7 +62,7 @@ struct mk__spool_block *mk__spool_blocks_add(struct mk__spool_blocks *q, struct 
     if (!block)
         return NULL;
     *block = (struct mk__spool_block){.size = (uint32_t)(size - sizeof(*block))};
-    push(q, block);
+    push_block(q, block);
     return block;
 }
 
@@ -107,13 +107,13 @@ void mk__spool_blocks_take(struct mk__spool_blocks *q, size_t n)
 
 void mk__spool_blocks_drop(struct mk__spool_blocks *q, struct mk_account *account)
 {
-    struct mk__spool_block *block = pop(q);
+    struct mk__spool_block *block = pop_block(q);
     mk_account_free(account, block, sizeof(*block) + block->size);
 }
 
 void mk__spool_blocks_shift(struct mk__spool_blocks *q, struct mk__spool_blocks *to)
 {
-    push(to, pop(q));
+    push_block(to, pop_block(q));
 }
 
 void mk__spool_blocks_join(struct mk__spool_blocks *to, struct mk__spool_blocks *from)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* Returns 0 or -errno, which is final: not -EAGAIN, after which a reader would wait. */
-static int submit(struct mk_spool *s, mk_job_fn work, mk_job_fn done)
+static int submit_job(struct mk_spool *s, mk_job_fn work, mk_job_fn done)
 {
     s->step.job.work = work;
     s->step.job.done = done;
@@ -101,7 +101,7 @@ static void start_write(struct mk_spool *s)
     step->budget = s->o.budget;
     step->at = s->file_end;
     mk__spool_blocks_join(&step->blocks, &s->tail);
-    err = submit(s, write_in_thread, finish_write);
+    err = submit_job(s, write_in_thread, finish_write);
     if (err < 0) {
         keep_blocks(s);
         mk__spool_fail(s, err);
@@ -201,7 +201,7 @@ static void start_read(struct mk_spool *s)
     if (err == MK_AGAIN)
         return;
     plan_release(s);
-    err = err < 0 ? err : submit(s, read_in_thread, finish_read);
+    err = err < 0 ? err : submit_job(s, read_in_thread, finish_read);
     if (err < 0) {
         mk__spool_blocks_release(&step->blocks, s->o.account);
         mk__spool_fail(s, err);
@@ -234,7 +234,7 @@ static void finish_close(struct mk_job *job)
 /* To close a long file takes time: its pages are dropped. */
 void mk__spool_jobs_close(struct mk_spool *s)
 {
-    if (s->fd >= 0 && submit(s, close_in_thread, finish_close) == 0)
+    if (s->fd >= 0 && submit_job(s, close_in_thread, finish_close) == 0)
         return;
     if (s->fd >= 0)
         close(s->fd);

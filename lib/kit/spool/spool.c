@@ -80,7 +80,7 @@ void mk__spool_update(struct mk_spool *s)
 }
 
 /* The callback may close the spool. */
-static void notify(struct mk_task *task)
+static void notify_owner(struct mk_task *task)
 {
     struct mk_spool *s = MK_CONTAINER_OF(task, struct mk_spool, notify);
     unsigned what = 0;
@@ -108,7 +108,7 @@ int mk_spool_open(const struct mk_spool_options *options, struct mk_spool **ret)
         return -ENOMEM;
     }
     *s = (struct mk_spool){.o = *options, .reserved = least, .fd = -1};
-    mk_task_init(&s->notify, notify);
+    mk_task_init(&s->notify, notify_owner);
     *ret = s;
     return 0;
 }

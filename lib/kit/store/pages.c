@@ -25,7 +25,7 @@ static bool must_fail(void)
     return __builtin_expect(mk__pages_countdown >= 0, 0) && mk__pages_countdown-- == 0;
 }
 
-static void *map(size_t bytes, int flags)
+static void *map_pages(size_t bytes, int flags)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     return p == MAP_FAILED ? NULL : p;
@@ -35,12 +35,12 @@ void *mk__pages_map(size_t bytes)
 {
     if (must_fail())
         return NULL;
-    return bytes >= MK__PAGES_HUGE ? map_aligned(bytes) : map(bytes, 0);
+    return bytes >= MK__PAGES_HUGE ? map_aligned(bytes) : map_pages(bytes, 0);
 }
 
 void *mk__pages_reserve(size_t bytes)
 {
-    return must_fail() ? NULL : map(bytes, MAP_NORESERVE);
+    return must_fail() ? NULL : map_pages(bytes, MAP_NORESERVE);
 }
 
 void mk__pages_forget(void *p, size_t bytes)

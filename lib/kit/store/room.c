@@ -15,7 +15,7 @@ enum {
     PENDING_PART = 32,   /* with more than this fraction waiting for the end of turns no more is evicted */
 };
 
-static uint64_t read(const _Atomic uint64_t *n)
+static uint64_t read_counter(const _Atomic uint64_t *n)
 {
     return atomic_load_explicit(n, memory_order_relaxed);
 }
@@ -25,14 +25,14 @@ static uint64_t read(const _Atomic uint64_t *n)
 /* Returns what others leave free for a kind: its share, but not more than its items are likely to need. */
 static uint64_t count_reserved(const struct mk__set *set, uint64_t share)
 {
-    uint64_t likely = read(&set->items_max) * ITEM_BYTES;
+    uint64_t likely = read_counter(&set->items_max) * ITEM_BYTES;
     return !set->reserved ? 0 : likely < share ? likely : share;
 }
 
 void mk__store_limit_sets(struct mk_store *store)
 {
-    uint64_t max = read(&store->budget.max), reserved = 0;
-    uint64_t fixed = store->map_bytes + read(&store->memory_bytes) + read(&store->budget.reserved);
+    uint64_t max = read_counter(&store->budget.max), reserved = 0;
+    uint64_t fixed = store->map_bytes + read_counter(&store->memory_bytes) + read_counter(&store->budget.reserved);
     uint64_t usable = (max - fixed) / 16 * 15; /* what blocks cannot use of slabs is allowed for */
     for (unsigned i = 0; i < store->n_kinds; i++) {
         const struct mk__kind *kind = &store->kinds[i];
@@ -48,8 +48,8 @@ void mk__store_limit_sets(struct mk_store *store)
 
 static bool is_above_limits(const struct mk__set *set, uint64_t more)
 {
-    uint64_t items_max = read(&set->items_max), bytes_max = read(&set->bytes_max);
-    return (items_max && read(&set->items) > items_max) || (bytes_max && mk__set_bytes(set) + more > bytes_max);
+    uint64_t items_max = read_counter(&set->items_max), bytes_max = read_counter(&set->bytes_max);
+    return (items_max && read_counter(&set->items) > items_max) || (bytes_max && mk__set_bytes(set) + more > bytes_max);
 }
 
 bool mk__store_trim_set(struct mk_store *store, struct mk__set *set, uint64_t bytes)
@@ -123,12 +123,12 @@ struct mk_item *mk__store_evict_one(struct mk_store *store, struct mk__set *set)
 static struct mk__set *choose_set(struct mk_store *store, struct mk__set *own)
 {
     struct mk__set *best = NULL;
-    if (own->limited && read(&own->items_max))
+    if (own->limited && read_counter(&own->items_max))
         return mk__set_bytes(own) ? own : NULL;
     for (unsigned pass = 0; pass < 2 && !best; pass++)
         for (unsigned i = 0; i < store->n_sets; i++) {
             struct mk__set *set = &store->sets[i];
-            bool counts = pass || !read(&set->items_max);
+            bool counts = pass || !read_counter(&set->items_max);
             if (counts && mk__set_bytes(set) > (best ? mk__set_bytes(best) : 0))
                 best = set;
         }
@@ -187,7 +187,7 @@ static void clear_place(struct mk_store *store, size_t bytes)
 
 static bool too_much_pending(struct mk_store *store, uint64_t bytes)
 {
-    return read(&store->pending_bytes) > 2 * bytes + read(&store->budget.max) / PENDING_PART;
+    return read_counter(&store->pending_bytes) > 2 * bytes + read_counter(&store->budget.max) / PENDING_PART;
 }
 
 static struct mk_item *try_alloc(struct mk_store *store, size_t bytes)
@@ -218,15 +218,17 @@ struct mk_item *mk__store_alloc(struct mk_store *store, struct mk__set *set, siz
 
 void mk__store_refill(struct mk_store *store, struct mk__set *set)
 {
-    uint64_t wanted = read(&store->budget.max) / SPARE_PART;
-    uint64_t left = mk__budget_left(&store->budget) + read(&store->slabs.free_bytes) + read(&store->pending_bytes);
-    if (left < wanted && !read(&set->items_max))
+    uint64_t wanted = read_counter(&store->budget.max) / SPARE_PART;
+    uint64_t left =
+        mk__budget_left(&store->budget) + read_counter(&store->slabs.free_bytes) + read_counter(&store->pending_bytes);
+    if (left < wanted && !read_counter(&set->items_max))
         evict_bytes(store, set, wanted - left);
 }
 
 void mk__store_shrink(struct mk_store *store)
 {
-    uint64_t bytes = read(&store->budget.bytes) + mk__budget_spare(&store->budget), max = read(&store->budget.max);
+    uint64_t bytes = read_counter(&store->budget.bytes) + mk__budget_spare(&store->budget),
+             max = read_counter(&store->budget.max);
     void *held[HELD_MAX];
     unsigned n;
     if (bytes <= max)
@@ -239,8 +241,9 @@ void mk__store_shrink(struct mk_store *store)
 
 void mk__store_reserve_tables(struct mk_store *store)
 {
-    uint64_t reserved = read(&store->budget.reserved);
-    if (mk__budget_spare(&store->budget) < reserved / 2 && reserved < read(&store->budget.max) / TABLES_PART_MAX)
+    uint64_t reserved = read_counter(&store->budget.reserved);
+    if (mk__budget_spare(&store->budget) < reserved / 2 &&
+        reserved < read_counter(&store->budget.max) / TABLES_PART_MAX)
         atomic_store_explicit(&store->budget.reserved, reserved * 2, memory_order_relaxed);
     mk__store_shrink(store);
 }

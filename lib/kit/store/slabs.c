@@ -237,7 +237,7 @@ static struct mk__block *add_slab(struct mk__slabs *s, uint32_t size)
 /* ── use ── */
 
 /* Makes the end of a block that has more than `size` bytes a free block. */
-static void split(struct mk__slabs *s, struct mk__block *b, uint32_t size)
+static void split_block(struct mk__slabs *s, struct mk__block *b, uint32_t size)
 {
     uint32_t rest = get_size(b) - size;
     if (rest < BLOCK_MIN || (is_whole_slab(b) && size >= OWN_SLAB))
@@ -266,7 +266,7 @@ void *mk__slabs_alloc(struct mk__slabs *s, size_t bytes, size_t zeroed)
     }
     if (b) {
         b->bits &= ~(uint32_t)FREE;
-        split(s, b, size);
+        split_block(s, b, size);
         p = (char *)b + BLOCK_HEAD;
         mk__pages_unpoison(p, get_size(b) - BLOCK_HEAD);
         memset(p, 0, zeroed);
@@ -276,7 +276,7 @@ void *mk__slabs_alloc(struct mk__slabs *s, size_t bytes, size_t zeroed)
 }
 
 /* Returns the free block that b and its free neighbours make; it is in no bin. */
-static struct mk__block *merge(struct mk__slabs *s, struct mk__block *b)
+static struct mk__block *merge_block(struct mk__slabs *s, struct mk__block *b)
 {
     struct mk__block *before = get_before(b), *next = get_next(b);
     bool binned = !(b->bits & CLOSED);
@@ -319,7 +319,7 @@ void mk__slabs_free(struct mk__slabs *s, void *p)
     pthread_mutex_lock(&s->lock);
     assert(!(b->bits & FREE));
     b->bits |= FREE;
-    b = merge(s, b);
+    b = merge_block(s, b);
     if (is_whole_slab(b))
         free_whole_slab(s, b);
     else if (!(b->bits & CLOSED))

@@ -399,7 +399,7 @@ static bool prepare_part(struct mk_store *store, struct mk__part *part)
     return t != NULL;
 }
 
-static struct mk_item *refuse(struct mk__kind *kind)
+static struct mk_item *refuse_item(struct mk__kind *kind)
 {
     atomic_fetch_add_explicit(&kind->refused, 1, memory_order_relaxed);
     return NULL;
@@ -413,13 +413,13 @@ struct mk_item *mk_store_draft(struct mk_store *store, unsigned kind, uint64_t h
     uint64_t bytes = count_block_bytes(len, data_bytes);
     uint64_t max = atomic_load_explicit(&store->budget.max, memory_order_relaxed);
     if (bytes > max / MK_STORE_ITEM_SHARE || !prepare_part(store, &store->parts[mk__queue_part_of(hash)]))
-        return refuse(k);
+        return refuse_item(k);
     if (!mk__store_trim_set(store, k->set, bytes))
-        return refuse(k);
+        return refuse_item(k);
     mk_store_reclaim(store);
     struct mk_item *item = mk__store_alloc(store, k->set, bytes - 8);
     if (!item)
-        return refuse(k);
+        return refuse_item(k);
     item->hash = hash;
     item->key_bytes = (uint32_t)len;
     item->data_bytes = (uint32_t)data_bytes;

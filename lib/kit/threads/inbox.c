@@ -53,7 +53,7 @@ void mk_inbox_release(struct mk_inbox *inbox)
 }
 
 /* With the lock. */
-static void wake(struct mk_inbox *inbox)
+static void wake_owner(struct mk_inbox *inbox)
 {
     if (inbox->posted || inbox->closed)
         return;
@@ -70,7 +70,7 @@ int mk_inbox_add(struct mk_inbox *inbox, struct mk_inbox_item *item)
         *inbox->end = item;
         inbox->end = &item->next;
         inbox->n++;
-        wake(inbox);
+        wake_owner(inbox);
     }
     pthread_mutex_unlock(&inbox->lock);
     return err;
@@ -79,6 +79,6 @@ int mk_inbox_add(struct mk_inbox *inbox, struct mk_inbox_item *item)
 void mk_inbox_wake(struct mk_inbox *inbox)
 {
     pthread_mutex_lock(&inbox->lock);
-    wake(inbox);
+    wake_owner(inbox);
     pthread_mutex_unlock(&inbox->lock);
 }

@@ -38,7 +38,7 @@ void mk_upstream_call_init(struct mk_upstream_call *call, struct mk_str bytes)
 }
 
 /* Its bytes are not needed any more. */
-static void uncount(struct mk_upstream_conn *conn, struct mk_upstream_call *call)
+static void uncount_call(struct mk_upstream_conn *conn, struct mk_upstream_call *call)
 {
     if (call->is_counted)
         conn->queue_bytes -= call->bytes.len;
@@ -49,7 +49,7 @@ void mk_upstream_take(struct mk_upstream_conn *conn, struct mk_upstream_call *ca
 {
     mk_list_del(&call->node);
     mk_list_del(&call->by_time);
-    uncount(conn, call);
+    uncount_call(conn, call);
     conn->n_calls -= call->has_reply;
 }
 
@@ -86,7 +86,7 @@ struct mk_upstream_call *mk_upstream_first(const struct mk_upstream_conn *conn)
 
 /* ── writing ── */
 
-static void watch(struct mk_upstream_conn *conn, uint32_t events)
+static void watch_events(struct mk_upstream_conn *conn, uint32_t events)
 {
     if (conn->events != events && mk_event_change(conn->server->group->loop, &conn->event, events) == 0)
         conn->events = events;
@@ -98,7 +98,7 @@ static struct mk_list *get_queue(struct mk_upstream_conn *conn)
 }
 
 /* Collects what is to be written. Returns the number of pieces. */
-static unsigned collect(struct mk_upstream_conn *conn, struct iovec pieces[WRITE_CALLS], size_t *ret_bytes)
+static unsigned collect_pieces(struct mk_upstream_conn *conn, struct iovec pieces[WRITE_CALLS], size_t *ret_bytes)
 {
     const struct mk_list *queue = get_queue(conn);
     unsigned n = 0;
@@ -138,7 +138,7 @@ static void write_calls(struct mk_upstream_conn *conn)
     struct iovec pieces[WRITE_CALLS];
     size_t bytes;
     unsigned n;
-    while ((n = collect(conn, pieces, &bytes)) > 0) {
+    while ((n = collect_pieces(conn, pieces, &bytes)) > 0) {
         struct msghdr message = {.msg_iov = pieces, .msg_iovlen = n};
         ssize_t done = sendmsg(conn->event.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (done < 0 && errno != EAGAIN && errno != EINTR) {
@@ -147,11 +147,11 @@ static void write_calls(struct mk_upstream_conn *conn)
         }
         take_written(conn, done < 0 ? 0 : (size_t)done);
         if (done < 0 || (size_t)done < bytes) {
-            watch(conn, EPOLLIN | EPOLLOUT);
+            watch_events(conn, EPOLLIN | EPOLLOUT);
             return;
         }
     }
-    watch(conn, EPOLLIN);
+    watch_events(conn, EPOLLIN);
 }
 
 static void do_flush(struct mk_upstream_conn *conn, int64_t unused)

@@ -296,7 +296,7 @@ static void note_change(struct mk_watched *w, uint32_t mask, uint64_t now_ms)
 }
 
 /* Returns whether an event may change what the paths lead to. The folder of a file reports that it was removed. */
-static bool concerns(const struct mk_watched *w, const struct inotify_event *event)
+static bool concerns_file(const struct mk_watched *w, const struct inotify_event *event)
 {
     if (event->mask & IN_Q_OVERFLOW)
         return true;
@@ -312,7 +312,7 @@ static void handle_event(const struct inotify_event *event, uint64_t now_ms)
     bool known = event->mask & (IN_Q_OVERFLOW | IN_IGNORED);
     MK_LIST_EACH(&watcher.all, n, save) {
         struct mk_watched *w = MK_CONTAINER_OF(n, struct mk_watched, node);
-        if (concerns(w, event))
+        if (concerns_file(w, event))
             note_change(w, event->mask, now_ms);
         known = known || mk__paths_is_watched(&w->paths, event->wd);
     }

@@ -117,7 +117,7 @@ static void refuse_version(struct mk_request *req)
     mk_response_end(req);
 }
 
-static void refuse(struct mk_request *req, int status)
+static void refuse_upgrade(struct mk_request *req, int status)
 {
     if (status == 426)
         refuse_version(req);
@@ -151,14 +151,14 @@ struct mk_ws *mk_ws_accept(struct mk_request *req, struct mk_ws_worker *worker, 
     if (x)
         *x = (struct exchange){.req = req};
     if (!x || mk_arena_defer(mk_request_arena(req), end_exchange, x) < 0) {
-        refuse(req, 503);
+        refuse_upgrade(req, 503);
         return NULL;
     }
     int status = mk_ws_agree(&handshake, settings, &agreement, &reason);
     if (status == 101)
         status = add_headers(req, &agreement) == 0 ? open_exchange(x, worker, settings, &agreement, channel, ctx) : 503;
     if (status != 101) {
-        refuse(req, status);
+        refuse_upgrade(req, status);
         return NULL;
     }
     return x->ws;

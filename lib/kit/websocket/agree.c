@@ -35,7 +35,7 @@ static void agree_on_deflate(const struct mk_ws_settings *settings, struct mk_st
     ret->receive_bits = params.client_bits;
 }
 
-static int refuse(int status, const char *reason, const char **ret_reason)
+static int refuse_upgrade(int status, const char *reason, const char **ret_reason)
 {
     *ret_reason = reason;
     return status;
@@ -48,13 +48,13 @@ int mk_ws_agree(const struct mk_ws_request *request, const struct mk_ws_settings
     struct mk_str origins = settings->origins ? mk_str_c(settings->origins) : MK_STR_NONE;
     memset(ret, 0, sizeof(*ret));
     if (!request->is_get || !mk_str_list_has(request->upgrade, MK_STR("websocket")))
-        return refuse(400, "the request is no WebSocket handshake", ret_reason);
+        return refuse_upgrade(400, "the request is no WebSocket handshake", ret_reason);
     if (!mk__ws_version_is_valid(request->version))
-        return refuse(request->version.p ? 426 : 400, "the version of the protocol is not 13", ret_reason);
+        return refuse_upgrade(request->version.p ? 426 : 400, "the version of the protocol is not 13", ret_reason);
     if (request->is_http1 && !mk__ws_key_is_valid(request->key))
-        return refuse(400, "Sec-WebSocket-Key is not valid", ret_reason);
+        return refuse_upgrade(400, "Sec-WebSocket-Key is not valid", ret_reason);
     if (!mk__ws_origin_allowed(request->origin, request->host, request->is_tls, origins))
-        return refuse(403, "the page is from another origin", ret_reason);
+        return refuse_upgrade(403, "the page is from another origin", ret_reason);
     if (request->is_http1)
         mk_ws_accept_key(ret->accept, request->key);
     ret->protocol = mk__ws_find_protocol(supported, mk__ws_choose_protocol(request->protocols, supported));

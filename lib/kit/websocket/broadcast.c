@@ -281,7 +281,7 @@ static bool deliver_batch(struct mk_ws_worker *w, unsigned *budget)
     return true;
 }
 
-static void deliver(void *arg)
+static void deliver_message(void *arg)
 {
     struct mk_ws_worker *w = arg;
     unsigned budget = RECEIVERS_OF_TURN;
@@ -300,11 +300,11 @@ void mk__ws_deliver(struct mk_event *event, uint32_t events)
         assert(errno == EAGAIN);
     empty_inbox(w);
     if (w->first)
-        mk__ws_call(w, deliver, w);
+        mk__ws_call(w, deliver_message, w);
 }
 
 void mk__ws_deliver_more(struct mk_task *task)
 {
     struct mk_ws_worker *w = MK_CONTAINER_OF(task, struct mk_ws_worker, task);
-    mk__ws_call(w, deliver, w);
+    mk__ws_call(w, deliver_message, w);
 }

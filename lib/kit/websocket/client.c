@@ -89,7 +89,7 @@ static const struct mk_ws_stream_ops client_ops = {
 /* ── the handshake ── */
 
 /* Ends a WebSocket that was not opened; `c` is gone then. */
-static void fail(struct client *c, const char *reason)
+static void fail_client(struct client *c, const char *reason)
 {
     mk__ws_fail_stream(c->ws, reason);
 }
@@ -101,7 +101,7 @@ static void send_request(struct client *c)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n < 0) {
-            fail(c, strerror(errno));
+            fail_client(c, strerror(errno));
             return;
         }
         c->request = mk_str(c->request.p + n, c->request.len - (size_t)n);
@@ -116,7 +116,7 @@ static int take_response(struct client *c)
     struct mk_str in = mk_str(c->head, c->head_len);
     int r = mk__ws_client_check(in, c->key, c->ws->settings, &agreement, &c->head_taken, &reason);
     if (r < 0)
-        fail(c, reason);
+        fail_client(c, reason);
     if (r != 0)
         return r;
     c->state = CLIENT_OPEN;
@@ -134,7 +134,7 @@ static void read_response(struct client *c)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            fail(c, n < 0 ? strerror(errno) : "the server has closed the connection during the handshake");
+            fail_client(c, n < 0 ? strerror(errno) : "the server has closed the connection during the handshake");
             return;
         }
         c->head_len += (size_t)n;
@@ -178,7 +178,7 @@ static void end_by_timer(void *arg)
     struct client *c = arg;
     struct mk_ws *ws = c->ws;
     mk__ws_enter(ws);
-    fail(c, "the server does not answer");
+    fail_client(c, "the server does not answer");
     mk__ws_leave(ws);
 }
 
@@ -195,9 +195,9 @@ static void take_connection(void *arg)
     mk__ws_enter(ws);
     c->state = CLIENT_ASKS;
     if (c->event.fd < 0)
-        fail(c, mk_dial_error(c->event.fd));
+        fail_client(c, mk_dial_error(c->event.fd));
     else if (mk_event_add(c->worker->loop, &c->event, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) < 0)
-        fail(c, "the connection cannot be watched");
+        fail_client(c, "the connection cannot be watched");
     mk__ws_leave(ws);
 }
 
@@ -211,7 +211,7 @@ static void on_connected(struct mk_dial *dial, int fd)
 /* ── */
 
 /* Prepares target and request. Returns 0, -EINVAL or -ENOMEM with a phrase. */
-static int prepare(struct client *c, struct mk_str url, const char **ret_error)
+static int prepare_client(struct client *c, struct mk_str url, const char **ret_error)
 {
     int err = mk__ws_url_parse(url, &c->url, ret_error);
     if (err < 0)
@@ -251,7 +251,7 @@ struct mk_ws *mk_ws_connect(struct mk_ws_worker *worker, const struct mk_ws_sett
         end_client(c);
         return NULL;
     }
-    if (prepare(c, mk_str_c(url), ret_error) < 0) {
+    if (prepare_client(c, mk_str_c(url), ret_error) < 0) {
         mk__ws_discard(c->ws);
         end_client(c);
         return NULL;

@@ -277,7 +277,7 @@ static const char *check_terms(const struct terms *t, const struct mk__ws_deflat
     return NULL;
 }
 
-static int fail(const char *reason, const char **ret_reason)
+static int fail_parse(const char *reason, const char **ret_reason)
 {
     *ret_reason = reason;
     return -EINVAL;
@@ -292,14 +292,14 @@ int mk__ws_deflate_check(struct mk_str line, const struct mk__ws_deflate_params 
     while ((result = read_name(&line, &name)) > 0) {
         struct terms t;
         if (read_terms(&line, &t) < 0)
-            return fail(malformed, ret_reason);
+            return fail_parse(malformed, ret_reason);
         if (!ours->on || !mk_str_ieq(name, deflate_name))
-            return fail("the server uses an extension that was not offered", ret_reason);
+            return fail_parse("the server uses an extension that was not offered", ret_reason);
         if (params->on)
-            return fail("the server accepts permessage-deflate twice", ret_reason);
+            return fail_parse("the server accepts permessage-deflate twice", ret_reason);
         const char *wrong = check_terms(&t, ours);
         if (wrong)
-            return fail(wrong, ret_reason);
+            return fail_parse(wrong, ret_reason);
         *params = (struct mk__ws_deflate_params){
             .on = true,
             .server_no_context = t.has & SERVER_NO_CONTEXT,
@@ -308,5 +308,5 @@ int mk__ws_deflate_check(struct mk_str line, const struct mk__ws_deflate_params 
             .client_bits = get_smaller(ours->client_bits, t.client_bits),
         };
     }
-    return result < 0 ? fail(malformed, ret_reason) : 0;
+    return result < 0 ? fail_parse(malformed, ret_reason) : 0;
 }

@@ -23,7 +23,7 @@ static void free_ws(struct mk_ws *ws)
 }
 
 /* Frees all but the struct, and calls on_close. The stream is not used any more. */
-static void finish(struct mk_ws *ws)
+static void finish_ws(struct mk_ws *ws)
 {
     const struct mk_ws_handlers *handlers = &ws->settings->handlers;
     assert(ws->state != MK__WS_ENDED);
@@ -43,7 +43,7 @@ static void end_stream(struct mk_ws *ws)
 {
     const struct mk_ws_stream_ops *ops = ws->ops;
     void *stream = ws->stream;
-    finish(ws);
+    finish_ws(ws);
     ws->is_freed = true;
     ops->end(stream);
 }
@@ -79,7 +79,7 @@ void mk__ws_fail_stream(struct mk_ws *ws, const char *reason)
 
 /* ── closing ── */
 
-static uint32_t choose(uint32_t value, uint32_t fallback)
+static uint32_t value_or(uint32_t value, uint32_t fallback)
 {
     return value ? value : fallback;
 }
@@ -98,7 +98,7 @@ static void queue_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
 static void send_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
 {
     queue_close(ws, code, reason);
-    mk_timer_arm(ws->worker->loop, &ws->timer, choose(ws->settings->close_ms, MK__WS_CLOSE_MS));
+    mk_timer_arm(ws->worker->loop, &ws->timer, value_or(ws->settings->close_ms, MK__WS_CLOSE_MS));
 }
 
 static bool may_send_close(const struct mk_ws *ws)
@@ -241,7 +241,7 @@ void mk_ws_run(struct mk_ws *ws, unsigned events)
 void mk_ws_lost(struct mk_ws *ws)
 {
     if (ws->state != MK__WS_ENDED)
-        finish(ws);
+        finish_ws(ws);
     ws->is_freed = true;
     if (!ws->running)
         free_ws(ws);
@@ -260,14 +260,14 @@ void mk__ws_discard(struct mk_ws *ws)
 /* Returns how long nothing may be received before a ping is sent. */
 static uint32_t get_ping_ms(const struct mk_ws *ws)
 {
-    return choose(ws->settings->ping_ms, MK__WS_PING_MS);
+    return value_or(ws->settings->ping_ms, MK__WS_PING_MS);
 }
 
 static void send_ping(struct mk_ws *ws)
 {
     ws->has_pinged = true;
     mk__ws_send_frame(ws, MK__WS_OP_PING, false, NULL, 0);
-    mk_timer_arm(ws->worker->loop, &ws->timer, choose(ws->settings->pong_ms, MK__WS_PONG_MS));
+    mk_timer_arm(ws->worker->loop, &ws->timer, value_or(ws->settings->pong_ms, MK__WS_PONG_MS));
 }
 
 /* Asks a peer that has sent nothing for some time, or ends the WebSocket, if it was asked. */

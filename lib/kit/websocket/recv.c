@@ -29,7 +29,7 @@ static void free_message(struct mk_ws *ws)
 }
 
 /* Makes room for `n` more bytes and a NUL. Returns 0 or -ENOMEM. */
-static int reserve(struct mk_ws *ws, size_t n)
+static int reserve_bytes(struct mk_ws *ws, size_t n)
 {
     struct mk__ws_message *old = ws->message;
     size_t len = old ? old->len : 0, need = len + n + 1, size = old ? old->size : MESSAGE_BYTES_FIRST;
@@ -86,7 +86,7 @@ static bool is_text(const struct mk_ws *ws)
 }
 
 /* Calls on_message with bytes behind which one byte is ours. */
-static void deliver(struct mk_ws *ws, char *data, size_t len)
+static void deliver_data(struct mk_ws *ws, char *data, size_t len)
 {
     const struct mk_ws_handlers *handlers = &ws->settings->handlers;
     enum mk_ws_opcode opcode = is_text(ws) ? MK_WS_TEXT : MK_WS_BINARY;
@@ -103,7 +103,7 @@ static void deliver_in_place(struct mk_ws *ws, char *data, size_t len)
     if (is_text(ws) && !mk__utf8_is_valid(data, len))
         mk__ws_fail(ws, MK_WS_INVALID_DATA, "the text is not UTF-8");
     else
-        deliver(ws, data, len);
+        deliver_data(ws, data, len);
 }
 
 static void deliver_collected(struct mk_ws *ws)
@@ -114,7 +114,7 @@ static void deliver_collected(struct mk_ws *ws)
         return;
     }
     ws->message = NULL; /* the handler may end the WebSocket */
-    deliver(ws, message->bytes, message->len);
+    deliver_data(ws, message->bytes, message->len);
     mk_account_free(ws->worker->account, message, message_bytes(message->size));
 }
 
@@ -130,7 +130,7 @@ static bool check_text(struct mk_ws *ws, size_t from)
 
 static bool collect_plain(struct mk_ws *ws, const char *p, size_t n)
 {
-    if (reserve(ws, n) < 0) {
+    if (reserve_bytes(ws, n) < 0) {
         mk__ws_fail(ws, MK_WS_INTERNAL_ERROR, "no memory");
         return false;
     }
@@ -145,7 +145,7 @@ static int reserve_output(struct mk_ws *ws)
 {
     struct mk__ws_message *message = ws->message;
     bool has_room = message && message->size - 1 > message->len;
-    return has_room ? 0 : reserve(ws, message ? message->size : 1);
+    return has_room ? 0 : reserve_bytes(ws, message ? message->size : 1);
 }
 
 /* Appends what the inflater makes of a piece; `last`: of the message. */

@@ -60,7 +60,7 @@ static bool feed_byte(struct mk__utf8 *u, uint8_t byte)
 
 /* ── vectors ── */
 
-static vector load(const uint8_t *p)
+static vector load_vector(const uint8_t *p)
 {
     vector v;
     memcpy(&v, p, sizeof(v));
@@ -73,7 +73,7 @@ static bool has_bits(vector v)
     return h[0] | h[1];
 }
 
-static vector fill(uint8_t byte)
+static vector fill_vector(uint8_t byte)
 {
     return (vector){} + byte;
 }
@@ -81,7 +81,8 @@ static vector fill(uint8_t byte)
 /* Returns a vector with the highest bit set where one of the bytes of a block is no ASCII. */
 static vector find_non_ascii(const uint8_t *p)
 {
-    return (load(p) | load(p + VECTOR) | load(p + 2 * VECTOR) | load(p + 3 * VECTOR)) & fill(0x80);
+    return (load_vector(p) | load_vector(p + VECTOR) | load_vector(p + 2 * VECTOR) | load_vector(p + 3 * VECTOR)) &
+           fill_vector(0x80);
 }
 
 /*
@@ -90,16 +91,16 @@ static vector find_non_ascii(const uint8_t *p)
  */
 static vector find_errors(const uint8_t *p)
 {
-    vector now = load(p), last = load(p - 1);
-    vector continuations = (vector)((signed_vector)now < (signed_vector)fill(0xc0));
-    vector expected =
-        (vector)(last >= fill(0xc0)) | (vector)(load(p - 2) >= fill(0xe0)) | (vector)(load(p - 3) >= fill(0xf0));
+    vector now = load_vector(p), last = load_vector(p - 1);
+    vector continuations = (vector)((signed_vector)now < (signed_vector)fill_vector(0xc0));
+    vector expected = (vector)(last >= fill_vector(0xc0)) | (vector)(load_vector(p - 2) >= fill_vector(0xe0)) |
+                      (vector)(load_vector(p - 3) >= fill_vector(0xf0));
     vector errors = continuations ^ expected;
-    errors |= (vector)((now & 0xfe) == fill(0xc0)) | (vector)(now >= fill(0xf5));
-    errors |= (vector)(last == fill(0xe0)) & (vector)(now < fill(0xa0));  /* overlong */
-    errors |= (vector)(last == fill(0xed)) & (vector)(now >= fill(0xa0)); /* a surrogate */
-    errors |= (vector)(last == fill(0xf0)) & (vector)(now < fill(0x90));  /* overlong */
-    errors |= (vector)(last == fill(0xf4)) & (vector)(now >= fill(0x90)); /* above U+10FFFF */
+    errors |= (vector)((now & 0xfe) == fill_vector(0xc0)) | (vector)(now >= fill_vector(0xf5));
+    errors |= (vector)(last == fill_vector(0xe0)) & (vector)(now < fill_vector(0xa0));  /* overlong */
+    errors |= (vector)(last == fill_vector(0xed)) & (vector)(now >= fill_vector(0xa0)); /* a surrogate */
+    errors |= (vector)(last == fill_vector(0xf0)) & (vector)(now < fill_vector(0x90));  /* overlong */
+    errors |= (vector)(last == fill_vector(0xf4)) & (vector)(now >= fill_vector(0x90)); /* above U+10FFFF */
     return errors;
 }
 

@@ -15,7 +15,7 @@
 
 enum { WEAK_BYTES = 8, BCRYPT_BYTES_MAX = 72 };
 
-static int fail(const char *path, const char *reason)
+static int print_failure(const char *path, const char *reason)
 {
     fprintf(stderr, "mk_passwd: %s: %s\n", path, reason);
     return EXIT_FAILED;
@@ -35,8 +35,8 @@ static int fail_errno(const char *path, int err)
     };
     for (unsigned i = 0; i < MK_COUNT_OF(reasons); i++)
         if (reasons[i].err == err)
-            return fail(path, reasons[i].reason);
-    return fail(path, strerror(-err));
+            return print_failure(path, reasons[i].reason);
+    return print_failure(path, strerror(-err));
 }
 
 /* ── passwords ── */
@@ -97,17 +97,17 @@ static int fail_replace(const struct store *s, const char *path, int err)
 {
     char name[STORE_NAME_BYTES], reason[STORE_NAME_BYTES + 128];
     if (err == -EACCES || err == -EROFS)
-        return fail(path, "this user cannot write to the folder of the file; nothing was changed");
+        return print_failure(path, "this user cannot write to the folder of the file; nothing was changed");
     if (err != -EEXIST)
         return fail_errno(path, err == -ENOBUFS ? -EFBIG : err);
     store_temporary_name(s, name, sizeof(name));
     snprintf(reason, sizeof(reason),
              "the temporary file %s of a mk_passwd that was killed is in the folder: remove it; nothing was changed",
              name);
-    return fail(path, reason);
+    return print_failure(path, reason);
 }
 
-static int replace(struct store *s, const struct options *o, struct mk_buf *text)
+static int replace_file(struct store *s, const struct options *o, struct mk_buf *text)
 {
     int err = text->err < 0 ? text->err : store_replace(s, mk_buf_str(text));
     if (err < 0)
@@ -120,16 +120,16 @@ static int replace(struct store *s, const struct options *o, struct mk_buf *text
 static int check_existence(const struct store *s, const struct options *o)
 {
     if (o->action == ACTION_CREATE && s->exists)
-        return fail(o->path, "the file exists already: leave out -c to add a user");
+        return print_failure(o->path, "the file exists already: leave out -c to add a user");
     if (o->action != ACTION_CREATE && !s->exists)
-        return fail(o->path, "there is no such file: create it with -c");
+        return print_failure(o->path, "there is no such file: create it with -c");
     return EXIT_DONE;
 }
 
 static int set_password(struct store *s, const struct options *o, struct mk_str hash, struct mk_buf *text)
 {
     bool found = edit_set(text, mk_buf_str(&s->text), o->user, hash);
-    int code = replace(s, o, text);
+    int code = replace_file(s, o, text);
     if (code == EXIT_DONE)
         fprintf(stderr, "mk_passwd: %s user %.*s (%s)\n", found ? "changed the password of" : "added",
                 MK_STR_ARG(o->user), scheme_name(o->scheme));
@@ -146,7 +146,7 @@ static int delete_user(struct store *s, const struct options *o, struct mk_buf *
 {
     if (!edit_delete(text, mk_buf_str(&s->text), o->user))
         return report_missing(o);
-    int code = replace(s, o, text);
+    int code = replace_file(s, o, text);
     if (code == EXIT_DONE)
         fprintf(stderr, "mk_passwd: deleted user %.*s\n", MK_STR_ARG(o->user));
     return code;
@@ -221,7 +221,7 @@ int main(int argc, char **argv)
     if (!options_read(&o, argc, argv, &code))
         return code;
     struct hash_work *w = hash_work_new();
-    code = w ? run_options(&o, w) : fail(o.path, strerror(ENOMEM));
+    code = w ? run_options(&o, w) : print_failure(o.path, strerror(ENOMEM));
     hash_work_free(w);
     return code;
 }

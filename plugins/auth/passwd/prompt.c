@@ -90,7 +90,7 @@ static int ask_line(int fd, const struct prompt_signals *signals, const char *qu
     return write(fd, "\n", 1) < 0 ? -errno : len;
 }
 
-static int ask(int fd, const struct prompt_signals *signals, char *to, size_t size, bool twice)
+static int ask_password(int fd, const struct prompt_signals *signals, char *to, size_t size, bool twice)
 {
     char again[1024];
     int len = ask_line(fd, signals, "Password: ", to, size);
@@ -113,7 +113,7 @@ static int ask_terminal(int fd, char *to, size_t size, bool twice)
     quiet = mode;
     quiet.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
     catch_signals(&before);
-    int len = tcsetattr(fd, TCSAFLUSH, &quiet) < 0 ? -errno : ask(fd, &before, to, size, twice);
+    int len = tcsetattr(fd, TCSAFLUSH, &quiet) < 0 ? -errno : ask_password(fd, &before, to, size, twice);
     tcsetattr(fd, TCSAFLUSH, &mode);
     restore_signals(&before);
     if (received)

@@ -38,7 +38,7 @@ static int resolve_new(struct store *s, const char *path)
     return n >= (int)sizeof(s->path) ? -ENAMETOOLONG : 0;
 }
 
-static int resolve(struct store *s, const char *path)
+static int resolve_path(struct store *s, const char *path)
 {
     if (realpath(path, s->path))
         return 0;
@@ -106,7 +106,7 @@ int store_open(struct store *s, const char *path, bool change)
     memset(s, 0, sizeof(*s));
     s->dir = -1;
     mk_buf_init(&s->text, HTPASSWD_BYTES_MAX);
-    int err = resolve(s, path);
+    int err = resolve_path(s, path);
     if (err == 0)
         err = open_folder(s, change);
     return err == 0 ? read_store(s) : err;

@@ -86,7 +86,7 @@ static struct conn *conns;
 static int root, epoll, *queue, queue_n; /* `queue`: connections whose slice is used up */
 static char in[IN_BYTES];
 
-static void *allocate(size_t size)
+static void *allocate_memory(size_t size)
 {
     void *p = calloc(1, size ? size : 1);
     if (p)
@@ -123,7 +123,7 @@ static void make_heads(struct file *f, const char *status)
                          close ? "Connection: close\r\n" : "");
         size_t body = mode->memory ? f->size : 0, got = 0;
         struct head *head = &f->heads[close];
-        *head = (struct head){allocate((size_t)n + body), (size_t)n, (size_t)n + body,
+        *head = (struct head){allocate_memory((size_t)n + body), (size_t)n, (size_t)n + body,
                               (size_t)(strstr(text, "Date: ") - text) + 6, now};
         memcpy(head->bytes, text, head->len);
         if (mode->hello && body) {
@@ -177,7 +177,7 @@ static struct file *add_file(struct file **slot, const char *path, size_t len)
     if (f.fd >= 0 && (mode->memory || mode->opens))
         close(f.fd);
     files_n++;
-    *slot = allocate(sizeof(f));
+    *slot = allocate_memory(sizeof(f));
     **slot = f;
     return *slot;
 }
@@ -311,7 +311,7 @@ static int keep_input(int fd, const char *from, size_t len)
     struct conn *c = &conns[fd];
     if (!len)
         return 0;
-    c->in = allocate(len);
+    c->in = allocate_memory(len);
     memcpy(c->in, from, c->in_len = len);
     return 0;
 }
@@ -366,7 +366,7 @@ static int drop_body(int fd)
 }
 
 /* Goes on with a connection until it has to wait. */
-static void serve(int fd)
+static void serve_client(int fd)
 {
     struct conn *c = &conns[fd];
     if (drop_body(fd) <= 0 || (c->file && send_answer(fd) <= 0))
@@ -411,7 +411,7 @@ static void serve_queue(void)
     for (int i = 0; i < n; i++) {
         conns[queue[i]].queued = false;
         if (conns[queue[i]].file)
-            serve(queue[i]);
+            serve_client(queue[i]);
     }
     memmove(queue, queue + n, (size_t)(queue_n - n) * sizeof(*queue));
     queue_n -= n;
@@ -437,7 +437,7 @@ static void serve_all(int listener)
             if (events[i].data.fd == listener)
                 accept_conns(listener);
             else if (!conns[events[i].data.fd].queued)
-                serve(events[i].data.fd);
+                serve_client(events[i].data.fd);
         }
         serve_queue();
     }
@@ -460,8 +460,8 @@ int main(int argc, char **argv)
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max < 1 << 20 ? limit.rlim_max : 1 << 20;
     setrlimit(RLIMIT_NOFILE, &limit);
-    conns = allocate(limit.rlim_cur * sizeof(*conns));
-    queue = allocate(2 * limit.rlim_cur * sizeof(*queue));
+    conns = allocate_memory(limit.rlim_cur * sizeof(*conns));
+    queue = allocate_memory(2 * limit.rlim_cur * sizeof(*queue));
     make_heads(&missing, "404 Not Found");
     root = open(argv[3], O_PATH | O_DIRECTORY | O_CLOEXEC);
     epoll = epoll_create1(EPOLL_CLOEXEC);

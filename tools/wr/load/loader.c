@@ -267,7 +267,7 @@ void *loader_run(void *loader)
     return NULL;
 }
 
-static int allocate(struct loader *l, struct mk_arena *arena)
+static int allocate_conns(struct loader *l, struct mk_arena *arena)
 {
     const struct plan *plan = l->plan;
     l->conns_n = plan->connections / plan->threads + (l->index < plan->connections % plan->threads);
@@ -306,7 +306,7 @@ int loader_init(struct loader *l, const struct plan *plan, struct mk_arena *aren
     mk_timer_init(&l->phase, on_phase_end);
     open_loop_poller = mk__poller_epoll;
     open_loop_poller.wait = wait_open_loop;
-    int err = allocate(l, arena);
+    int err = allocate_conns(l, arena);
     const struct mk__poller *poller = plan->rate > 0 ? &open_loop_poller : &mk__poller_epoll;
     return err < 0 ? err : mk__loop_open(&l->loop, poller, &mk__clock_system, NULL);
 }

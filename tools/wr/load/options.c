@@ -59,7 +59,7 @@ bool options_print(const struct plan *plan)
     return true;
 }
 
-static int MK_PRINTF(1, 2) complain(const char *format, ...)
+static int MK_PRINTF(1, 2) report_mistake(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -212,13 +212,13 @@ static int parse_rows(struct plan *plan, int argc, char **argv)
     for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         const struct row *row = c >= 256 ? &rows[c - 256] : NULL;
         if (c == ':')
-            return complain("%s needs a value; --help lists the options", argv[optind - 1]);
+            return report_mistake("%s needs a value; --help lists the options", argv[optind - 1]);
         for (int i = 0; i < ROWS && !row; i++)
             row = rows[i].letter == c ? &rows[i] : NULL;
         if (!row)
-            return complain("there is no option \"%s\"; --help lists the options", argv[optind - 1]);
+            return report_mistake("there is no option \"%s\"; --help lists the options", argv[optind - 1]);
         if (!set_value(plan, row, optarg))
-            return complain("--%s \"%s\" is not %s", row->name, optarg, row->wanted);
+            return report_mistake("--%s \"%s\" is not %s", row->name, optarg, row->wanted);
     }
     return 0;
 }
@@ -230,29 +230,30 @@ static int check_messages(const struct plan *plan, int urls)
     bool is_http = plan->close || plan->paths_file || plan->body_file || plan->to_head || plan->form.status ||
                    plan->form.length >= 0;
     if (!plan->target.websocket)
-        return plan->message_bytes || plan->broadcast ? complain("--message and --broadcast are for ws:// URLs") : 0;
+        return plan->message_bytes || plan->broadcast ? report_mistake("--message and --broadcast are for ws:// URLs")
+                                                      : 0;
     if (urls > 1 || is_http)
-        return complain("a ws:// URL is given alone, without options of HTTP requests");
+        return report_mistake("a ws:// URL is given alone, without options of HTTP requests");
     if (plan->broadcast && (plan->threads > 1 || plan->requests || plan->rate > 0))
-        return complain("--broadcast is given without -t, -n and -r");
+        return report_mistake("--broadcast is given without -t, -n and -r");
     return 0;
 }
 
 static int check_rules(const struct plan *plan, int urls)
 {
     if (!urls)
-        return complain("no URL is given; --help shows the usage");
+        return report_mistake("no URL is given; --help shows the usage");
     if (plan->threads > plan->connections)
-        return complain("%u threads need %u connections at least (-c), not %u", plan->threads, plan->threads,
-                        plan->connections);
+        return report_mistake("%u threads need %u connections at least (-c), not %u", plan->threads, plan->threads,
+                              plan->connections);
     if (plan->close && plan->pipeline > 1)
-        return complain("--close has one request on each connection: give it without --pipeline");
+        return report_mistake("--close has one request on each connection: give it without --pipeline");
     if (plan->per_connection && (plan->close || plan->target.websocket))
-        return complain("--requests-per-connection is for connections that are kept, of HTTP requests");
+        return report_mistake("--requests-per-connection is for connections that are kept, of HTTP requests");
     if ((plan->ca || plan->insecure || plan->full_handshakes) && !plan->target.tls)
-        return complain("--ca, --insecure and --full-handshakes are for https:// and wss:// URLs");
+        return report_mistake("--ca, --insecure and --full-handshakes are for https:// and wss:// URLs");
     if (plan->ca && plan->insecure)
-        return complain("--insecure checks no certificate: give it without --ca");
+        return report_mistake("--insecure checks no certificate: give it without --ca");
     return check_messages(plan, urls);
 }
 
@@ -266,16 +267,17 @@ static int raise_descriptors(const struct plan *plan)
     rlim_t had = limit.rlim_max;
     limit.rlim_cur = wanted;
     if (wanted > had || setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return complain("%u connections need %lu descriptors, and the limit is %lu: raise it (ulimit -n %lu), or give "
-                        "fewer connections",
-                        plan->connections, (unsigned long)wanted, (unsigned long)had, (unsigned long)wanted);
+        return report_mistake(
+            "%u connections need %lu descriptors, and the limit is %lu: raise it (ulimit -n %lu), or give "
+            "fewer connections",
+            plan->connections, (unsigned long)wanted, (unsigned long)had, (unsigned long)wanted);
     return 0;
 }
 
 static int read_file(struct plan *plan, const char *path, struct mk_str *ret)
 {
     int err = mk__file_read(path, BODY_BYTES_MAX, &plan->arena, ret);
-    return err < 0 ? complain("%s: %s", path, strerror(-err)) : 0;
+    return err < 0 ? report_mistake("%s: %s", path, strerror(-err)) : 0;
 }
 
 static int add_paths(struct plan *plan, char **urls, int n)
@@ -287,12 +289,12 @@ static int add_paths(struct plan *plan, char **urls, int n)
         struct target target;
         struct mk_str path;
         if (target_parse(&target, urls[i], &path, &error) < 0)
-            return complain("%s: %s", urls[i], error);
+            return report_mistake("%s: %s", urls[i], error);
         if (!target_equal(&target, &plan->target))
-            return complain("%s: all URLs name one server, and the first one names %s", urls[i],
-                            plan->target.authority);
+            return report_mistake("%s: all URLs name one server, and the first one names %s", urls[i],
+                                  plan->target.authority);
         if (paths_add(&plan->paths, &plan->arena, &plan->form, path) < 0)
-            return complain("memory is exhausted");
+            return report_mistake("memory is exhausted");
     }
     if (!plan->paths_file)
         return 0;
@@ -300,8 +302,8 @@ static int add_paths(struct plan *plan, char **urls, int n)
         return -EINVAL;
     int err = paths_parse(&plan->paths, &plan->arena, &plan->form, text, &line, &error);
     if (err == -EINVAL)
-        return complain("%s:%u: %s", plan->paths_file, line, error);
-    return err < 0 ? complain("memory is exhausted") : 0;
+        return report_mistake("%s:%u: %s", plan->paths_file, line, error);
+    return err < 0 ? report_mistake("memory is exhausted") : 0;
 }
 
 /* The only path of ws://: its request is the message. */
@@ -311,7 +313,7 @@ static int prepare_message(struct plan *plan, struct mk_str path)
     if (paths_add(&plan->paths, &plan->arena, &plan->form, path) < 0 ||
         message_prepare(&plan->message, &plan->arena, plan->form.host, path, plan->form.headers, plan->message_bytes,
                         (uint32_t)picker_random(&random)) < 0)
-        return complain("memory is exhausted");
+        return report_mistake("memory is exhausted");
     plan->paths.list[0].request = plan->message.frame;
     return 0;
 }
@@ -323,9 +325,9 @@ static int prepare_plan(struct plan *plan, char **urls, int n)
     if (!n)
         return check_rules(plan, 0);
     if (target_parse(&plan->target, urls[0], &path, &error) < 0)
-        return complain("%s: %s", urls[0], error);
+        return report_mistake("%s: %s", urls[0], error);
     if (plan->paths_file && (n > 1 || path.len != 1))
-        return complain("with --paths one URL names the server, without a path");
+        return report_mistake("with --paths one URL names the server, without a path");
     if (check_rules(plan, n) < 0 || raise_descriptors(plan) < 0)
         return -EINVAL;
     if (plan->body_file && read_file(plan, plan->body_file, &plan->form.body) < 0)
@@ -339,11 +341,11 @@ static int prepare_plan(struct plan *plan, char **urls, int n)
     if ((plan->target.websocket ? prepare_message(plan, path) : add_paths(plan, urls, n)) < 0)
         return -EINVAL;
     if (paths_prepare(&plan->paths, &plan->arena, plan->pick, plan->exponent) < 0)
-        return complain("memory is exhausted");
+        return report_mistake("memory is exhausted");
     if (target_resolve(&plan->target, &error) < 0)
-        return complain("%s: %s", plan->target.host, error);
+        return report_mistake("%s: %s", plan->target.host, error);
     if (plan->target.tls && !(plan->tls = tls_open(plan->ca, plan->insecure, &error)))
-        return complain("%s: %s", plan->ca ? plan->ca : "TLS", error);
+        return report_mistake("%s: %s", plan->ca ? plan->ca : "TLS", error);
     return 0;
 }
 

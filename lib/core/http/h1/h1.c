@@ -531,7 +531,7 @@ static void close_exchange(struct mk__conn *c)
 }
 
 /* The handler of a tunnel is notified of a shutdown at once; clients are by "Connection: close". */
-static bool announces(const struct mk__conn *c, enum mk__conn_change change)
+static bool announces_change(const struct mk__conn *c, enum mk__conn_change change)
 {
     return change == MK__CONN_CHANGE_SHUTDOWN && c->state == MK__CONN_TUNNEL;
 }
@@ -539,6 +539,6 @@ static bool announces(const struct mk__conn *c, enum mk__conn_change change)
 const struct mk__proto mk__h1_proto = {
     .on_ready = on_ready,
     .on_timeout = on_timeout,
-    .announces = announces,
+    .announces = announces_change,
     .close = close_exchange,
 };

@@ -51,7 +51,7 @@ static enum mk__h1_send_result flush_output(struct mk__conn *c)
 }
 
 /* None follow now: those that were held back leave. */
-static void push(struct mk__conn *c)
+static void push_corked(struct mk__conn *c)
 {
     static const int on = 1;
     setsockopt(c->sock.io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -72,7 +72,7 @@ enum mk__h1_send_result mk__h1_splice(struct mk__conn *c, struct mk_request *req
         ssize_t n = part->splice(req, c->sock.io.fd, size, part->ctx);
         assert(n <= (ssize_t)size);
         if (n < 0 && moved == 0 && has_output)
-            push(c);
+            push_corked(c);
         if (n <= 0)
             return n ? convert_error(c, req, part, (int)n) : MK__H1_SEND_DONE;
         moved += (size_t)n;

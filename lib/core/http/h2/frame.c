@@ -52,7 +52,7 @@ static void begin_payload(struct mk__h2_frame_reader *r)
         *(passes_content(r->frame.type) ? &r->content : &r->rest) = r->frame.len - r->kept_max;
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t smaller_of(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -60,7 +60,7 @@ static size_t smaller(size_t a, size_t b)
 /* Takes up to `n` bytes off `in`. Returns how many. */
 static size_t take_bytes(struct mk_str *in, size_t n, uint8_t *to)
 {
-    n = smaller(n, in->len);
+    n = smaller_of(n, in->len);
     if (to && n)
         memcpy(to, in->p, n);
     *in = mk_str(in->p + n, in->len - n);
@@ -103,7 +103,7 @@ enum mk__h2_frame_event mk__h2_frame_read(struct mk__h2_frame_reader *r, struct 
     if (r->kept_len < r->kept_max)
         return MK__H2_READ_MORE;
     if (r->content && in->len) {
-        *ret_bytes = mk_str(in->p, smaller(r->content, in->len));
+        *ret_bytes = mk_str(in->p, smaller_of(r->content, in->len));
         r->content -= (uint32_t)take_bytes(in, ret_bytes->len, NULL);
         return MK__H2_READ_BYTES;
     }

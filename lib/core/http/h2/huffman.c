@@ -141,7 +141,7 @@ struct bits {
     const uint8_t *at, *end;
 };
 
-static void refill(struct bits *b)
+static void refill_bits(struct bits *b)
 {
     uint64_t next;
     uint32_t first, last;
@@ -201,7 +201,7 @@ ssize_t mk__huffman_decode(struct mk_str in, char *to, size_t size)
     uint8_t symbol;
     for (;; len++) {
         if (b.n < 30) /* of the longest code */
-            refill(&b);
+            refill_bits(&b);
         if (!take_symbol(&b, &symbol))
             break;
         if (len < size)

@@ -201,7 +201,7 @@ static enum mk__conn_state begin_session(struct mk__conn *c, struct mk_str in)
 }
 
 /* Clients are notified by a GOAWAY frame. */
-static bool announces(const struct mk__conn *c, enum mk__conn_change change)
+static bool announces_change(const struct mk__conn *c, enum mk__conn_change change)
 {
     (void)change;
     return c->state != MK__CONN_LINGER;
@@ -212,7 +212,7 @@ const struct mk__proto mk__h2_proto = {
     .on_ready = on_ready,
     .on_timeout = on_timeout,
     .on_abort = log_send_timeouts,
-    .announces = announces,
+    .announces = announces_change,
     .close = mk__h2_close,
     .evict = mk__h2_evict_find,
     .close_idle = mk__h2_evict_close_idle,

@@ -86,7 +86,7 @@ void mk__forwarded_read_x_proto(struct mk__forwarded *f, struct mk_str line)
 /* ── Forwarded: name=value pairs (RFC 7239 section 4) ── */
 
 /* No valid value contains a quote or a backslash, so escapes need not be decoded. */
-static struct mk_str unquote(struct mk_str value)
+static struct mk_str unquote_value(struct mk_str value)
 {
     bool quoted = value.len >= 2 && value.p[0] == '"' && value.p[value.len - 1] == '"';
     return quoted ? mk_str(value.p + 1, value.len - 2) : value;
@@ -102,7 +102,7 @@ static void read_forwarded_element(struct mk__forwarded *f, struct mk_str elemen
         if (!equals)
             continue;
         struct mk_str name = mk_str(pair.p, (size_t)(equals - pair.p));
-        struct mk_str value = unquote(mk_str(equals + 1, pair.len - name.len - 1));
+        struct mk_str value = unquote_value(mk_str(equals + 1, pair.len - name.len - 1));
         if (mk_str_ieq(name, MK_STR("for")))
             node = value;
         else if (mk_str_ieq(name, MK_STR("proto")))
