@@ -26,7 +26,7 @@ static bool has_config(const char *dir)
 }
 
 /* Cuts the last part off a path. Returns whether it had one. */
-static bool cut_last_part(char *path)
+static bool remove_last_part(char *path)
 {
     char *slash = strrchr(path, '/');
     if (slash)
@@ -51,10 +51,10 @@ static const char *find_by_program(void)
     static char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof(tail));
     path[n > 0 ? n : 0] = '\0';
-    if (!cut_last_part(path) || !cut_last_part(path))
+    if (!remove_last_part(path) || !remove_last_part(path))
         return NULL;
     if (ends_with(path, "/usr"))
-        cut_last_part(path);
+        remove_last_part(path);
     memcpy(path + strlen(path), tail, sizeof(tail));
     return has_config(path) ? path : NULL;
 }

@@ -42,7 +42,7 @@ static bool wants_supervisor(const struct mk_server *server)
     return process.supervisor && !launcher_exists();
 }
 
-/* Executes the program again, so that the supervisor keeps nothing of the loaded configuration in memory. */
+/* Executes the program again, so that the supervisor does not keep the loaded configuration in memory. */
 static int become_supervisor(void)
 {
     int err = exec_supervisor();

@@ -111,7 +111,7 @@ static void kill_and_log(pid_t pid, int err, struct output *output)
         mk_log_error("upgrade: process %d did not serve within %d s; the old process keeps serving", pid,
                      START_MS_MAX / 1000);
     else if (err == -ECANCELED)
-        mk_log_error("upgrade: process %d was killed before it served: this server is told to stop", pid);
+        mk_log_error("upgrade: process %d was killed before it served: this server is asked to stop", pid);
     else if (WIFEXITED(status))
         mk_log_error("upgrade: process %d ended with exit code %d before it served; the old process keeps serving", pid,
                      WEXITSTATUS(status));

@@ -34,7 +34,7 @@ static size_t add_text(struct mk_buf *out, const char *text, size_t width, const
     struct mk_buf safe;
     mk_buf_init_fixed(&safe, storage, sizeof(storage));
     text_add_safe(&safe, text);
-    return text_add_cut(out, safe.err ? "..." : mk_buf_cstr(&safe), width, style);
+    return text_add_truncated(out, safe.err ? "..." : mk_buf_cstr(&safe), width, style);
 }
 
 enum padding { PAD_NONE, PAD_LEFT, PAD_RIGHT };

@@ -90,7 +90,7 @@ static void add_cell(const struct table *t, const struct table_column *column, c
         add_blanks(out, blanks);
     if (colour != PLAIN)
         text_add_colour(out, &t->style, colour);
-    text_add_cut(out, text, t->fits && !column->number ? column->width : width, &t->style);
+    text_add_truncated(out, text, t->fits && !column->number ? column->width : width, &t->style);
     if (colour != PLAIN)
         text_add_colour(out, &t->style, PLAIN);
     if (!column->number && !last)

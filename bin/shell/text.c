@@ -96,7 +96,7 @@ size_t text_width(const char *text)
     return width;
 }
 
-size_t text_add_cut(struct mk_buf *out, const char *text, size_t width, const struct text_style *style)
+size_t text_add_truncated(struct mk_buf *out, const char *text, size_t width, const struct text_style *style)
 {
     bool fits = text_width(text) <= width;
     size_t used = 0, room = fits ? width : width - (width > 0);

@@ -29,7 +29,7 @@ void text_add_json(struct mk_buf *out, const char *line);
 /* Returns the columns that an escaped text takes on a terminal. */
 size_t text_width(const char *text);
 /* Appends an escaped text, cut to `width` columns, the last of which shows that. Returns the columns that were used. */
-size_t text_add_cut(struct mk_buf *out, const char *text, size_t width, const struct text_style *style);
+size_t text_add_truncated(struct mk_buf *out, const char *text, size_t width, const struct text_style *style);
 
 /* Appends 1.5 KB, of 1,024 bytes. */
 void text_add_bytes(struct mk_buf *out, double n);

@@ -15,7 +15,7 @@ const struct feature features[FEATURES] = {
     [FEATURE_TUNNEL] = {.request_end = tunnel_finish},
     [FEATURE_CALLBACKS] = {.request_end = request_call_end},
     [FEATURE_GC] = {.request_end = gc_release},
-    [FEATURE_DTHREADS] = {dthread_leave_request, dthread_stop, dthread_end_all},
+    [FEATURE_DTHREADS] = {dthread_leave_request, dthread_stop, dthread_cancel_all},
     [FEATURE_DESCRIPTORS] = {.worker_stop = descriptor_remove_all},
     [FEATURE_TIMERS] = {.worker_stop = timer_cancel_all},
     [FEATURE_TASKS] = {task_leave_request, tasks_stop, tasks_release},

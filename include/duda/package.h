@@ -107,7 +107,7 @@ struct duda_api_package {
 
     /* ── for packages; `package` is what duda_package_main() has returned ── */
 
-    /* Returns the state of the service whose code runs in this thread, also in one of its own; NULL if there is none.
+    /* Returns the state of the service whose code runs in this thread, also in its own threads; NULL if there is none.
      */
     void *(*service_state)(const struct duda_package *package);
     /* Returns the package's part of the worker whose code runs in this thread; NULL if there is none. */
@@ -163,7 +163,7 @@ struct duda_api_package {
      * place of the call. The same mistake is logged once in 10 seconds for each worker, and no more than 16 different
      * ones, with those in calls of the API. Any thread.
      */
-    void (*misuse)(const char *call, const char *reason);
+    void (*api_error)(const char *call, const char *reason);
     /*
      * Writes where the service calls the package, for the end of a line about the call: "shop.duda+0x12a4 (list_goods,
      * shop.c:42)", cut to `size`. `address`: what __builtin_return_address(0) was in the function of the table; NULL:

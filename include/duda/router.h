@@ -78,8 +78,8 @@ struct duda_api_router {
     int (*after)(struct duda_route *route, duda_request_fn fn);
 
     /*
-     * Limits the body to `bytes`; a longer one gets 413. With in_pieces() only the announced length is compared. 0, the
-     * default, is MaxRequestSize; MaxBodySize is the limit of all. Returns 0, -EINVAL or -EPERM.
+     * Limits the body to `bytes`; a longer one gets 413. With stream_body() only the announced length is compared. 0,
+     * the default, is MaxRequestSize; MaxBodySize is the limit of all. Returns 0, -EINVAL or -EPERM.
      */
     int (*limit)(struct duda_route *route, size_t bytes);
     /*
@@ -91,7 +91,7 @@ struct duda_api_router {
      * Calls the handler when the head of the request is complete; the handler reads the body itself. Without this call
      * the framework reads the whole body, and calls the handler then. Returns 0, -EINVAL or -EPERM.
      */
-    int (*in_pieces)(struct duda_route *route);
+    int (*stream_body)(struct duda_route *route);
 
     /*
      * Sets the function for all errors with the status 404 below the URL of the service: paths without a route and
@@ -107,7 +107,7 @@ struct duda_api_router {
      * path with %2F, 405 of CONNECT, 408 of a late head, 414, 417, 431, 501 of a transfer coding, 505; and for the
      * redirect that adds a slash.
      *
-     * Where the server has responded already, by a page of its own, these functions make its body only: they end the
+     * Where the server has responded already, by its own page, these functions make its body only: they end the
      * response before they return, with up to 8 KB and without generators; otherwise, and after response->error(), the
      * page stays. The request is another one than that of the handler, ends when they return, and may come from a
      * client that access rules refuse. Calls that need it longer are -EPERM: wait(), ticket(), sse_begin(),
@@ -133,7 +133,7 @@ struct duda_api_router {
     /*
      * Calls `add` at once: the routes that it adds are those of a group. `prefix`, "/api" or "" for none, comes before
      * their patterns, which begin with a slash or are empty; it may have parameters. The result is for before(),
-     * after(), limit(), timeout(), in_pieces() and in_dthread(), also after `add`: what they set is for all routes of
+     * after(), limit(), timeout(), stream_body() and in_dthread(), also after `add`: what they set is for all routes of
      * the group. Callbacks of the group run before those of a route; of limits and timeouts, one that a route has
      * itself is used. `add` may call group(): callbacks of the outer group run first, and the inner one's limits are
      * used. before_all() comes before all groups.

@@ -15,7 +15,7 @@
  *     }
  *
  * A channel is a name of 1 to DUDA_SSE_NAME_BYTES bytes. It exists while it has subscribers; those of another service,
- * and of another version of the service after a reload, have channels of their own. A request is a subscriber until it
+ * and of another version of the service after a reload, have their own channels. A request is a subscriber until it
  * ends: its client leaves, or the service ends the response.
  *
  * Events reach each subscriber in the order in which one thread has published them, behind what response->sse_send()

@@ -15,7 +15,7 @@
  *
  * Each service has a pool, so that none waits for the tasks of another. A thread starts when a task finds none idle,
  * ends when it has had no task for some time, and has 1 MB of stack. Before the first task there is nothing. Tasks
- * begin in the order in which they were started; one of a line waits for the one before it.
+ * begin in the order in which they were started; one of a serial queue waits for the one before it.
  *
  * A function on a thread of the pool may call what says "any thread", and has values of the global keys
  * (global->init()). All signals are blocked. If it crashes, the log has its name and that of the service. One that runs
@@ -41,7 +41,7 @@ typedef uint64_t duda_task_t;
 
 /* A queue of tasks that run one after the other, in the order in which they were started, in whatever worker; each on
  * any thread. For what is used by one thread at a time, such as a connection to a database. */
-struct duda_task_line;
+struct duda_serial_queue;
 
 enum {
     DUDA_TASK_THREADS_MAX = 64,
@@ -68,14 +68,14 @@ struct duda_task_kind {
     duda_task_fn done; /* of start(); NULL: `drop` is called instead */
     duda_call_fn drop; /* frees `data`, if `done` is not called; NULL: there is nothing to free. In the worker,
                         * or on a thread of the pool if the service has ended in the worker */
-    struct duda_task_line *line; /* NULL: none */
-    uint32_t queue_ms;           /* of start(): it waits that long for a thread at most; 0: no limit */
+    struct duda_serial_queue *serial; /* NULL: none */
+    uint32_t queue_ms;                /* of start(): it waits that long for a thread at most; 0: no limit */
 };
 
 struct duda_api_task {
     /* Sets the limits of the service's pool; one call in duda_main(), which copies `conf`. Without it all defaults.
-     * Returns 0, -EINVAL (a field is too large), -EALREADY (a second call, or it comes after the first line, of the
-     * service or of a package: sqlite->open()), -ENOMEM or -EPERM (not in duda_main()); errors are logged. */
+     * Returns 0, -EINVAL (a field is too large), -EALREADY (a second call, or it comes after the first serial queue, of
+     * the service or of a package: sqlite->open()), -ENOMEM or -EPERM (not in duda_main()); errors are logged. */
     int (*init)(const struct duda_task_conf *conf);
 
     /* ── waits of dthreads (dthread.h): DUDA_FOREVER, and their errors ── */
@@ -95,7 +95,7 @@ struct duda_api_task {
      * With the last two `fn` was not called if it had not begun then. Otherwise it has been told by stopping() and has
      * returned: `data` shows which. Dthreads.
      */
-    int (*run)(struct duda_task_line *line, duda_call_fn fn, void *data, uint32_t timeout_ms);
+    int (*run)(struct duda_serial_queue *serial, duda_call_fn fn, void *data, uint32_t timeout_ms);
     /*
      * Runs kind->fn(data) on a thread, and waits for its end, for `timeout_ms` at most. `data` is on the heap: with the
      * result 0 it is the caller's again. With all others it is the task's, which has `drop` called once `fn` does not
@@ -120,13 +120,15 @@ struct duda_api_task {
      */
     int (*cancel)(duda_task_t number);
 
-    /* ── lines ── */
+    /* ── serial queues ── */
 
-    /* Returns a new line, or NULL without memory. duda_main(), service_start() of packages, workers, threads. */
-    struct duda_task_line *(*line)(void);
-    /* Frees a line, to which no task is added any more; those that it has still run. Lines that are left are freed with
-     * the service. NULL: nothing. Where line() may be called; also in duda_exit(), service_stop() and worker_stop(). */
-    void (*line_free)(struct duda_task_line *line);
+    /* Returns a new serial queue, or NULL without memory. duda_main(), service_start() of packages, workers, threads.
+     */
+    struct duda_serial_queue *(*serial_queue)(void);
+    /* Frees a serial queue, to which no task is added any more; those that it has still run. Those that are left are
+     * freed with the service. NULL: nothing. Where serial_queue() may be called; also in duda_exit(), service_stop()
+     * and worker_stop(). */
+    void (*serial_queue_free)(struct duda_serial_queue *serial);
 
     /* ── on a thread of the pool ── */
 

@@ -99,7 +99,7 @@ struct mk_cgi_extras {
 MK_API int mk_cgi_parse_extra(const struct mk_conf_value *value, void *extras, struct mk_arena *arena,
                               struct mk_buf *error);
 
-/* Of a request, what its variables need besides. Strings with `.p` NULL are left out. */
+/* What else the variables of a request need. Strings with `.p` NULL are left out. */
 struct mk_cgi_params {
     struct mk_str script_name, path_info; /* decoded */
     struct mk_str script_filename, document_root;
@@ -219,7 +219,7 @@ struct mk_cgi_stderr {
     struct mk_cgi_stderr_rate *rate; /* of the thread */
     unsigned lines, lost;
     uint16_t len;
-    bool is_cut;
+    bool is_truncated;
     char line[MK_CGI_STDERR_LINE_BYTES];
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Processes that a server runs for its workers: scripts, and programs that serve requests. A starter, a process that is
- * forked once, starts them, so that a worker never forks; it holds nothing of the server but its sockets.
+ * forked once, starts them, so that a worker never forks; of the server it holds only its sockets.
  *
- *     worker ── mk_child_start() ──► starter ── clone, execve ──► child (a session of its own)
+ *     worker ── mk_child_start() ──► starter ── clone, execve ──► child (its own session)
  *        ◄──── started(), ended() ─────┘                             ▲
  *        └──── SIGTERM, and SIGKILL after a time ────────────────────┘
  *

@@ -58,7 +58,7 @@ enum mk_conf_type {
 /*
  * Where a section may appear: in monkey.conf and the files of plugins, or in the file of a host. A section of hosts
  * that repeats (MK_CONF_REPEAT) may also appear in monkey.conf, for all hosts: see mk_host_conf(). If a section of the
- * server has the same name, both kinds of keys may stand in it there, so no key may have the name of another.
+ * server has the same name, it may have both kinds of keys there, so no key may have the name of another.
  */
 enum mk_conf_scope { MK_CONF_SCOPE_SERVER, MK_CONF_SCOPE_HOST };
 
@@ -69,7 +69,7 @@ enum mk_conf_flags {
                              section has `keys`, too */
     MK_CONF_HOST_ONLY = 8, /* a section of hosts that repeats, but may not appear in monkey.conf */
     MK_CONF_SERVES = 16,   /* a section of hosts that repeats, or a key of one, which answers requests */
-    MK_CONF_FILES = 32,    /* a required key of hosts that may be missing beside one with MK_CONF_SERVES */
+    MK_CONF_FILES = 32,    /* a required key of hosts that may be missing next to one with MK_CONF_SERVES */
 };
 
 struct mk_conf_list {

@@ -8,7 +8,7 @@
  *     state->hits = mk_counter_open(&hits_info, labels, 1);    once, in a start of the plugin
  *     mk_counter_add(state->hits, mk_request_worker(req), 1);  then wherever it happens
  *
- * Each worker has memory of its own for all counters, so that adding takes no lock and no atomic read-modify-write; a
+ * Each worker has its own memory for all counters, so that adding takes no lock and no atomic read-modify-write; a
  * reader adds up what the workers have. Values are those of the process: they last over reloads, over workers that
  * come and go, over an upgrade (the old and the new process count in the same memory) and over a crash that the
  * supervisor answers with a new process.
@@ -128,7 +128,7 @@ enum { MK_COUNTER_LABEL_VALUE_BYTES = MK_COUNTER_LABEL_MAX + 1 };
  */
 MK_API struct mk_str mk_counter_label_get(struct mk_str labels, struct mk_str name, char *storage);
 /* Returns what a label shows of a value: its first MK_COUNTER_LABEL_MAX bytes. Any thread. */
-static inline struct mk_str mk_counter_label_cut(struct mk_str value)
+static inline struct mk_str mk_counter_label_truncate(struct mk_str value)
 {
     if (value.len > MK_COUNTER_LABEL_MAX)
         value.len = MK_COUNTER_LABEL_MAX;

@@ -74,7 +74,7 @@ MK_API int mk_server_handle(struct mk_server *server, const char *methods, const
 MK_API int mk_server_add_plugin(struct mk_server *server, const struct mk_plugin *plugin);
 
 /*
- * Has the server run in the thread that calls mk_server_start(), without threads of its own for requests: it works
+ * Has the server run in the thread that calls mk_server_start(), without own threads for requests: it works
  * within mk_server_run_once() only, with one worker. Before mk_server_load() and mk_server_start().
  * Returns 0, -EBUSY (the server runs) or -ENOMEM.
  */

@@ -28,7 +28,7 @@ MK_C_BEGIN
 MK_API void mk_json_open(struct mk_buf *out, const char *key, char bracket);
 MK_API void mk_json_close(struct mk_buf *out, char bracket);
 
-/* Ends an object and its line, for objects in lines of their own. */
+/* Ends an object and its line, for objects in separate lines. */
 MK_API void mk_json_close_line(struct mk_buf *out);
 
 /* Write a value: a string, a number, true or false, null. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Opens shared objects while the program runs, and finds their symbols. A file that is incomplete, or is no regular
- * file, is an error; dlopen(3) would end the program or wait for ever. All functions may block; any thread.
+ * file, is an error; dlopen(3) would end the program or wait forever. All functions may block; any thread.
  *
  *     mode                   the file was replaced since the last   its bytes are overwritten,   an object that is
  *                            time (another inode has its name)      or it is truncated           open is returned again

@@ -93,7 +93,7 @@ MK_API void mk_log_target_put(struct mk_log_target *target);
 
 /*
  * Returns the producer of that owner for a log, with a reference; makes it if there is none. The owner is the thread
- * that adds the lines (its loop), or several under a lock of their own. `bytes_max`, at least 32 KB, is how much may
+ * that adds the lines (its loop), or several under their own lock. `bytes_max`, at least 32 KB, is how much may
  * wait, from now on. NULL without memory. The owner's thread.
  */
 MK_API struct mk_log_producer *mk_log_producer_get(struct mk_log_target *target, void *owner, size_t bytes_max);

@@ -166,7 +166,7 @@ struct mk_plugin {
     /*
      * The generation is accepted, and in use in the worker's thread from now on: in that thread, after worker_start of
      * all workers and before the first request under this generation. A generation may still be refused in all starts
-     * before, beside another one that serves; so what outlives a generation, such as limits of the state of start, is
+     * before, next to another one that serves; so what outlives a generation, such as limits of the state of start, is
      * changed here. Not called for a generation that is refused.
      */
     void (*worker_serve)(struct mk_worker *worker, void *state);
@@ -202,7 +202,7 @@ struct mk_plugin {
     void (*on_close)(struct mk_connection *conn);
 
     /*
-     * Is called before on_request of all plugins, for what must come first wherever the plugin stands in the order.
+     * Is called before on_request of all plugins, for what must come first wherever the plugin is in the order.
      * Once for each request: after mk_request_rewrite() the plugins behind see the new path, and those before are not
      * called again. What goes by the path that is used belongs to on_request. Returns as on_request.
      */
@@ -268,7 +268,7 @@ struct mk_plugin {
      * the plugins that have not accepted the path is not called, unless a rewrite has replaced it. Rules for "/a/" do
      * not match "/a%2Fb": the backend must not treat both alike where that matters.
      *
-     * Not asked, but 404, are paths in which "." or ".." stands beside an encoded slash, and those that have "%2F" as
+     * Not asked, but 404, are paths in which "." or ".." is next to an encoded slash, and those that have "%2F" as
      * text ("%252F") as well. Asked only if the plugin has on_content. Not in builds for small devices.
      */
     bool (*accepts_encoded_slash)(const struct mk_host *host, struct mk_str path);
@@ -369,8 +369,8 @@ MK_API int mk_host_conf_match(const struct mk_host *host, const struct mk_conf_s
                               struct mk_str path, const void **ret_section);
 
 /*
- * Returns whether a repeating section of that name, of any loaded plugin, holds for the host: it stands in its file, or
- * in monkey.conf for all hosts. Builds for small devices leave it out.
+ * Returns whether a repeating section of that name, of any loaded plugin, holds for the host: its file has it, or
+ * monkey.conf has it for all hosts. Builds for small devices leave it out.
  */
 MK_API bool mk_host_has_section(const struct mk_host *host, struct mk_str name);
 /* Returns the state that host_start of `plugin` has returned; NULL if it has none. */
@@ -604,7 +604,7 @@ MK_API void mk_generation_listen_error(struct mk_generation *g, const struct mk_
 /* ── Unix sockets that outlive the process ── */
 
 /*
- * Listening Unix sockets that a plugin opens at paths of its own, and that shall outlive the process: an upgrade passes
+ * Listening Unix sockets that a plugin opens at its own paths, and that shall outlive the process: an upgrade passes
  * them on, and a supervisor keeps them over a crash. The next process may lack the rights to open them again.
  * mk_socket_take(): returns the socket at a path that the process before has passed on, and passes it on, too; -ENOENT
  *     (also if the path is gone or leads to another socket) or another -errno. Connects to the path. In

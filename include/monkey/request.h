@@ -312,7 +312,7 @@ typedef ssize_t (*mk_body_splice_fn)(struct mk_request *req, int fd, size_t size
 MK_API void mk_request_splice(struct mk_request *req, mk_body_fn fn, mk_body_splice_fn splice, void *ctx);
 /*
  * Ends the exchange when the client ends its side of the connection (HTTP/1) while the exchange waits for its handler,
- * for one whose work is of no use without the client. By default it goes on, because a client may end its side
+ * for one whose work is of no use without the client. By default it continues, because a client may end its side
  * behind its last request and still read; one that has done so before the handler was called is served in any case.
  * A client that resets the connection or the stream always ends the exchange. Builds for small devices leave it out.
  */

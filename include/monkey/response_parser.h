@@ -11,8 +11,8 @@
  *                   └─ neither ─► body ─► end                   until the connection ends
  *
  * What two recipients could take differently is malformed, because an answer is smuggled through such a difference: two
- * lengths, a length beside a transfer coding, a coding in HTTP/1.0 or one that is not chunked, folded lines, a bare LF,
- * NUL and other control bytes, a blank before a colon, a length in a 1xx. A length in a 204 is ignored. Any thread.
+ * lengths, a length next to a transfer coding, a coding in HTTP/1.0 or one that is not chunked, folded lines, a bare
+ * LF, NUL and other control bytes, a blank before a colon, a length in a 1xx. A length in a 204 is ignored. Any thread.
  *
  * In the kit: plugins link -lmonkey-kit.
  */

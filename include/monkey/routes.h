@@ -104,7 +104,7 @@ static inline mk_methods mk_routes_allow(mk_methods methods)
 /*
  * Cuts the first segment off a path that begins with a slash. Returns it; what is left is empty or begins with a slash.
  */
-static inline struct mk_str mk_routes_cut_segment(struct mk_str *path)
+static inline struct mk_str mk_routes_split_segment(struct mk_str *path)
 {
     assert(path->len && path->p[0] == '/');
     const char *begin = path->p + 1, *end = path->p + path->len,

@@ -9,7 +9,7 @@
  * There are two uses:
  *
  *   - A FIFO between a fast producer and a slow consumer, such as the response of a backend: keeps only what was
- *     written and not read. Memory is freed and space of the file is given back as it is read. The producer is told to
+ *     written and not read. Memory is freed and space of the file is given back as it is read. The producer is asked to
  *     wait when the limits are reached.
  *   - With `is_kept` a body that is written as a whole and then read, as often as needed: mk_spool_end() ends the first
  *     part, and mk_spool_rewind() begins again, such as for a retry. A body above the limits is an error.

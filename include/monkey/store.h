@@ -3,7 +3,7 @@
  * A store: one hash table of immutable items for all threads of the process, within one budget of memory. What plugins
  * keep between requests goes here: files, compressed variants, responses of backends.
  *
- *     key ─► SipHash ─► one of 64 parts: a table that is read without locks; a lock and S3-FIFO queues for changes
+ *     key ─► SipHash ─► one of 64 shards: a table that is read without locks; a lock and S3-FIFO queues for changes
  *     item: head, key, data ─► a block of a slab
  *
  * A lookup takes no lock and writes at most two bits. Items never change once they are in, but for what their owner
@@ -31,7 +31,7 @@ MK_C_BEGIN
 struct mk_store;
 
 enum {
-    MK_STORE_PARTS = 64,
+    MK_STORE_SHARDS = 64,
     MK_STORE_KINDS_MAX = 8,
     MK_STORE_BYTES_MIN = 512 * 1024, /* of a budget */
     MK_STORE_ITEM_SHARE = 64,        /* an item takes at most this fraction of the budget */
@@ -73,8 +73,8 @@ struct mk_store_kind {
      */
     void (*release)(struct mk_item *item, void *ctx);
     /*
-     * Percent of the budget that the kind may fill at most; 0: all of it. A kind with `items_max` or `share` has queues
-     * of its own: its limits evict its own items only. A kind with `items_max` never displaces items of others; with
+     * Percent of the budget that the kind may fill at most; 0: all of it. A kind with `items_max` or `share` has its
+     * own queues: its limits evict its items only. A kind with `items_max` never displaces items of others; with
      * both, the others leave free what it is likely to need of its share.
      */
     unsigned share;
@@ -152,7 +152,7 @@ MK_API bool mk_store_remove(struct mk_store *store, struct mk_item *item);
  */
 MK_API uint64_t mk_store_evict(struct mk_store *store, unsigned kind, uint64_t n);
 /*
- * Calls `fn` for the items of a kind, part by part under its lock: it must not call functions of the store but
+ * Calls `fn` for the items of a kind, shard by shard under its lock: it must not call functions of the store but
  * mk_item_get(). It returns true to remove the item.
  */
 MK_API void mk_store_each(struct mk_store *store, unsigned kind, bool (*fn)(struct mk_item *item, void *ctx),

@@ -13,7 +13,7 @@
 MK_C_BEGIN
 
 /*
- * Starts a thread that gets no signals but those of its own faults, since the program handles the others in its own
+ * Starts a thread that gets no signals but those of its faults, since the program handles the others in its own
  * threads. It may use all processors of the process, also if the calling worker is bound to one. `ret` NULL: nothing
  * joins the thread. `stack_bytes` 0: the system's default. Any thread.
  * Returns 0, -EAGAIN (there are too many threads, or no memory) or another -errno of pthread_create(3).

@@ -8,7 +8,7 @@
  * a transport waits, it must have seen EAGAIN from the descriptor itself; a count that is shorter than asked for tells
  * the caller that nothing more is there now.
  *
- * A plugin opens connections of its own through a transport, too (mk_generation_transport() of <monkey/plugin.h>):
+ * A plugin opens its own connections through a transport, too (mk_generation_transport() of <monkey/plugin.h>):
  *
  *     host_start    client_open(&conf, &client, ...): the settings, once
  *     a request     mk_dial_start() ─► the descriptor ─► connect(&io, worker, client) ─► handshake() until it returns 0
@@ -154,7 +154,7 @@ struct mk_transport {
      * returned `err`: "the certificate of the server has expired". Printable ASCII of at most 400 bytes, which may have
      * quotation marks, but nothing that the peer has sent, so that it may appear in logs and, as a string (RFC 8941
      * section 3.3.3), in headers. Before close(). May be NULL.
-     * Returns the error type for Proxy-Status (RFC 9209 section 2.3), "tls_certificate_error"; valid for ever.
+     * Returns the error type for Proxy-Status (RFC 9209 section 2.3), "tls_certificate_error"; always valid.
      */
     const char *(*describe_error)(const struct mk_io *io, int err, struct mk_buf *out);
 };

@@ -70,7 +70,7 @@ static bool is_host(struct mk_str line)
 }
 
 /* Cuts the first line off, with its end. */
-static struct mk_str cut_line(struct mk_str *rest)
+static struct mk_str split_line(struct mk_str *rest)
 {
     const char *end = memchr(rest->p, '\n', rest->len);
     struct mk_str line = mk_str(rest->p, end ? (size_t)(end - rest->p) + 1 : rest->len);
@@ -99,7 +99,7 @@ static int split_text(struct mk_arena *arena, struct mk_str text, struct mk__pro
     size_t lines = 0, lines_before = 0;
     ret->server = ret->hosts = NULL;
     for (bool more = true; more; lines++) {
-        struct mk_str line = rest.len ? cut_line(&rest) : MK_STR_NONE;
+        struct mk_str line = rest.len ? split_line(&rest) : MK_STR_NONE;
         more = line.len;
         if (more && !is_host(line)) {
             part.len += line.len;

@@ -24,7 +24,7 @@ static struct mk__thread *begin_loop_call(struct mk_server *s, int *ret_err)
         *ret_err = mk__server_refuse(s, -EINVAL, "mk_server_run_once(), mk_server_fd(): the server does not run");
     else if (!mk__server_is_in_caller(s))
         *ret_err = mk__server_refuse(s, -EINVAL,
-                                     "mk_server_run_once(), mk_server_fd(): the server has threads of its own; call "
+                                     "mk_server_run_once(), mk_server_fd(): the server has its own threads; call "
                                      "mk_server_in_caller() before the start");
     return *ret_err < 0 ? NULL : s->workers[0];
 }

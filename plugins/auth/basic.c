@@ -7,7 +7,7 @@
 #include <monkey/base64.h>
 
 /* Cuts the scheme off. Returns false if it is not Basic. */
-static bool cut_scheme(struct mk_str *value)
+static bool skip_scheme(struct mk_str *value)
 {
     static const struct mk_str name = MK_STR_INIT("Basic");
     if (value->len < name.len || !mk_str_ieq(mk_str(value->p, name.len), name))
@@ -24,7 +24,7 @@ enum basic_result basic_read(struct mk_str value, struct basic_credentials *ret)
     struct mk_buf bytes;
     size_t at;
     ret->user = ret->password = MK_STR_NONE;
-    if (!value.p || !cut_scheme(&value))
+    if (!value.p || !skip_scheme(&value))
         return BASIC_NONE;
     mk_buf_init_fixed(&bytes, ret->bytes, sizeof(ret->bytes));
     if (mk_base64_decode(&bytes, value, MK_BASE64) < 0 || !htpasswd_is_text(mk_buf_str(&bytes), &at))

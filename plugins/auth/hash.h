@@ -19,7 +19,7 @@ struct hash_work *hash_work_new(void);
 void hash_work_free(struct hash_work *w);
 
 /*
- * Returns true if `password` has the hash `stored`, of that scheme. Compares in constant time, and leaves nothing of
+ * Returns true if `password` has the hash `stored`, of that scheme. Compares in constant time, and leaves no trace of
  * the password in the work space. A password with a NUL, or a longer one than HASH_PASSWORD_MAX, matches nothing.
  */
 bool hash_matches(struct hash_work *w, enum scheme scheme, struct mk_str password, struct mk_str stored);

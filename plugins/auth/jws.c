@@ -86,7 +86,7 @@ static enum token_result read_header(struct jws *jws, struct mk_str text, struct
 }
 
 /* Cuts the part before the next dot off `rest`. Returns false without a dot. */
-static bool cut_part(struct mk_str *rest, struct mk_str *ret)
+static bool split_part(struct mk_str *rest, struct mk_str *ret)
 {
     const char *dot = rest->len ? memchr(rest->p, '.', rest->len) : NULL;
     if (!dot)
@@ -102,7 +102,7 @@ enum token_result jws_read(struct jws *ret, struct mk_str token, struct mk_arena
     *ret = (struct jws){0};
     if (token.len > JWS_BYTES_MAX)
         return TOKEN_TOO_LONG;
-    if (!cut_part(&rest, &header) || !cut_part(&rest, &ret->payload) || !header.len)
+    if (!split_part(&rest, &header) || !split_part(&rest, &ret->payload) || !header.len)
         return TOKEN_MALFORMED;
     ret->signed_text = mk_str(token.p, header.len + 1 + ret->payload.len);
     enum token_result result = decode_segment(rest, arena, &ret->signature); /* a further dot is no digit */

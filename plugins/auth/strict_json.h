@@ -15,7 +15,7 @@ enum { STRICT_JSON_DEPTH_MAX = 16 };
 
 /*
  * Reads a text that is one object, nested up to STRICT_JSON_DEPTH_MAX. On an error `message` (or NULL) gets a phrase
- * with its place, "line 3, column 7: ..."; it quotes nothing of the text, which may hold secrets.
+ * with its place, "line 3, column 7: ..."; it does not quote the text, which may hold secrets.
  * Returns the object, which json_decref() frees, or NULL.
  */
 json_t *strict_json_read_object(struct mk_str text, struct mk_buf *message);

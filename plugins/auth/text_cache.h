@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Keeps texts until they expire: what valid tokens say, and answers of `Type Forward` that let requests pass. A cache
- * belongs to a worker under one generation, so a reload begins with an empty one. It keeps nothing of what the texts
+ * belongs to a worker under one generation, so a reload begins with an empty one. It does not keep what the texts
  * are found by, only a keyed hash:
  *
  *     SHA-256(random key of the cache, parts)

@@ -48,7 +48,7 @@ struct entry {
 
 enum { ENTRY_HITS_EXACT = 64 };
 
-/* The bytes of an entry besides its body, with the key and the head of the item; names of usual length. */
+/* The bytes of an entry without its body, with the key and the head of the item; names of usual length. */
 enum { ENTRY_HEAD_BYTES_MAX = 1024 };
 
 /* Files with longer names are not kept: a key lies on the stack of each lookup. */

@@ -3,7 +3,7 @@
  * Watches folders and counts changes (notify.h). The kernel puts an event into the queue before the call that changes
  * something returns. So a request that a client sends after a change finds the event there; or another thread has taken
  * it and is about to count it: then `reading` is set, which was written before that thread read the queue, and the lock
- * waits for it. Numbers of folders are used again, but their counters go on: an entry that was made for the former
+ * waits for it. Numbers of folders are used again, but their counters continue: an entry that was made for the former
  * folder has another number.
  */
 #include "notify.h"
@@ -236,7 +236,7 @@ static int add_watch(struct notify *n, int folder_fd, uint32_t mask, uint64_t no
 }
 
 /* A failure that concerns other folders as well, but none that is watched: it is found by adding its watch again. */
-static void tell_failure(struct notify *n, int err)
+static void log_failure(struct notify *n, int err)
 {
     if (n->told)
         return;
@@ -275,7 +275,7 @@ static int add_folder_of(struct notify *n, int folder_fd, uint32_t mask, int abo
             notify_folder_at(n, (unsigned)folder)->above = (uint16_t)above;
         touch_folders(n, (unsigned)folder);
     } else if (folder != -EACCES && folder != -ENOTDIR) {
-        tell_failure(n, folder);
+        log_failure(n, folder);
     }
     pthread_mutex_unlock(&n->lock);
     return folder;

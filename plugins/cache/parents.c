@@ -228,7 +228,7 @@ static int open_folder(struct parent *p, const struct cache_lookup *l)
 }
 
 /* Closes a folder that is not on the root's mount. Returns 0 or -errno. */
-static int look_at_mount(struct parent *p, const struct cache_lookup *l)
+static int check_mount(struct parent *p, const struct cache_lookup *l)
 {
     uint64_t found, mount = l->name->mount;
     int err = describe_mount(p->fd, &p->device, &found);
@@ -262,7 +262,7 @@ static int open_slot(struct parent *p, struct cache_lookup *l, const struct spli
         if (err < 0)
             return err;
     }
-    return look_at_mount(p, l);
+    return check_mount(p, l);
 }
 
 /*
@@ -275,7 +275,7 @@ static int reopen_slot(struct parent *p, struct cache_lookup *l)
     p->opened_ms = l->now_ms;
     p->turn = l->turn;
     int err = open_folder(p, l);
-    return err < 0 || p->looked_ms + MOUNT_MS > l->now_ms ? err : look_at_mount(p, l);
+    return err < 0 || p->looked_ms + MOUNT_MS > l->now_ms ? err : check_mount(p, l);
 }
 
 /* Returns the number of the folder that the entry was in, if that is still watched; 0 otherwise. */

@@ -66,7 +66,7 @@ static uint64_t get_number(const struct notify *n, uint32_t place)
 }
 
 /* Seldom, and so not part of a hit. */
-static __attribute__((noinline)) bool look_at_path(const struct cache_lookup *l, uint64_t *notes)
+static __attribute__((noinline)) bool check_path(const struct cache_lookup *l, uint64_t *notes)
 {
     uint32_t place = watch_name(l);
     uint64_t number = get_number(&l->cache->notify, place); /* before the path is looked at */
@@ -85,7 +85,7 @@ bool root_name_is_confirmed(const struct cache_lookup *l)
     uint64_t number = load_note(&notes[1]);
     uint32_t place = (uint32_t)load_note(&notes[0]);
     if (place == NOTIFY_UNKNOWN || get_number(&l->cache->notify, place) != number)
-        return look_at_path(l, notes);
+        return check_path(l, notes);
     if (notify_is_place(place))
         notify_touch(&l->cache->notify, place);
     return true;

@@ -162,7 +162,7 @@ static void count_age(struct scan *s, uint64_t age_ms)
     s->ages[i]++;
 }
 
-static bool look_at_entry(struct mk_item *item, void *ctx)
+static bool visit_entry(struct mk_item *item, void *ctx)
 {
     struct scan *s = ctx;
     MK_UNINITIALIZED char path[PATH_BYTES];
@@ -246,7 +246,7 @@ static int collect_page(struct scan *s, struct cache *cache)
     if (!s->rows)
         return -ENOMEM;
     for (unsigned kind = 0; kind < ENTRY_KINDS; kind++)
-        mk_store_each(cache->store, kind, look_at_entry, s);
+        mk_store_each(cache->store, kind, visit_entry, s);
     if (s->n)
         qsort_r(s->rows, s->n, sizeof(*s->rows), compare_rows, &sort);
     return s->err;

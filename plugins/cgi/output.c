@@ -98,7 +98,7 @@ static void report_shortage(struct run *r)
     mk_request_log(r->req, MK_LOG_ERROR,
                    "%s: its output has ended before the bytes of its Content-Length: its response is cut", r->prefix);
     counters_add(r->worker, COUNT_FAILURES, 1);
-    r->is_cut = true;
+    r->is_truncated = true;
     mk_response_wake(r->req);
 }
 
@@ -107,7 +107,7 @@ static void complete_body(struct run *r)
 {
     r->has_all = true;
     if (mk_spool_end(r->kept.spool) < 0)
-        r->is_cut = true;
+        r->is_truncated = true;
     mk_response_wake(r->req);
 }
 
@@ -189,7 +189,7 @@ static ssize_t generate_body(struct mk_request *req, char *to, size_t size, void
     (void)req;
     if (!r->kept.spool)
         return -EIO;
-    if (r->is_cut && !mk_spool_left(r->kept.spool))
+    if (r->is_truncated && !mk_spool_left(r->kept.spool))
         return -EIO;
     ssize_t n = mk_spool_read(r->kept.spool, to, size);
     r->is_complete |= n == 0;
@@ -206,7 +206,7 @@ static void report_excess(struct run *r)
 }
 
 /* Returns what of the bytes still belongs to the body. */
-static struct mk_str cut_to_length(struct run *r, struct mk_str bytes)
+static struct mk_str truncate_to_length(struct run *r, struct mk_str bytes)
 {
     uint64_t left = r->parser.length - r->kept_bytes;
     if (!r->parser.has_length || bytes.len <= left)
@@ -220,7 +220,7 @@ static bool keep_output(struct run *r, struct mk_str bytes)
 {
     if (!r->kept.spool || r->phase != BODY)
         return true; /* they are dropped */
-    bytes = cut_to_length(r, bytes);
+    bytes = truncate_to_length(r, bytes);
     int err = bytes.len ? mk_spool_write(r->kept.spool, bytes) : 0;
     if (err < 0) {
         fail_kept(r, err);

@@ -18,7 +18,7 @@ enum phase {
     STARTING,
     HEAD, /* the script runs, and has not written the head of its response */
     BODY, /* the head was passed to the client */
-    OVER, /* nothing of the script is awaited for the client any more */
+    OVER, /* no output of the script is awaited for the client any more */
 };
 
 /* A spool of the run; it may be used by jobs until it is freed. */
@@ -78,7 +78,7 @@ struct run {
     bool awaits_status;      /* only how it has ended is not known */
     bool is_complete;        /* the client has got all, or nothing is for it */
     bool has_last_wait;      /* the time is running that a script has behind that */
-    bool is_cut;             /* the response ends in the midst */
+    bool is_truncated;       /* the response ends in the midst */
     struct mk_cgi_stderr errors;
     char prefix[256];
 };

@@ -79,15 +79,16 @@ static const struct mk_conf_key keys[] = {
         "server that root starts, else `monkey-shell.sock` in `$XDG_RUNTIME_DIR`, or "
         "`/tmp/monkey-shell-UID.sock`.",
         .unit = "path", .parse = parse_listen),
-    MK_CONF_KEY_CUSTOM(struct cheetah_conf, users, "AllowedUsers", NULL,
-                       "Users that may connect, besides root, the user of the server and the owner of the socket. The "
-                       "mode of the socket is 0600 all the same: a user needs the right to write to it, too. A reload "
-                       "that takes the right away closes the shells of the user.",
-                       .flags = MK_CONF_REPEAT, .unit = "users", .parse = parse_users),
+    MK_CONF_KEY_CUSTOM(
+        struct cheetah_conf, users, "AllowedUsers", NULL,
+        "Users that may connect in addition to root, the user of the server and the owner of the socket. "
+        "The mode of the socket is 0600 all the same: a user needs the right to write to it, too. A reload "
+        "that takes the right away closes the shells of the user.",
+        .flags = MK_CONF_REPEAT, .unit = "users", .parse = parse_users),
     MK_CONF_KEY_INT(struct cheetah_conf, clients_max, "MaxClients", "16", "How many shells may be connected at a time.",
                     .min = 1, .max = 1000),
     MK_CONF_KEY_DURATION(struct cheetah_conf, timeout_ms, "Timeout", "30s",
-                         "How long a shell may take nothing of an answer before its connection is closed.", .min = 100,
+                         "How long a shell may leave an answer unread before its connection is closed.", .min = 100,
                          .max = 3600000, .unit = "s"),
     {0},
 };

@@ -5,7 +5,7 @@
  *     line ─► words ─► command ─► run ─► objects, one in a line ─► out ─► socket
  *                                  └─ waits while `out` is full (client_is_full(), run->resume)
  *
- * A shell that takes nothing of its answer for Timeout is closed. In the thread of the worker that accepts.
+ * A shell that does not read its answer for Timeout is closed. In the thread of the worker that accepts.
  */
 #ifndef CHEETAH_CLIENT_H
 #define CHEETAH_CLIENT_H

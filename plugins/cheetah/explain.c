@@ -48,7 +48,7 @@ static void free_run(struct explain_run *r)
 }
 
 /* On a disk thread. */
-static void look_up(struct mk_job *job)
+static void look_up_path(struct mk_job *job)
 {
     struct explain_run *r = MK_CONTAINER_OF(job, struct explain_run, job);
     char link[64];
@@ -83,7 +83,7 @@ static void report_file(struct client *c, const struct explain_run *r)
     mk_json_close_line(&c->out);
 }
 
-static void finish_look_up(struct mk_job *job)
+static void finish_lookup(struct mk_job *job)
 {
     struct explain_run *r = MK_CONTAINER_OF(job, struct explain_run, job);
     struct mk_worker *worker = r->worker;
@@ -103,13 +103,13 @@ static void stop_explain(struct run *run)
     run->client = NULL; /* the job frees the run */
 }
 
-static int start_look_up(struct client *c, const struct mk_explain_result *result)
+static int start_lookup(struct client *c, const struct mk_explain_result *result)
 {
     struct explain_run *r = mk_account_alloc(NULL, sizeof(*r));
     if (!r)
         return -ENOMEM;
     *r = (struct explain_run){.run = {.client = c, .stop = stop_explain},
-                              .job = {.work = look_up, .done = finish_look_up},
+                              .job = {.work = look_up_path, .done = finish_lookup},
                               .worker = mk_worker_get(client_worker(c)),
                               .result = *result};
     int err = mk_job_submit(c->thread->base.loop, &r->job);
@@ -148,7 +148,7 @@ static void explain_request(struct client *c, const struct mk_explain_request *r
         client_end(c, err == -ENOMEM ? "out of memory" : "the method or the URL is malformed: explain GET /path?query");
         return;
     }
-    if (result.path.len && start_look_up(c, &result) == 0)
+    if (result.path.len && start_lookup(c, &result) == 0)
         return;
     mk_buf_release(&result.path);
     client_end(c, NULL);

@@ -328,7 +328,7 @@ bool markup_is_inline_code(const struct markup *m, bool *ret_script)
     return is_raw(m) && (m->kind == CONTENT_SCRIPT || m->kind == CONTENT_STYLE);
 }
 
-/* What counts in a state besides the state itself. */
+/* What else counts in a state. */
 enum { PART_TAG = 1, PART_ATTRIBUTE = 2, PART_QUOTE = 4, PART_DASHES = 8, PART_MATCHED = 16 };
 
 static const uint8_t parts[STATES] = {

@@ -16,7 +16,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static struct mk_str cut_zeros(struct mk_str s)
+static struct mk_str trim_zeros(struct mk_str s)
 {
     while (s.len > 1 && s.p[0] == '0' && is_digit(s.p[1]))
         s = mk_str(s.p + 1, s.len - 1);
@@ -34,7 +34,7 @@ static size_t count_digits(struct mk_str s)
 /* Compares the numbers with which both begin, and cuts them off if they are equal. */
 static int compare_numbers(struct mk_str *a, struct mk_str *b)
 {
-    struct mk_str x = cut_zeros(*a), y = cut_zeros(*b);
+    struct mk_str x = trim_zeros(*a), y = trim_zeros(*b);
     size_t n = count_digits(x), m = count_digits(y);
     int r = n != m ? (n < m ? -1 : 1) : memcmp(x.p, y.p, n);
     *a = mk_str(x.p + n, x.len - n);

@@ -15,7 +15,7 @@ static int find_word(const char *const *words, struct mk_str text)
 }
 
 /* Cuts the text before `end` off `rest`. */
-static struct mk_str cut_word(struct mk_str *rest, char end)
+static struct mk_str split_word(struct mk_str *rest, char end)
 {
     const char *at = rest->len ? memchr(rest->p, end, rest->len) : NULL;
     size_t n = at ? (size_t)(at - rest->p) : rest->len;
@@ -28,7 +28,7 @@ struct query query_parse(struct mk_str text)
 {
     struct query q = {.sort = -1, .order = -1};
     while (text.len) {
-        struct mk_str value = cut_word(&text, '&'), name = cut_word(&value, '=');
+        struct mk_str value = split_word(&text, '&'), name = split_word(&value, '=');
         if (mk_str_eq(name, MK_STR("sort")) && q.sort < 0)
             q.sort = find_word(order_sorts, value);
         else if (mk_str_eq(name, MK_STR("order")) && q.order < 0)

@@ -143,7 +143,7 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_CUSTOM(struct headers_rule, set, "Set", NULL,
                        "Replaces the header, or adds it: `Set Cache-Control no-cache`.", .flags = MK_CONF_REPEAT,
                        .unit = "name value", .parse = parse_set),
-    MK_CONF_KEY_CUSTOM(struct headers_rule, add, "Add", NULL, "Adds the header, beside others of this name.",
+    MK_CONF_KEY_CUSTOM(struct headers_rule, add, "Add", NULL, "Adds the header; others of this name stay.",
                        .flags = MK_CONF_REPEAT, .unit = "name value", .parse = parse_add),
     MK_CONF_KEY_BOOL(struct headers_rule, on_errors, "OnErrors", "Off",
                      "Whether the rule applies to statuses of 400 and above, too."),

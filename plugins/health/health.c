@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * health: tells load balancers and supervisors whether the server is alive, and whether it is ready for requests. It
- * responds on every host, or on listeners of its own, before other plugins that come later in the order, and before
+ * responds on every host, or on its own listeners, before other plugins that come later in the order, and before
  * redirects of any.
  */
 #include <monkey/counters.h>

@@ -257,7 +257,7 @@ static size_t measure_value(const struct line *l, const struct log_entry *e, con
 }
 
 /* Adds a line whose values do not fit. */
-static void put_ops_cut(const struct format *f, struct line *l, const struct log_entry *e)
+static void put_ops_truncated(const struct format *f, struct line *l, const struct log_entry *e)
 {
     uint16_t sizes[VALUES_MAX];
     unsigned n = 0;
@@ -279,7 +279,7 @@ void format_put(const struct format *f, struct line *l, const struct log_entry *
     if (MK_LIKELY(!l->cut))
         return;
     *l = before;
-    put_ops_cut(f, l, e);
+    put_ops_truncated(f, l, e);
 }
 
 void format_put_lost(const struct format *f, struct line *l, uint64_t lost)

@@ -3,7 +3,7 @@
  * WhenFull wait, for one log in one worker: requests wait at the gate while too much of the log is not written. The
  * worker's loop continues; the writer sends it a message when there is room.
  *
- *     open ── half of `Buffer` waits to be written ──► closed ── a quarter or less waits ──► open: requests go on
+ *     open ── half of `Buffer` waits to be written ──► closed ── a quarter or less waits ──► open: requests continue
  */
 #ifndef LOGGER_GATE_H
 #define LOGGER_GATE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Counts the decisions of all sections together, by the kind of section and what it does. Those of single sections are
- * in their zones (zone.h): sections are too many for counters of their own.
+ * in their zones (zone.h): sections are too many for own counters.
  */
 #ifndef MANDRIL_DECISION_COUNTERS_H
 #define MANDRIL_DECISION_COUNTERS_H

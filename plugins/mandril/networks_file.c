@@ -17,7 +17,7 @@ static bool is_blank(char c)
 }
 
 /* Cuts the next line off `text`. Returns false after the last one. */
-static bool cut_line(struct mk_str *text, struct mk_str *ret_line)
+static bool split_line(struct mk_str *text, struct mk_str *ret_line)
 {
     if (!text->len)
         return false;
@@ -74,7 +74,7 @@ static int read_lines(struct mk_str text, struct mk_str name, struct mk_buf *net
     char storage[256];
     struct mk_network network;
     size_t offset;
-    for (unsigned n = 1; cut_line(&text, &line); n++) {
+    for (unsigned n = 1; split_line(&text, &line); n++) {
         struct mk_buf error;
         struct mk_str word = trim_line(line);
         if (!word.len)

@@ -63,7 +63,7 @@ static int take_zone(struct active_section *s, const struct section_fields *f, c
     struct mk_buf key;
     mk_buf_init_fixed(&key, text, sizeof(text));
     if (f->dry_run && f->clients)
-        mk_buf_adds(&key, MK_STR("dry run of a ")); /* clients of its own: it must not change what others count */
+        mk_buf_adds(&key, MK_STR("dry run of a ")); /* its own clients: it must not change what others count */
     mk_buf_adds(&key, mk_str_c(c->kind));
     mk_buf_addc(&key, '\0');
     mk_buf_adds(&key, c->shared ? MK_STR("") : mk_host_name(c->host, 0));

@@ -184,8 +184,7 @@ static void check_connections(const struct mk_conf_check *check, void *section)
                        "The name in log lines. Counters and clients are kept under it over a reload; without it the " \
                        "position of the section among those of its kind in the file is the name.")
 #define DRY_RUN_KEY(type) \
-    MK_CONF_KEY_BOOL(type, dry_run, "DryRun", "Off", \
-                     "Only logs what would be done; then goes on as if the section were not there.")
+    MK_CONF_KEY_BOOL(type, dry_run, "DryRun", "Off", "Only logs what would be done, and ignores the section otherwise.")
 #define MAX_CLIENTS_KEY(type) \
     MK_CONF_KEY_INT( \
         type, clients_max, "MaxClients", "16384", \
@@ -200,7 +199,7 @@ static const struct mk_conf_key rule_keys[] = {
                        "What happens: `allow`; `deny`, with 403 or another status from 400 to 599 except 401, 405, 407 "
                        "and 426; `drop`, which closes "
                        "the connection (HTTP/2: resets the stream) without a response; `delay` with a time up to 30s, "
-                       "after which the request goes on.",
+                       "after which the request continues.",
                        .flags = MK_CONF_REQUIRED, .unit = "action", .parse = settings_parse_action),
     NAME_KEY(struct rule_conf),
     DRY_RUN_KEY(struct rule_conf),

@@ -46,7 +46,7 @@ void zones_free(struct zones *zones);
 
 /*
  * Returns the zone of that key, which is made if there is none, with a table of `clients` clients (0: none). A zone
- * whose table has another size gets a new one of its own. Returns NULL without memory. Any thread.
+ * whose table has another size gets its own new one. Returns NULL without memory. Any thread.
  */
 struct zone *zones_get(struct zones *zones, struct mk_str key, uint32_t clients);
 /* Takes one more reference of a zone to which the caller has one, and returns the zone. Any thread. */

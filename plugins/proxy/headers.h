@@ -24,7 +24,7 @@ enum header_rule {
 enum header_rule header_of_request(struct mk_str name);
 /* Returns what becomes of a header of a response. */
 enum header_rule header_of_response(struct mk_str name);
-/* Tells whether a trailer is one: others are about the framing, or must stand in the head (RFC 9110 section 6.5.1). */
+/* Tells whether a trailer is one: others are about the framing, or belong in the head (RFC 9110 section 6.5.1). */
 bool header_may_be_trailer(struct mk_str name);
 
 #endif

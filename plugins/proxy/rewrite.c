@@ -12,7 +12,7 @@
 /* ── the mapping of a section ── */
 
 /* Returns the path behind the one of `To`, if it is below that; else `.p` is NULL. */
-static struct mk_str cut_path(struct mk_str path, struct mk_str prefix)
+static struct mk_str remove_prefix(struct mk_str path, struct mk_str prefix)
 {
     if (path.len < prefix.len || memcmp(path.p, prefix.p, prefix.len) != 0)
         return MK_STR_NONE;
@@ -59,7 +59,7 @@ static struct mk_str join_texts(struct mk_arena *arena, struct mk_str a, struct 
 /* ── Location ── */
 
 /* Returns what is behind scheme and authority, if `url` begins with them; else `.p` is NULL. */
-static struct mk_str cut_origin(struct mk_str url, struct mk_str authority)
+static struct mk_str strip_origin(struct mk_str url, struct mk_str authority)
 {
     size_t scheme = url.len >= 8 && strncasecmp(url.p, "https://", 8) == 0  ? 8
                     : url.len >= 7 && strncasecmp(url.p, "http://", 7) == 0 ? 7
@@ -72,12 +72,12 @@ static struct mk_str cut_origin(struct mk_str url, struct mk_str authority)
 }
 
 /* Returns what is behind the origin, if it is the backend or this host; else `.p` is NULL. */
-static struct mk_str cut_own_origin(const struct proxy_conf *conf, struct mk_str authority, struct mk_str value)
+static struct mk_str strip_own_origin(const struct proxy_conf *conf, struct mk_str authority, struct mk_str value)
 {
     const struct mk_str own[] = {conf->gateway.to.authority, get_host_name(conf), authority};
     struct mk_str path = value.len && value.p[0] == '/' && !(value.len > 1 && value.p[1] == '/') ? value : MK_STR_NONE;
     for (size_t i = 0; i < MK_COUNT_OF(own) && !path.p; i++)
-        path = cut_origin(value, own[i]);
+        path = strip_origin(value, own[i]);
     return path;
 }
 
@@ -96,10 +96,10 @@ static struct mk_str get_guard(struct mk_str path)
 struct mk_str rewrite_location(const struct proxy_conf *conf, struct mk_str authority, struct mk_str value,
                                struct mk_arena *arena)
 {
-    struct mk_str path = cut_own_origin(conf, authority, value), prefix = MK_STR("");
+    struct mk_str path = strip_own_origin(conf, authority, value), prefix = MK_STR("");
     if (!path.p)
         return value;
-    struct mk_str rest = cut_path(path, conf->gateway.to.path.p ? conf->gateway.to.path : MK_STR(""));
+    struct mk_str rest = remove_prefix(path, conf->gateway.to.path.p ? conf->gateway.to.path : MK_STR(""));
     if (replaces_prefix(conf) && rest.p) {
         prefix = get_prefix(conf);
         path = rest;
@@ -142,7 +142,8 @@ static struct mk_str rewrite_path(const struct proxy_conf *conf, struct mk_str c
 {
     struct mk_str path = find_attribute(cookie, MK_STR("Path")),
                   own = conf->gateway.to.path.p ? conf->gateway.to.path : MK_STR("");
-    struct mk_str rest = path.len && path.p[0] == '/' ? cut_path(path, own) : MK_STR_NONE, prefix = get_prefix(conf);
+    struct mk_str rest = path.len && path.p[0] == '/' ? remove_prefix(path, own) : MK_STR_NONE,
+                  prefix = get_prefix(conf);
     if (!replaces_prefix(conf) || !rest.p)
         return cookie;
     if (!own.len && rest.len == 1)
@@ -154,7 +155,7 @@ static struct mk_str rewrite_path(const struct proxy_conf *conf, struct mk_str c
 }
 
 /* Returns an authority without its port. */
-static struct mk_str cut_port(struct mk_str authority)
+static struct mk_str strip_port(struct mk_str authority)
 {
     size_t n = authority.len;
     while (n && authority.p[n - 1] >= '0' && authority.p[n - 1] <= '9')
@@ -167,7 +168,7 @@ static bool is_domain_of(struct mk_str domain, struct mk_str authority)
 {
     if (domain.len && domain.p[0] == '.')
         domain = mk_str(domain.p + 1, domain.len - 1);
-    return domain.len && mk_str_ieq(domain, cut_port(authority));
+    return domain.len && mk_str_ieq(domain, strip_port(authority));
 }
 
 /* Tells whether a host cannot begin another attribute. */

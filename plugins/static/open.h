@@ -34,7 +34,7 @@ void mk__static_open_init_root(struct static_site *site);
 int mk__static_open_dir(const struct static_site *site, int fd, const char *name);
 /* Makes a result of `fd` (or -errno): a regular file or a directory. Takes `fd` over. */
 struct find_result mk__static_open_stat(int fd, struct mk_str name);
-/* Closes the file of a result, if there is one to close; nothing of it may be used then. */
+/* Closes the file of a result, if there is one to close; it must not be used then. */
 void mk__static_open_release(struct find_result *f);
 /* Returns true if this errno means that there is nothing to serve: 404. */
 bool mk__static_open_is_missing(int err);

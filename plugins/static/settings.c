@@ -60,7 +60,7 @@ static const struct mk_conf_key host_keys[] = {
     NOT_IN_SMALL(
         MK_CONF_KEY_LIST(
             struct static_host, precompressed, "Precompressed", NULL,
-            "Which precompressed variants of a file are looked for beside it: `br` (`F.br`), `zstd` (`F.zst`) and "
+            "Which precompressed variants of a file are looked for next to it: `br` (`F.br`), `zstd` (`F.zst`) and "
             "`gzip` (`F.gz`). The one with the highest weight in Accept-Encoding is served, among equals the first in "
             "this list, unless it is older than the file. Each lookup costs a system call."),
         MK_CONF_KEY_PATTERNS(

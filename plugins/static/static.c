@@ -54,7 +54,7 @@ static void stop_host(struct mk_host *host, void *state)
 
 /*
  * Opens the document root. If that fails, root_fd is -1, and what needs no root is still checked. A host without one
- * has no files of its own, only those of aliases and users.
+ * has no own files, only those of aliases and users.
  */
 static int open_root(struct mk_host *host, struct static_site *site, const struct static_host *conf)
 {
@@ -299,7 +299,7 @@ static bool is_retry_due(struct mk_request *req, const struct find_result *found
     return worker && worker->cache;
 }
 
-/* Returns the lookups that a request may wait for; NULL: it has one of its own. */
+/* Returns the lookups that a request may wait for; NULL: it has its own. */
 static struct disk_lookups *get_lookups(struct mk_request *req, enum attempt attempt)
 {
     struct worker_state *worker = MK_SMALL ? NULL : mk_worker_state(mk_request_worker(req), &mk_plugin_static);

@@ -8,7 +8,7 @@
 #include "counted.h"
 #include "totals.h"
 
-/* As mk_counters_each(): tests have counters of their own. */
+/* As mk_counters_each(): tests have their own counters. */
 typedef int (*collect_each_fn)(mk_counter_fn fn, void *ctx);
 
 enum { COLLECT_BREAKDOWNS = 6 };

@@ -33,7 +33,7 @@ static void add_process(struct mk_buf *out, const struct process *p)
     mk_json_close(out, '}');
 }
 
-static void add_worker(struct mk_buf *out, const struct look_worker *w)
+static void add_worker(struct mk_buf *out, const struct snapshot_worker *w)
 {
     mk_json_open(out, NULL, '{');
     mk_json_number(out, "index", w->index);

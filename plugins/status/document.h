@@ -7,12 +7,12 @@
 
 #include "collect.h"
 #include "history.h"
-#include "look.h"
+#include "snapshot.h"
 #include "process.h"
 
-/* What the document is made of, besides counters. */
+/* What the document is made of, except counters. */
 struct document {
-    const struct look_worker *workers;
+    const struct snapshot_worker *workers;
     unsigned n_workers;
     struct process process;
     uint64_t generation;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rates of the last seconds, from samples that looks at the server leave behind. Nothing takes samples without
- * such looks: a rate is unknown then. Not for several threads at the same time.
+ * Rates of the last seconds, from samples that snapshots of the server leave behind. Nothing takes samples without
+ * such snapshots: a rate is unknown then. Not for several threads at the same time.
  */
 #ifndef STATUS_HISTORY_H
 #define STATUS_HISTORY_H

@@ -62,32 +62,32 @@ static void add_process(struct metrics *m, const struct process *p)
                 p->start_time_seconds);
 }
 
-static double get_up(const struct look_worker *w)
+static double get_up(const struct snapshot_worker *w)
 {
     return w->up;
 }
 
-static double get_memory(const struct look_worker *w)
+static double get_memory(const struct snapshot_worker *w)
 {
     return (double)w->memory_bytes;
 }
 
-static double get_memory_limit(const struct look_worker *w)
+static double get_memory_limit(const struct snapshot_worker *w)
 {
     return (double)w->memory_bytes_max;
 }
 
-static double get_turns(const struct look_worker *w)
+static double get_turns(const struct snapshot_worker *w)
 {
     return (double)w->loop_turns;
 }
 
-static double get_connections(const struct look_worker *w)
+static double get_connections(const struct snapshot_worker *w)
 {
     return w->connections;
 }
 
-static double get_requests(const struct look_worker *w)
+static double get_requests(const struct snapshot_worker *w)
 {
     return (double)w->requests;
 }
@@ -96,7 +96,7 @@ static const struct worker_value {
     const char *name;
     enum mk_counter_kind kind;
     const char *help;
-    double (*get)(const struct look_worker *w);
+    double (*get)(const struct snapshot_worker *w);
     bool always; /* also of a worker that has not answered */
 } worker_values[] = {
     {"monkey_worker_up", MK_COUNTER_LEVEL, "whether the worker answers: 1 or 0", get_up, true},
@@ -108,7 +108,7 @@ static const struct worker_value {
     {"monkey_worker_requests", MK_COUNTER_SUM, "requests that the worker has ended", get_requests, false},
 };
 
-static void add_workers(struct metrics *m, const struct look_worker *workers, unsigned n)
+static void add_workers(struct metrics *m, const struct snapshot_worker *workers, unsigned n)
 {
     char labels[32];
     for (unsigned i = 0; i < MK_COUNT_OF(worker_values); i++) {
@@ -123,7 +123,7 @@ static void add_workers(struct metrics *m, const struct look_worker *workers, un
     }
 }
 
-void render_metrics(const struct state_worker *w, enum metrics_format format, const struct look_worker *workers,
+void render_metrics(const struct state_worker *w, enum metrics_format format, const struct snapshot_worker *workers,
                     unsigned n, struct mk_buf *out)
 {
     struct metrics m;
@@ -158,7 +158,7 @@ static struct history add_sample(struct state *state, const struct history_sampl
 }
 
 /* Returns false if no worker counts paths, or without memory. */
-static bool merge_paths(const struct look_worker *workers, unsigned n, uint64_t minute, struct sketch_lists *ret)
+static bool merge_paths(const struct snapshot_worker *workers, unsigned n, uint64_t minute, struct sketch_lists *ret)
 {
     size_t bytes = n * sizeof(struct sketch *);
     struct sketch **sketches = n ? mk_account_alloc(NULL, bytes) : NULL;
@@ -174,7 +174,7 @@ static bool merge_paths(const struct look_worker *workers, unsigned n, uint64_t 
     return some;
 }
 
-void render_document(const struct state_worker *w, bool brief, const struct look_worker *workers, unsigned n,
+void render_document(const struct state_worker *w, bool brief, const struct snapshot_worker *workers, unsigned n,
                      struct mk_buf *out)
 {
     struct timespec wall, monotonic;
@@ -182,7 +182,7 @@ void render_document(const struct state_worker *w, bool brief, const struct look
     struct sketch_lists lists;
     clock_gettime(CLOCK_REALTIME, &wall);
     clock_gettime(CLOCK_MONOTONIC, &monotonic);
-    collect_counters(&counters, !brief, LOOK_TEXT_BYTES_MAX, mk_counters_each);
+    collect_counters(&counters, !brief, SNAPSHOT_TEXT_BYTES_MAX, mk_counters_each);
     struct document d = {.workers = workers,
                          .n_workers = n,
                          .process = read_process(w),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Renders what a look has found: as metrics, or as a document. In a disk thread.
+ * Renders what a snapshot has found: as metrics, or as a document. In a disk thread.
  */
 #ifndef STATUS_RENDER_H
 #define STATUS_RENDER_H
@@ -10,10 +10,10 @@
 
 enum { RENDER_EVENT_HOSTS_MAX = 32 };
 
-void render_metrics(const struct state_worker *w, enum metrics_format format, const struct look_worker *workers,
+void render_metrics(const struct state_worker *w, enum metrics_format format, const struct snapshot_worker *workers,
                     unsigned n, struct mk_buf *out);
 /* `brief`: for the live page. */
-void render_document(const struct state_worker *w, bool brief, const struct look_worker *workers, unsigned n,
+void render_document(const struct state_worker *w, bool brief, const struct snapshot_worker *workers, unsigned n,
                      struct mk_buf *out);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends the text of a look (respond.h). The exchange and the look may end in either order; the last one frees the
- * reply.
+ * Sends the text of a snapshot (respond.h). The exchange and the snapshot may end in either order; the last one frees
+ * the reply.
  */
 #include "respond.h"
 
@@ -14,7 +14,7 @@ struct reply {
     struct state *state;
     const struct state_worker *worker;
     enum respond_kind kind;
-    struct look *look; /* NULL: it is over */
+    struct snapshot *snapshot; /* NULL: it is over */
     struct mk_buf text;
     unsigned holders;
 };
@@ -28,9 +28,9 @@ static void release_reply(struct reply *r)
     mk_account_free(NULL, r, sizeof(*r));
 }
 
-/* ── the look ── */
+/* ── the snapshot ── */
 
-static void render_reply(const struct look_worker *workers, unsigned n, struct mk_buf *out, void *ctx)
+static void render_reply(const struct snapshot_worker *workers, unsigned n, struct mk_buf *out, void *ctx)
 {
     const struct reply *r = ctx;
     if (r->kind == RESPOND_JSON)
@@ -65,7 +65,7 @@ static struct mk_str get_type(enum respond_kind kind)
 static void send_reply(struct mk_buf text, void *ctx)
 {
     struct reply *r = ctx;
-    r->look = NULL;
+    r->snapshot = NULL;
     r->text = text;
     if (text.err || respond_headers(r->req, get_type(r->kind), MK_STR("no-store")) < 0) {
         mk_log_error("status: cannot make the response: %s", strerror(text.err ? -text.err : ENOMEM));
@@ -78,12 +78,12 @@ static void send_reply(struct mk_buf text, void *ctx)
         mk_response_end(r->req);
 }
 
-static void end_look(void *ctx)
+static void end_snapshot(void *ctx)
 {
     release_reply(ctx);
 }
 
-static const struct look_callbacks callbacks = {render_reply, send_reply, end_look};
+static const struct snapshot_callbacks callbacks = {render_reply, send_reply, end_snapshot};
 
 /* ── the exchange ── */
 
@@ -91,8 +91,8 @@ static void end_reply(void *ctx)
 {
     struct reply *r = ctx;
     r->req = NULL;
-    if (r->look)
-        look_cancel(r->look);
+    if (r->snapshot)
+        snapshot_cancel(r->snapshot);
     release_reply(r);
 }
 
@@ -115,8 +115,8 @@ void respond_start(struct mk_request *req, struct state_worker *w, enum respond_
         return;
     }
     r->holders++;
-    r->look = look_start(w->own.thread, w->own.worker, kind == RESPOND_JSON, &callbacks, r);
-    if (!r->look) {
+    r->snapshot = snapshot_start(w->own.thread, w->own.worker, kind == RESPOND_JSON, &callbacks, r);
+    if (!r->snapshot) {
         release_reply(r);
         mk_response_error(req, 503);
     }

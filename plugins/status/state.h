@@ -6,7 +6,7 @@
 #define STATUS_STATE_H
 
 #include "history.h"
-#include "look.h"
+#include "snapshot.h"
 #include "section.h"
 
 #include <monkey/event_stream.h>
@@ -36,7 +36,7 @@ struct state_worker {
     struct mk_thread_worker own;
     /* of the live page (stream.c) */
     struct mk_event_streams streams;
-    struct look *look; /* for the next event; NULL: none */
+    struct snapshot *snapshot; /* for the next event; NULL: none */
 };
 
 #endif

@@ -4,7 +4,7 @@
  * file has the hooks: it counts what the core does not count, and chooses what a request gets.
  *
  *     /metrics ──────────────┐
- *     /status (JSON) ────────┤ respond.c ─► look.c: asks the workers (threads.c), a job renders (render.c)
+ *     /status (JSON) ────────┤ respond.c ─► snapshot.c: asks the workers (threads.c), a job renders (render.c)
  *     /status/events ────────┘ stream.c  ─►   metrics.c, document.c: pure
  *     /status/ and its files   <monkey/embedded.h>
  */
@@ -115,7 +115,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 {
     struct state_worker *w = state;
     (void)worker;
-    assert(!w->look);
+    assert(!w->snapshot);
     mk_threads_remove_worker(&w->own);
     mk_account_free(NULL, w, sizeof(*w));
 }
@@ -265,7 +265,7 @@ static void explain_status(const struct mk_host *host, struct mk_explain *e)
     if (!s)
         return;
     bool is_path = find_target(e->original_path, s).send;
-    bool has_own = s->listeners.n, is_unknown = has_own && !e->listener.len; /* listeners of its own; which one it is */
+    bool has_own = s->listeners.n, is_unknown = has_own && !e->listener.len; /* its own listeners; which one it is */
     bool is_own = has_own && !is_unknown && section_has_listener(s, e->listener);
     if (has_own && !is_unknown && !is_own)
         return;

@@ -6,7 +6,7 @@
 
 #include "render.h"
 
-static void render_event(const struct look_worker *workers, unsigned n, struct mk_buf *out, void *ctx)
+static void render_event(const struct snapshot_worker *workers, unsigned n, struct mk_buf *out, void *ctx)
 {
     mk_buf_adds(out, MK_STR("data: "));
     render_document(ctx, true, workers, n, out);
@@ -16,7 +16,7 @@ static void render_event(const struct look_worker *workers, unsigned n, struct m
 static void send_event(struct mk_buf text, void *ctx)
 {
     struct state_worker *w = ctx;
-    w->look = NULL;
+    w->snapshot = NULL;
     mk_event_streams_send(&w->streams, text);
 }
 
@@ -25,21 +25,21 @@ static void ignore_end(void *ctx)
     (void)ctx;
 }
 
-static const struct look_callbacks callbacks = {render_event, send_event, ignore_end};
+static const struct snapshot_callbacks callbacks = {render_event, send_event, ignore_end};
 
 static void make_event(struct mk_event_streams *streams)
 {
     struct state_worker *w = MK_CONTAINER_OF(streams, struct state_worker, streams);
-    if (!w->look)
-        w->look = look_start(w->own.thread, w->own.worker, w->generation->settings->paths, &callbacks, w);
+    if (!w->snapshot)
+        w->snapshot = snapshot_start(w->own.thread, w->own.worker, w->generation->settings->paths, &callbacks, w);
 }
 
 static void cancel_event(struct mk_event_streams *streams)
 {
     struct state_worker *w = MK_CONTAINER_OF(streams, struct state_worker, streams);
-    if (w->look)
-        look_cancel(w->look);
-    w->look = NULL;
+    if (w->snapshot)
+        snapshot_cancel(w->snapshot);
+    w->snapshot = NULL;
 }
 
 static const struct mk_event_maker maker = {make_event, cancel_event};

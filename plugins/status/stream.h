@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The events of the live page: the document, each second (<monkey/event_stream.h>). While a worker has a stream it
- * looks at the server once a second, for all of its streams.
+ * snapshots of the server once a second, for all of its streams.
  */
 #ifndef STATUS_STREAM_H
 #define STATUS_STREAM_H

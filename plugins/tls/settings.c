@@ -188,7 +188,7 @@ static void check_host(const struct mk_conf_check *check, void *section)
                      "\"ClientCA\" has no effect: \"ClientCertificate\" is Off, and all clients are served");
     if (h->client != TLS_CLIENT_OFF && !h->certificates.n && !mk_conf_is_wrong(check, CERTIFICATES))
         mk_conf_error(check, offsetof(struct tls_host_conf, client),
-                      "a host that asks clients for certificates needs a \"Certificate\" of its own");
+                      "a host that asks clients for certificates needs its own \"Certificate\"");
 }
 
 enum { SERVER, HOST };

@@ -49,7 +49,7 @@ struct tls_generation {
     SSL_CTX *default_ctx;     /* until the client has sent a name, if the default host has none */
     int port;                 /* of the first listener, for redirects; -ENOENT */
     bool keys_pending;        /* TicketKeys was not read yet */
-    unsigned n_hosts;         /* hosts with certificates of their own */
+    unsigned n_hosts;         /* hosts with their own certificates */
     bool h2;
     bool self_signed; /* the default host has the self-signed certificate */
 };

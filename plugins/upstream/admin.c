@@ -98,8 +98,8 @@ bool admin_has(struct mk_str group, struct mk_str line)
 {
     pthread_mutex_lock(&lock);
     const struct admin *admin = first;
-    while (admin && !(mk_str_eq(mk_counter_label_cut(admin->group), group) &&
-                      mk_str_eq(mk_counter_label_cut(admin->line), line)))
+    while (admin && !(mk_str_eq(mk_counter_label_truncate(admin->group), group) &&
+                      mk_str_eq(mk_counter_label_truncate(admin->line), line)))
         admin = admin->next;
     pthread_mutex_unlock(&lock);
     return admin != NULL;

@@ -129,7 +129,7 @@ static int make_request(struct check *check, struct mk_str authority)
     return check->request.p ? 0 : -ENOMEM;
 }
 
-/* What makes a check another one: its results say nothing of those before. */
+/* What makes a check another one: its results do not continue those before. */
 static int make_id(struct check *check)
 {
     static const uint64_t no_key[2];

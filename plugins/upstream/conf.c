@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The directives of [UPSTREAM], and what may stand in a line `Server`.
+ * The directives of [UPSTREAM], and the options of a line `Server`.
  */
 #include "conf.h"
 

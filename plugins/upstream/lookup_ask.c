@@ -49,7 +49,7 @@ static int compare_addresses(const struct lookup_address *a, const struct lookup
     return order ? order : (int)a->address.port - (int)b->address.port;
 }
 
-/* Finds the place of an address that is to stand in order. */
+/* Finds the place of an address in the order. */
 static unsigned find_place(const struct lookup_result *r, const struct lookup_address *one)
 {
     unsigned low = 0, high = r->n;

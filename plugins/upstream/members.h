@@ -62,7 +62,7 @@ static inline struct members *group_members(const struct mk_upstream_group *grou
     return atomic_load_explicit(&group->members, memory_order_acquire);
 }
 
-/* What a request wants, besides a server that it has not had. */
+/* What a request wants, except a server that it has not had. */
 struct wish {
     const uint64_t *key;         /* for Hash; NULL: it has none */
     const struct server *sticky; /* which its cookie names; NULL: none */

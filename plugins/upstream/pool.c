@@ -72,7 +72,7 @@ static bool is_used(struct mk_str labels, void *ctx)
     struct mk_str name = mk_counter_label_get(labels, MK_STR("upstream"), storage);
     const struct pool *pool = first;
     (void)ctx;
-    while (pool && !mk_str_eq(mk_counter_label_cut(pool->name), name))
+    while (pool && !mk_str_eq(mk_counter_label_truncate(pool->name), name))
         pool = pool->next;
     return pool != NULL;
 }
@@ -86,7 +86,7 @@ void pools_hide_unused(void)
 
 /* ── queues ── */
 
-/* The servers that were tried may stand in another order. */
+/* The servers that were tried may have another order now. */
 static bool is_queue_of(const struct mk_upstream_queue *queue, const struct mk_upstream_wait *wait)
 {
     if (queue->is_held != wait->is_held || queue->sticky != wait->sticky || queue->n_tried != wait->tries->n)

@@ -199,8 +199,8 @@ static bool is_used(struct mk_str labels, void *ctx)
     struct mk_str name = mk_counter_label_get(labels, MK_STR("server"), storage[1]);
     const struct server *server = first;
     (void)ctx;
-    while (server && !(mk_str_eq(mk_counter_label_cut(server->base.group), group) &&
-                       mk_str_eq(mk_counter_label_cut(server->base.name), name)))
+    while (server && !(mk_str_eq(mk_counter_label_truncate(server->base.group), group) &&
+                       mk_str_eq(mk_counter_label_truncate(server->base.name), name)))
         server = server->next;
     return server || admin_has(group, name); /* a line `srv:` may have no server now */
 }

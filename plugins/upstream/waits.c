@@ -11,7 +11,7 @@
 enum {
     HELD_MAX = 10000,    /* requests of a group that Hold has wait; each looks for a server now and then */
     PROBE_MS = 100,      /* how often a server that does not respond is tried for them */
-    QUEUE_TICK_MS = 250, /* how often the queue is served besides: by servers that are in use again */
+    QUEUE_TICK_MS = 250, /* how often the queue is also served: by servers that are in use again */
 };
 
 /* ── a server ── */
@@ -52,7 +52,7 @@ static bool may_repeat(const struct mk_upstream_group *group, const struct mk_up
            retry_budget_allows(&group->pool->budget, now, (uint64_t)conf->retry_budget);
 }
 
-/* Tells whether the request may have another server, besides what its loss was. */
+/* Tells whether the request may have another server, by the number, the time and the loss of its tries. */
 static bool has_tries_left(const struct mk_upstream_group *group, const struct mk_upstream_tries *tries, uint64_t now)
 {
     const struct upstream_conf *conf = group->conf;
@@ -128,12 +128,12 @@ static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_
     return false;
 }
 
-/* One look at the requests that wait. */
-struct look {
+/* One pass over the requests that wait. */
+struct serving {
     const struct server *only;           /* the server to give; NULL: any */
-    const struct mk_upstream_wait *self; /* the request that looks; NULL: none */
+    const struct mk_upstream_wait *self; /* the request that asks; NULL: none */
     struct mk_upstream_server *own;      /* what `self` gets */
-    const struct mk_loop *last_loop;     /* that of the last one that gets a server, besides `self`; NULL: none does */
+    const struct mk_loop *last_loop;     /* that of the last one that gets a server, except `self`; NULL: none does */
     uint64_t now;
 };
 
@@ -141,33 +141,33 @@ struct look {
  * Gives the first request of a queue a server. Returns 0; -EBUSY or -ENXIO: it waits on. If there is only one to give,
  * another server may be there, of which -ENXIO says nothing.
  */
-static int serve_first(struct mk_upstream_queue *queue, struct look *look)
+static int serve_first(struct mk_upstream_queue *queue, struct serving *serving)
 {
     struct mk_upstream_wait *wait = MK_LIST_FIRST(&queue->waiting, struct mk_upstream_wait, node);
     struct pool *pool = wait->group->pool;
     struct mk_upstream_server *granted;
-    int err = pick_for(wait, look->only, look->now, &granted);
-    if (err == 0 || err == -EBUSY || !look->only)
+    int err = pick_for(wait, serving->only, serving->now, &granted);
+    if (err == 0 || err == -EBUSY || !serving->only)
         queue->err = err < 0 ? err : -EBUSY;
     if (err < 0)
         return err;
-    if (wait == look->self) {
-        look->own = granted;
+    if (wait == serving->self) {
+        serving->own = granted;
         pool_remove(pool, wait);
     } else {
-        look->last_loop = wait->loop;
+        serving->last_loop = wait->loop;
         pool_grant(pool, wait, granted);
     }
     return 0;
 }
 
 /* Gives servers to requests that wait, in their order: to those that are held, or to the others. Under the lock. */
-static void serve_waits(struct pool *pool, bool is_held, struct look *look)
+static void serve_waits(struct pool *pool, bool is_held, struct serving *serving)
 {
     struct mk_list *before = &pool->queues; /* up to which none can be served */
     while (before->next != &pool->queues) {
         struct mk_upstream_queue *queue = MK_CONTAINER_OF(before->next, struct mk_upstream_queue, node);
-        if (queue->is_held != is_held || serve_first(queue, look) < 0)
+        if (queue->is_held != is_held || serve_first(queue, serving) < 0)
             before = before->next;
     }
 }
@@ -175,11 +175,11 @@ static void serve_waits(struct pool *pool, bool is_held, struct look *look)
 /* Returns whether the request has `*ret` now. */
 static bool serve_with(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
-    struct look look = {.self = wait, .now = now};
-    serve_waits(wait->group->pool, false, &look);
-    if (look.own)
-        *ret = look.own;
-    return look.own != NULL;
+    struct serving serving = {.self = wait, .now = now};
+    serve_waits(wait->group->pool, false, &serving);
+    if (serving.own)
+        *ret = serving.own;
+    return serving.own != NULL;
 }
 
 /*
@@ -302,7 +302,7 @@ static int choose_now(const struct mk_upstream_group *group, const struct criter
     if (tries->n && (!retry_allows(&group->conf->retry, tries) || !has_tries_left(group, tries, now)))
         return -ENXIO;
     if (group->conf->max_connections && group->pool->n_queued)
-        serve_waits(group->pool, false, &(struct look){.now = now}); /* what is left then is for this one */
+        serve_waits(group->pool, false, &(struct serving){.now = now}); /* what is left then is for this one */
     int err = pick_server(group, criteria, tries, ret);
     if (err == 0 && is_costly)
         retry_budget_note_retry(&group->pool->budget, now);
@@ -388,22 +388,22 @@ void group_cancel(struct mk_upstream_wait *wait)
     group_note_room(pool, server_of(server), is_well, mk_loop_now_ms(wait->loop));
 }
 
-static void grant_slots(struct pool *pool, bool is_held, struct look *look)
+static void grant_slots(struct pool *pool, bool is_held, struct serving *serving)
 {
     pthread_mutex_lock(&pool->lock);
-    serve_waits(pool, is_held, look);
+    serve_waits(pool, is_held, serving);
     pthread_mutex_unlock(&pool->lock);
 }
 
 const struct mk_loop *group_note_room(struct pool *pool, const struct server *server, bool is_well, uint64_t now_ms)
 {
-    struct look look = {.only = server, .now = now_ms};
+    struct serving serving = {.only = server, .now = now_ms};
     if (!atomic_load(&pool->n_waiting))
         return NULL;
     if (is_well)
-        grant_slots(pool, true, &look); /* they came before those that queue for it by now */
-    grant_slots(pool, false, &look);
-    return look.last_loop;
+        grant_slots(pool, true, &serving); /* they came before those that queue for it by now */
+    grant_slots(pool, false, &serving);
+    return serving.last_loop;
 }
 
 void group_note_response(struct server *server, uint64_t now_ms)
@@ -411,7 +411,7 @@ void group_note_response(struct server *server, uint64_t now_ms)
     if (!atomic_load_explicit(&server->pool->n_waiting, memory_order_relaxed))
         return;
     atomic_store(&server->has_responded, true);
-    grant_slots(server->pool, true, &(struct look){.only = server, .now = now_ms});
+    grant_slots(server->pool, true, &(struct serving){.only = server, .now = now_ms});
 }
 
 void group_note_up(struct server *server, uint64_t now_ms)

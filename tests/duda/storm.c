@@ -536,9 +536,9 @@ static void set_cookie(duda_request_t *dr)
 static void add_routes_of_bodies(void)
 {
     router->limit(router->any("/limit", echo), 1000);
-    router->in_pieces(router->any("/pieces", pieces));
-    router->in_pieces(router->any("/paused", paused));
-    router->in_pieces(router->any("/unread", echo));
+    router->stream_body(router->any("/pieces", pieces));
+    router->stream_body(router->any("/paused", paused));
+    router->stream_body(router->any("/unread", echo));
 }
 
 int duda_main(void)

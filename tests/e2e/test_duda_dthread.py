@@ -615,7 +615,7 @@ def test_a_dthread_that_blocks(serve_services, tmp_path):
         server.wait_log(pattern + function_of("t", "wait_for_file") + ":")
         (tmp_path / "go").touch()
         assert client.response().body == b"1"
-    server.wait_log(r'the service "t" has blocked worker 0 for \d+\.\d s, which goes on now')
+    server.wait_log(r'the service "t" has blocked worker 0 for \d+\.\d s, and it continues now')
 
 
 # ── many ──

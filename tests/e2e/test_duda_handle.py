@@ -163,8 +163,8 @@ int duda_main(void)
     router->get("/ticket", handle_pass_to_ticket);
     router->get("/task", handle_pass_to_task);
     router->get("/dthread", handle_pass_to_dthread);
-    router->in_pieces(router->post("/reader", handle_pass_to_reader));
-    router->in_pieces(router->post("/read-and-forget", handle_read_and_forget));
+    router->stream_body(router->post("/reader", handle_pass_to_reader));
+    router->stream_body(router->post("/read-and-forget", handle_read_and_forget));
     router->get("/stream", handle_pass_to_stream);
     router->get("/session", handle_pass_to_session);
     router->before(router->get("/checked", answer_by_timer), check_late);
@@ -288,7 +288,7 @@ int duda_main(void)
     router->in_dthread(taking);
     router->limit(taking, 10);
     router->in_dthread(reading);
-    router->in_pieces(reading);
+    router->stream_body(reading);
     router->in_dthread(late);
     router->timeout(late, 50);
     if (router->in_dthread(NULL) != -EINVAL)

@@ -29,7 +29,7 @@ def service(handlers, before=""):
     whose name begins with r read the body themselves."""
     functions = "".join(f"static void h_{n}(duda_request_t *dr)\n{{\n{text}\n}}\n" for n, text in handlers.items())
     add = {name: f'router->any("/{name}", h_{name})' for name in handlers}
-    calls = [f"router->in_pieces({call})" if name[0] == "r" else call for name, call in add.items()]
+    calls = [f"router->stream_body({call})" if name[0] == "r" else call for name, call in add.items()]
     routes = "".join(f"    {call};\n" for call in calls)
     return f"{EXTRA}{HEAD}{before}{functions}int duda_main(void)\n{{\n{routes}    return 0;\n}}\n"
 

@@ -93,7 +93,7 @@ MAIN_WITHOUT = """
     CHECK(router->before_all(NULL) == -EINVAL && router->after_all(NULL) == -EINVAL);
     CHECK(router->before(NULL, NULL) == -EINVAL && router->before(r, NULL) == -EINVAL);
     CHECK(router->after(r, NULL) == -EINVAL && router->limit(NULL, 1) == -EINVAL && router->timeout(NULL, 1) < 0);
-    CHECK(router->in_pieces(NULL) == -EINVAL && router->not_found(NULL) == 0 && router->error(NULL) == 0);
+    CHECK(router->stream_body(NULL) == -EINVAL && router->not_found(NULL) == 0 && router->error(NULL) == 0);
     CHECK(global->init(NULL, NULL, NULL) == -1 && global->init_destroy(NULL, NULL, NULL, NULL) == -1);
     CHECK(worker->spawn(NULL, NULL) == -1 && worker->pre_loop(NULL, NULL) == -1);
     CHECK(logger->create(NULL, "x") == -1 && logger->create(&log_file, text) == -1);
@@ -267,7 +267,8 @@ static void call_main_functions(void)
     CHECK(!router->get("/late", answer) && !router->add("GET", "/late", answer));
     CHECK(router->before_all((duda_before_fn)1) == -EPERM && router->after_all(answer) == -EPERM);
     CHECK(router->before(NULL, NULL) == -EPERM && router->after(NULL, NULL) == -EPERM);
-    CHECK(router->limit(NULL, 1) == -EPERM && router->timeout(NULL, 1) == -EPERM && router->in_pieces(NULL) == -EPERM);
+    CHECK(router->limit(NULL, 1) == -EPERM && router->timeout(NULL, 1) == -EPERM);
+    CHECK(router->stream_body(NULL) == -EPERM);
     CHECK(router->not_found(answer) == -EPERM && router->error(NULL) == -EPERM);
     CHECK(global->init(&key, NULL, NULL) == -1 && global->init_destroy(&key, NULL, NULL, NULL) == -1);
     CHECK(worker->spawn(run_thread, NULL) == -1 && worker->pre_loop(on_call, NULL) == -1);

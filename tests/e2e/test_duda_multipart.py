@@ -161,11 +161,11 @@ int duda_main(void)
     router->limit(router->post("/show", show), 4 << 20);
     router->limit(router->post("/several", several), 4 << 20);
     router->before(router->post("/early", show), ask_early);
-    router->in_pieces(router->post("/pieces", pieces));
-    router->in_pieces(router->post("/small", small));
-    router->in_pieces(router->post("/refuse", refuse));
-    router->in_pieces(router->post("/wrong", wrong));
-    return router->in_pieces(router->post("/leave", wait_for_all));
+    router->stream_body(router->post("/pieces", pieces));
+    router->stream_body(router->post("/small", small));
+    router->stream_body(router->post("/refuse", refuse));
+    router->stream_body(router->post("/wrong", wrong));
+    return router->stream_body(router->post("/leave", wait_for_all));
 }
 """
 )

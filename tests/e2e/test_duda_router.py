@@ -485,7 +485,7 @@ int duda_main(void)
     router->limit(router->post("/wide", show), 2000000);
     router->any("/body", body);
     struct duda_route *pieces = router->post("/pieces", now);
-    router->in_pieces(pieces);
+    router->stream_body(pieces);
     router->limit(pieces, 10);
     router->before(router->post("/stop", show), stop);
     router->timeout(router->any("/never", never), 20);

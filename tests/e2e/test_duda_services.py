@@ -636,7 +636,7 @@ void wait_for_file(duda_request_t *dr)
     server.wait_log('the service "a" blocks worker 0 for more than 1 s in ' + function_of("a", "wait_for_file") + ":")
     (tmp_path / "go").touch()
     assert client.response().status == 200
-    server.wait_log(r'the service "a" has blocked worker 0 for \d+\.\d s, which goes on now')
+    server.wait_log(r'the service "a" has blocked worker 0 for \d+\.\d s, and it continues now')
     assert server.log.count('the service "a" blocks') == 1 and '"b" blocks' not in server.log
 
 

@@ -149,18 +149,18 @@ static void handle_many(duda_request_t *dr)
 
 /* ── lines ── */
 
-static struct duda_task_line *line;
-static _Atomic int in_line; /* tasks of the line that run */
+static struct duda_serial_queue *serial;
+static _Atomic int n_running; /* tasks of the serial queue that run */
 static long order[200];
 static _Atomic long n_order;
 
 static void append(void *data)
 {
-    if (atomic_fetch_add(&in_line, 1) != 0)
+    if (atomic_fetch_add(&n_running, 1) != 0)
         abort();
     order[n_order++] = (long)(intptr_t)data;
     usleep(10);
-    atomic_fetch_sub(&in_line, 1);
+    atomic_fetch_sub(&n_running, 1);
 }
 
 static void check_order(duda_request_t *dr, int result, void *data)
@@ -173,10 +173,10 @@ static void check_order(duda_request_t *dr, int result, void *data)
     n_order = 0;
 }
 
-/* The last one of the line answers. */
-static void handle_line(duda_request_t *dr)
+/* The last one of the serial queue answers. */
+static void handle_serial(duda_request_t *dr)
 {
-    struct duda_task_kind kind = {.fn = append, .line = line};
+    struct duda_task_kind kind = {.fn = append, .serial = serial};
     for (intptr_t i = 0; i < 200; i++) {
         kind.done = i == 199 ? check_order : NULL;
         if (!task->start(i == 199 ? dr : NULL, &kind, (void *)i))
@@ -184,23 +184,23 @@ static void handle_line(duda_request_t *dr)
     }
 }
 
-/* A line for one request, which is freed before its tasks have run. */
-static void free_line(duda_request_t *dr, void *data)
+/* A serial queue for one request, which is freed before its tasks have run. */
+static void free_serial(duda_request_t *dr, void *data)
 {
-    struct duda_task_line *own = task->line();
+    struct duda_serial_queue *own = task->serial_queue();
     struct job *job = new_job(10), last = {.n = 20};
-    struct duda_task_kind kind = {.fn = add, .drop = free, .line = own};
+    struct duda_task_kind kind = {.fn = add, .drop = free, .serial = own};
     (void)data;
     if (!own || !task->start(NULL, &kind, job))
         abort();
     int err = task->run(own, add, &last, DUDA_FOREVER);
-    task->line_free(own);
+    task->serial_queue_free(own);
     answer(dr, err == 0 && is_fine(&last) ? "fine" : "wrong");
 }
 
 static void handle_free(duda_request_t *dr)
 {
-    dthread->handle(dr, free_line, NULL);
+    dthread->handle(dr, free_serial, NULL);
 }
 
 /* ── mistakes ── */
@@ -213,7 +213,7 @@ static void no_task(duda_request_t *dr)
     duda_task_t number = task->start(dr, &none, NULL);
     snprintf(text, sizeof(text), "%s %s %d %s %s %s", name_of(run_err), name_of(await_err), number == 0,
              name_of(-errno), name_of(task->cancel(4711)), name_of(task->init(NULL)));
-    task->line_free(NULL);
+    task->serial_queue_free(NULL);
     answer(dr, text);
 }
 
@@ -237,15 +237,15 @@ int duda_main(void)
     struct duda_task_conf large = {.threads = DUDA_TASK_THREADS_MAX + 1}, conf = {.threads = 4, .idle_ms = 100};
     if (task->init(&large) != -EINVAL || task->init(&conf) != 0 || task->init(&conf) != -EALREADY)
         return -1;
-    line = task->line();
+    serial = task->serial_queue();
     router->get("/callback", handle_callback);
     router->get("/run", handle_run);
     router->get("/await", handle_await);
     router->get("/many", handle_many);
-    router->get("/line", handle_line);
+    router->get("/serial", handle_serial);
     router->get("/free", handle_free);
     router->get("/none", no_task);
-    return line && router->get("/nothing", handle_nothing) ? 0 : -1;
+    return serial && router->get("/nothing", handle_nothing) ? 0 : -1;
 }
 """
 
@@ -259,7 +259,7 @@ def ask(server, path):
 
 def test_results(serve_services):
     server = serve_services({"t": RESULTS}, {"Workers": 1})
-    for path in ("callback", "run", "await", "many", "line", "free"):
+    for path in ("callback", "run", "await", "many", "serial", "free"):
         assert ask(server, f"/t/{path}") == "fine", path
     assert ask(server, "/t/none") == "perm invalid 1 invalid gone perm"
     assert ask(server, "/t/nothing") == "invalid again 0"
@@ -271,15 +271,15 @@ LATE = HEAD + """
 int duda_main(void)
 {
     struct duda_task_conf conf = {.threads = 4};
-    return task->line() && task->init(&conf) == -EALREADY ? 0 : -1;
+    return task->serial_queue() && task->init(&conf) == -EALREADY ? 0 : -1;
 }
 """
 
 
 def test_limits_that_come_late(serve_services):
-    """The first line makes the pool."""
+    """The first serial queue makes the pool."""
     server = serve_services({"t": LATE}, {"Workers": 1})
-    server.wait_log(r"error service t: task->init\(\): it comes after another call, or after the first line of tasks")
+    server.wait_log(r"error service t: task->init\(\): it comes after another call, or after the first serial queue")
     with server.connect() as client:
         assert client.ask("/t/").status == 404  # duda_main() has got its result
 
@@ -787,7 +787,7 @@ struct api_slow {
 DUDA_PACKAGE(struct api_slow, slow)
 """
 
-# A package with a line for each service, as one for a database has.
+# A package with a serial queue for each service, as one for a database has.
 SLOW = COMMON + """
 #include "slow.h"
 
@@ -813,19 +813,19 @@ static void finish(duda_request_t *dr, int result, void *data)
 static int answer_late(duda_request_t *dr)
 {
     struct duda_task_kind kind = {.fn = wait_for_file, .done = finish};
-    kind.line = duda_package_loader->service_state(&package);
-    return task->start(dr, &kind, kind.line) ? 0 : -1;
+    kind.serial = duda_package_loader->service_state(&package);
+    return task->start(dr, &kind, kind.serial) ? 0 : -1;
 }
 
 static void *begin(void)
 {
-    return task->line();
+    return task->serial_queue();
 }
 
-static void end(void *line)
+static void end(void *serial)
 {
     msg->info("the package ends in the service: %d", running);
-    task->line_free(line);
+    task->serial_queue_free(serial);
 }
 
 static void end_worker(struct duda_package_worker *w)

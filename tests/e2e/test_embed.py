@@ -263,7 +263,7 @@ MISTAKES = {
     "add_nothing": "mk_server_add_plugin(): there is no plugin, or it has no name",
     "text_of_nothing": "mk_server_text(): the text is NULL",
     "folder_of_nothing": "mk_server_folder(): the folder is NULL",
-    "turn_with_threads": "the server has threads of its own; call mk_server_in_caller() before the start",
+    "turn_with_threads": "the server has its own threads; call mk_server_in_caller() before the start",
     "turn_without_start": "the server does not run",
     "stop_in_a_handler": "a handler or hook must not start, reload or stop its server",
     "stop_in_a_turn": "a handler or hook must not start, reload or stop its server",

@@ -195,7 +195,7 @@ FAILURES = {
     "cut": (lambda peer: peer.send(record(6, b"A: b\n\npong")), "the connection was closed before the response"),
     "silent": (lambda peer: peer.wait_end(), "no response in 2s"),
     "status": (lambda peer: peer.respond(b"", b"Status: 500\r\n\r\n"), "GET /ping: 500"),
-    "flood": (flood, "the server sends too much besides the response"),
+    "flood": (flood, "the server sends more than the response"),
 }
 
 

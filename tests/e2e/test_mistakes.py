@@ -447,7 +447,7 @@ CASES = {
         2,
         5,
         'unknown key "ServerRoot" in [SERVER]; leave it out: relative paths start at the folder of '
-        "the file that they stand in",
+        "the file that has them",
     ),
     "Apache: LoadModule": (
         SERVER,
@@ -666,7 +666,7 @@ CASES = {
         "    ServerName example.org:80\n",
         3,
         16,
-        'ServerName "example.org:80": a name has no port, and an IPv6 address stands in brackets',
+        'ServerName "example.org:80": a name has no port, and an IPv6 address is written in brackets',
     ),
     "names with commas": (
         HOST,

@@ -355,7 +355,7 @@ def test_rule_that_has_its_turn(rules, first, later):
 
 
 def test_a_reload_with_an_expression_that_does_not_compile(rules):
-    """It is refused, and the server goes on as before."""
+    """It is refused, and the server continues as before."""
     server = Server("-c", rules("[REDIRECT]\n    Match ~^/(a)$\n    To /b\n"))
     with server.connect() as client:
         assert client.ask("/a")["Location"] == "/b"

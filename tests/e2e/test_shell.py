@@ -881,7 +881,7 @@ def test_a_shell_that_stops_reading(shown, shell):
             lazy.send("config\nhelp\nplugins")
     with server.connect() as client:
         assert client.ask("/hello.txt").status == 200
-    server.wait_log("cheetah: the shell of process .* takes nothing of its answer: its connection is closed")
+    server.wait_log("cheetah: the shell of process .* does not read its answer: its connection is closed")
     assert shell().ask("status")[0]["workers_memory_bytes"] < 1024 * 1024
 
 

@@ -348,7 +348,7 @@ def test_wrong_chains_and_authorities(check, ca, certificate, other, tmp_path):
     asks = {"ClientCertificate": "Required"}
     wrong(check(certificate.keys(**asks)), '"ClientCA" is missing')
     wrong(check(certificate.keys(**asks, ClientCA=nonsense)), r"the file \S+ holds no certificate in PEM")
-    wrong(check({**asks, "ClientCA": ca.cert}), 'needs a "Certificate" of its own')
+    wrong(check({**asks, "ClientCA": ca.cert}), 'needs its own "Certificate"')
     two = {"Certificate": [certificate.cert, certificate.cert], "CertificateKey": [certificate.key, certificate.key]}
     wrong(check(two), r"is the second with a key of this kind \(id-ecPublicKey\)")
 

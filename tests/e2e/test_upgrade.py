@@ -251,7 +251,7 @@ def test_a_stop_while_the_next_one_starts(chain, tmp_path):
     one.server.wait_log("slow: a worker starts")
     started = int(one.server.wait_log(r"upgrade: process (\d+) starts")[0][1])
     os.kill(one.pids[0], signal.SIGTERM)
-    one.server.wait_log(f"upgrade: process {started} was killed before it served: this server is told to stop")
+    one.server.wait_log(f"upgrade: process {started} was killed before it served: this server is asked to stop")
     assert one.server.process.wait(60) == 0
     assert not is_alive(started)
 

@@ -26,10 +26,10 @@ struct fixture {
 static bool matches(struct mk_str pattern, struct mk_str path)
 {
     while (pattern.len && path.len) {
-        struct mk_str want = mk_routes_cut_segment(&pattern);
+        struct mk_str want = mk_routes_split_segment(&pattern);
         if (want.len && want.p[0] == '*')
             return true;
-        struct mk_str segment = mk_routes_cut_segment(&path);
+        struct mk_str segment = mk_routes_split_segment(&path);
         bool fits = want.len && want.p[0] == ':' ? segment.len > 0 : mk_str_eq(want, segment);
         if (!fits)
             return false;
@@ -46,7 +46,7 @@ static int rank(struct mk_str segment)
 static bool comes_first(struct mk_str a, struct mk_str b)
 {
     while (a.len && b.len) {
-        int first = rank(mk_routes_cut_segment(&a)), second = rank(mk_routes_cut_segment(&b));
+        int first = rank(mk_routes_split_segment(&a)), second = rank(mk_routes_split_segment(&b));
         if (first != second)
             return first < second;
     }

@@ -5,7 +5,7 @@
 #include "common/phase.h"
 
 #include "common/current.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "service/service.h"
 
 #include <stdio.h>
@@ -48,6 +48,6 @@ bool phase_check(unsigned phases, const char *call)
     if (phase_now() & phases)
         return true;
     snprintf(reason, sizeof(reason), "it works only %s; the call did nothing", get_place(phases));
-    misuse_log(current.worker, call, reason);
+    api_error_log(current.worker, call, reason);
     return false;
 }

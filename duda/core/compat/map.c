@@ -79,7 +79,7 @@ static int read_names(struct mk_arena *arena, struct mk_route *r)
         return -ENOMEM;
     r->names = names;
     for (unsigned segments = 0; rest.len; segments++) {
-        struct mk_str segment = mk_routes_cut_segment(&rest);
+        struct mk_str segment = mk_routes_split_segment(&rest);
         if (segments == MK_ROUTES_SEGMENTS_MAX)
             return -EINVAL;
         if (!segment.len || segment.p[0] != ':')
@@ -112,12 +112,12 @@ static bool match_segments(const struct mk_route *r, struct mk_str path, struct 
     struct mk_str pattern = r->pattern;
     ret->n = 0;
     while (pattern.len) {
-        struct mk_str want = mk_routes_cut_segment(&pattern);
+        struct mk_str want = mk_routes_split_segment(&pattern);
         if (!want.len && !pattern.len)
             return true; /* a slash at the end means nothing */
         if (!path.len)
             return false;
-        struct mk_str segment = mk_routes_cut_segment(&path);
+        struct mk_str segment = mk_routes_split_segment(&path);
         bool is_wild = want.len && want.p[0] == ':';
         if (is_wild && segment.len)
             ret->values[ret->n++] = segment;
@@ -183,20 +183,20 @@ static bool match_interface(const struct duda_interface *f, struct mk_str uid, s
 }
 
 /* Cuts a path into an interface, a method and at most 8 parameters. */
-static bool cut_path(struct mk_str path, struct mk_str *ret_interface, struct mk_str *ret_method,
-                     struct mk_route_match *ret)
+static bool split_path(struct mk_str path, struct mk_str *ret_interface, struct mk_str *ret_method,
+                       struct mk_route_match *ret)
 {
     ret->n = 0;
     if (!path.len)
         return false;
-    *ret_interface = mk_routes_cut_segment(&path);
+    *ret_interface = mk_routes_split_segment(&path);
     if (!path.len)
         return false;
-    *ret_method = mk_routes_cut_segment(&path);
+    *ret_method = mk_routes_split_segment(&path);
     while (path.len > 1) {
         if (ret->n == MAP_PARAMS_MAX)
             return false;
-        ret->values[ret->n++] = mk_routes_cut_segment(&path);
+        ret->values[ret->n++] = mk_routes_split_segment(&path);
     }
     return true;
 }
@@ -204,7 +204,7 @@ static bool cut_path(struct mk_str path, struct mk_str *ret_interface, struct mk
 static bool match_interfaces(const struct map *map, struct mk_str path, struct mk_route_match *ret)
 {
     struct mk_str interface, method;
-    if (!map->interfaces.n || !cut_path(path, &interface, &method, ret))
+    if (!map->interfaces.n || !split_path(path, &interface, &method, ret))
         return false;
     for (uint32_t i = 0; i < map->interfaces.n; i++) {
         const struct duda_interface *f = map->interfaces.items[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The original API: what its objects need of the framework. A service of it has a level below 3 in its
- * duda_service_info; for all others nothing of this runs.
+ * duda_service_info; for all others none of this runs.
  *
  *     old_objects.c    finds the tables that only "webservice.h" has
  *     old_service.c    `self`, and the fields of duda_request_t
@@ -28,7 +28,7 @@
 struct service;
 struct object;
 
-/* What a service of the original API has besides the rest; in struct service. */
+/* What a service of the original API has in addition to the rest; in struct service. */
 struct old_service {
     struct web_service self;
 };

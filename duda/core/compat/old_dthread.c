@@ -4,7 +4,7 @@
  */
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "common/phase.h"
 #include "compat/old.h"
 #include "dthread/dthread.h"
@@ -24,7 +24,7 @@ static int create_dthread(void (*fn)(void *), void *data)
         return -1;
     struct dthread *d = fn ? dthread_new(current.worker, (struct dthread_entry){.call = fn, .data = data}, &err) : NULL;
     if (!d)
-        misuse_log(current.worker, call, err == -EAGAIN ? "too many dthreads" : strerror(-err));
+        api_error_log(current.worker, call, err == -EAGAIN ? "too many dthreads" : strerror(-err));
     return d ? (int)d->slot : -1;
 }
 
@@ -56,10 +56,10 @@ static bool try_resume(int id, const char *call)
     struct service_worker *w = current.worker;
     bool can_switch = w && (!w->dthreads.running || dthread_may_wait(w));
     if (!d || !can_switch || (d->state != STATE_NEW && d->state != STATE_SUSPENDED)) {
-        misuse_log(w, call,
-                   !can_switch ? "a function that the framework calls cannot switch below a dthread"
-                   : d         ? "the dthread runs"
-                               : "the dthread has ended, or there was none");
+        api_error_log(w, call,
+                      !can_switch ? "a function that the framework calls cannot switch below a dthread"
+                      : d         ? "the dthread runs"
+                                  : "the dthread has ended, or there was none");
         return false;
     }
     dthread_resume(d);
@@ -77,7 +77,7 @@ static void yield_dthread(void)
     if (w && dthread_may_wait(w))
         dthread_yield(w->dthreads.running);
     else
-        misuse_log(w, "dthread->yield()", "only a dthread can yield");
+        api_error_log(w, "dthread->yield()", "only a dthread can yield");
 }
 
 /* ── channels ── */

@@ -4,7 +4,7 @@
  */
 #include "compat/old.h"
 
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "log/message.h"
 #include "objects.h"
 #include "request/request.h"
@@ -120,12 +120,12 @@ static int continue_response(duda_request_t *dr)
 }
 
 /* The length that a service has set is what its clients read: the body is cut to it. */
-static void cut_body(duda_request_t *dr)
+static void truncate_body(duda_request_t *dr)
 {
     const struct output *o = &dr->output;
     if (!o->is_fixed || o->length < 0 || o->state != OUTPUT_HELD || (uint64_t)o->length >= o->bytes)
         return;
-    misuse_log(dr->worker, "response->http_content_length()", "the body is longer, and is cut to this length");
+    api_error_log(dr->worker, "response->http_content_length()", "the body is longer, and is cut to this length");
     output_truncate(dr, (uint64_t)o->length);
 }
 
@@ -133,7 +133,7 @@ static int finalize_response(duda_request_t *dr, duda_request_fn done)
 {
     require_status(dr);
     if (object_request.validate_request(dr))
-        cut_body(dr);
+        truncate_body(dr);
     return to_old_result(object_response.finalize(dr, done));
 }
 

@@ -76,9 +76,9 @@ static int fill_session(struct session_request *session, struct mk_request *req)
 }
 
 /* Returns the next segment, which is a part of `path`, as a field. */
-static struct duda_old_string cut_field(struct mk_str *path)
+static struct duda_old_string split_field(struct mk_str *path)
 {
-    struct mk_str segment = path->len ? mk_routes_cut_segment(path) : MK_STR("");
+    struct mk_str segment = path->len ? mk_routes_split_segment(path) : MK_STR("");
     return (struct duda_old_string){segment.len ? (char *)(uintptr_t)segment.p : NULL, segment.len};
 }
 
@@ -90,10 +90,10 @@ static void fill_route(duda_request_t *dr, size_t path_len)
 {
     const struct duda_old_string *uri = &dr->old.sr->uri_processed;
     struct mk_str path = mk_str(uri->data + uri->len - path_len, path_len);
-    dr->old.interface = cut_field(&path);
-    dr->old.method = cut_field(&path);
+    dr->old.interface = split_field(&path);
+    dr->old.method = split_field(&path);
     while (path.len > 1 && dr->old.n_params < DUDA_OLD_SEGMENTS_MAX)
-        dr->old.params[dr->old.n_params++] = cut_field(&path);
+        dr->old.params[dr->old.n_params++] = split_field(&path);
 }
 
 int old_request_fill(duda_request_t *dr, struct mk_str path)

@@ -4,7 +4,7 @@
  */
 #include "common/current.h"
 #include "common/mem.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "common/phase.h"
 #include "compat/old.h"
 #include "request/request.h"
@@ -25,7 +25,7 @@ static struct session_state *open_session(duda_request_t *dr, const char *call)
     if (request_check(dr, call) < 0)
         return NULL;
     if (!dr->worker->service->sessions.store) {
-        misuse_log(dr->worker, call, "duda_main() has not called session->init()");
+        api_error_log(dr->worker, call, "duda_main() has not called session->init()");
         return NULL;
     }
     if (!dr->session && session_open(dr, NULL, NULL) < 0)

@@ -7,9 +7,9 @@
 
 #include <monkey/json.h>
 
-static void add_row(struct mk_buf *out, const struct figures_row *row)
+static void add_row(struct mk_buf *out, const struct stats_row *row)
 {
-    const struct figures_times *t = &row->times;
+    const struct stats_times *t = &row->times;
     mk_json_number(out, "responses", (int64_t)row->responses);
     for (unsigned i = 0; i < COUNTS_CLASSES; i++)
         mk_json_number(out, (const char[]){(char)('1' + i), 'x', 'x', '\0'}, (int64_t)row->classes[i]);
@@ -24,7 +24,7 @@ static void add_row(struct mk_buf *out, const struct figures_row *row)
     mk_json_close(out, '}');
 }
 
-static void add_routes(struct mk_buf *out, const struct figures *f)
+static void add_routes(struct mk_buf *out, const struct stats *f)
 {
     mk_json_open(out, "routes", '[');
     for (unsigned i = 0; i < f->n; i++) {
@@ -45,7 +45,7 @@ static void add_packages(struct mk_buf *out, const struct counts *counts)
     mk_json_close(out, '}');
 }
 
-static void add_tasks(struct mk_buf *out, const struct figures_tasks *tasks)
+static void add_tasks(struct mk_buf *out, const struct stats_tasks *tasks)
 {
     mk_json_open(out, "tasks", '{');
     mk_json_number(out, "queued", tasks->queued);
@@ -55,7 +55,7 @@ static void add_tasks(struct mk_buf *out, const struct figures_tasks *tasks)
     mk_json_close(out, '}');
 }
 
-static void add_memory(struct mk_buf *out, const struct figures_memory *m)
+static void add_memory(struct mk_buf *out, const struct stats_memory *m)
 {
     mk_json_open(out, "memory_bytes", '{');
     mk_json_number(out, "copy", (int64_t)m->copy_bytes);
@@ -69,11 +69,11 @@ static void add_memory(struct mk_buf *out, const struct figures_memory *m)
     mk_json_close(out, '}');
 }
 
-static void add_messages(struct mk_buf *out, const struct figures *f)
+static void add_messages(struct mk_buf *out, const struct stats *f)
 {
     mk_json_open(out, "messages", '[');
     for (unsigned i = 0; i < f->n_lines; i++) {
-        const struct recent_line *line = &f->lines[i];
+        const struct last_line *line = &f->lines[i];
         mk_json_open(out, NULL, '{');
         mk_json_key(out, MK_STR("time"));
         mk_buf_addc(out, '"');
@@ -86,7 +86,7 @@ static void add_messages(struct mk_buf *out, const struct figures *f)
     mk_json_close(out, ']');
 }
 
-void console_json_write(struct mk_buf *out, const struct figures *f)
+void console_json_write(struct mk_buf *out, const struct stats *f)
 {
     const struct service *s = f->service;
     mk_json_open(out, NULL, '{');

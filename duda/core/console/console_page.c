@@ -4,7 +4,7 @@
  */
 #include "console/console_page.h"
 
-#include "common/clean.h"
+#include "common/sanitize.h"
 #include "service/service.h"
 
 #include <inttypes.h>
@@ -73,7 +73,7 @@ static void add_tile(struct mk_buf *out, const char *name, int64_t value, bool i
     mk_buf_addf(out, "%" PRId64 "</div>", value);
 }
 
-static void add_time_tile(struct mk_buf *out, const char *name, const struct figures_times *t, uint64_t us)
+static void add_time_tile(struct mk_buf *out, const char *name, const struct stats_times *t, uint64_t us)
 {
     begin_tile(out, name, false);
     if (t->n)
@@ -83,9 +83,9 @@ static void add_time_tile(struct mk_buf *out, const char *name, const struct fig
     mk_buf_adds(out, MK_STR("</div>"));
 }
 
-static void add_summary(struct mk_buf *out, const struct figures *f)
+static void add_summary(struct mk_buf *out, const struct stats *f)
 {
-    const struct figures_row *all = &f->total;
+    const struct stats_row *all = &f->total;
     mk_buf_adds(out, MK_STR("<dl>"));
     add_tile(out, "responses", (int64_t)all->responses, false);
     add_tile(out, "in progress", f->active, false);
@@ -108,22 +108,22 @@ static void add_cell(struct mk_buf *out, uint64_t n, bool is_bad)
     mk_buf_addf(out, "<td class=%s>%" PRIu64, !n ? "none" : is_bad ? "bad" : "n", n);
 }
 
-static void add_time_cell(struct mk_buf *out, const struct figures_times *t, uint64_t us)
+static void add_time_cell(struct mk_buf *out, const struct stats_times *t, uint64_t us)
 {
     mk_buf_adds(out, MK_STR("<td>"));
     if (t->n)
         add_duration(out, us);
 }
 
-static void add_route(struct mk_buf *out, const struct figures_row *row)
+static void add_route(struct mk_buf *out, const struct stats_row *row)
 {
-    const struct figures_times *t = &row->times;
+    const struct stats_times *t = &row->times;
     mk_buf_adds(out, MK_STR("<tr><td><code>"));
     if (row->methods.len) {
-        clean_html(out, row->methods);
+        sanitize_html(out, row->methods);
         mk_buf_addc(out, ' ');
     }
-    clean_html(out, row->pattern);
+    sanitize_html(out, row->pattern);
     mk_buf_adds(out, MK_STR("</code>"));
     for (unsigned i = 0; i < COUNTS_CLASSES; i++)
         add_cell(out, row->classes[i], i == 4);
@@ -135,7 +135,7 @@ static void add_route(struct mk_buf *out, const struct figures_row *row)
     mk_buf_addc(out, '\n');
 }
 
-static void add_routes(struct mk_buf *out, const struct figures *f)
+static void add_routes(struct mk_buf *out, const struct stats *f)
 {
     mk_buf_adds(out,
                 MK_STR("<h2>Routes</h2><div class=wide><table id=routes>\n<tr><th>route<th>1xx<th>2xx<th>3xx<th>4xx"
@@ -154,15 +154,15 @@ static void add_packages(struct mk_buf *out, const struct counts *counts)
     mk_buf_adds(out, MK_STR("<h2>Packages</h2><div class=wide><table id=packages>\n"));
     for (const struct package_counts *p = counts->packages; p; p = p->next) {
         mk_buf_adds(out, MK_STR("<tr><td>"));
-        clean_html(out, mk_str_c(p->package));
+        sanitize_html(out, mk_str_c(p->package));
         mk_buf_adds(out, MK_STR(": "));
-        clean_html(out, mk_str_c(p->help));
+        sanitize_html(out, mk_str_c(p->help));
         mk_buf_addf(out, "<td>%" PRId64 "\n", mk_counter_read(p->counter));
     }
     mk_buf_adds(out, MK_STR("</table></div>\n"));
 }
 
-static void add_tasks(struct mk_buf *out, const struct figures_tasks *tasks)
+static void add_tasks(struct mk_buf *out, const struct stats_tasks *tasks)
 {
     if (!tasks->has_any)
         return;
@@ -174,7 +174,7 @@ static void add_tasks(struct mk_buf *out, const struct figures_tasks *tasks)
     mk_buf_adds(out, MK_STR("</dl>\n"));
 }
 
-static void add_memory(struct mk_buf *out, const struct figures_memory *m)
+static void add_memory(struct mk_buf *out, const struct stats_memory *m)
 {
     const struct {
         const char *name;
@@ -202,23 +202,23 @@ static void add_memory(struct mk_buf *out, const struct figures_memory *m)
 
 /* ── messages ── */
 
-static bool is_bad(const struct recent_line *line)
+static bool is_bad(const struct last_line *line)
 {
     return strcmp(line->kind, "error") == 0 || strcmp(line->kind, "bug") == 0;
 }
 
-static void add_messages(struct mk_buf *out, const struct figures *f)
+static void add_messages(struct mk_buf *out, const struct stats *f)
 {
     mk_buf_addf(out,
                 "<h2>Messages</h2><p>%u of %" PRIu64 ", the last one first; <a href=messages>as text</a></p>"
                 "<div class=wide><table id=messages>\n",
                 f->n_lines, f->messages);
     for (unsigned i = f->n_lines; i-- > 0;) {
-        const struct recent_line *line = &f->lines[i];
+        const struct last_line *line = &f->lines[i];
         mk_buf_adds(out, MK_STR("<tr><td>"));
         console_text_time(out, line->wall_ms);
         mk_buf_addf(out, "<td%s>%s<td class=text>", is_bad(line) ? " class=bad" : "", line->kind);
-        clean_html(out, mk_str(line->text, line->len));
+        sanitize_html(out, mk_str(line->text, line->len));
         mk_buf_addc(out, '\n');
     }
     mk_buf_adds(out, MK_STR("</table></div>\n"));
@@ -226,7 +226,7 @@ static void add_messages(struct mk_buf *out, const struct figures *f)
 
 /* ── the page ── */
 
-static void add_head(struct mk_buf *out, const struct figures *f, bool refreshes)
+static void add_head(struct mk_buf *out, const struct stats *f, bool refreshes)
 {
     const struct service *s = f->service;
     mk_buf_adds(out, MK_STR("<!DOCTYPE html>\n<html lang=en><meta charset=utf-8>"
@@ -234,19 +234,19 @@ static void add_head(struct mk_buf *out, const struct figures *f, bool refreshes
     if (refreshes)
         mk_buf_adds(out, MK_STR("<meta http-equiv=refresh content=" REFRESH_S ">"));
     mk_buf_adds(out, MK_STR("<title>"));
-    clean_html(out, s->conf.name);
+    sanitize_html(out, s->conf.name);
     mk_buf_addf(out, " – console</title><style>%s</style>\n<h1>", style);
-    clean_html(out, s->conf.name);
+    sanitize_html(out, s->conf.name);
     mk_buf_adds(out, MK_STR("</h1><p>"));
-    clean_html(out, s->host);
-    clean_html(out, s->self.url.len ? mk_str(s->self.url.data, s->self.url.len) : MK_STR("/"));
+    sanitize_html(out, s->host);
+    sanitize_html(out, s->self.url.len ? mk_str(s->self.url.data, s->self.url.len) : MK_STR("/"));
     mk_buf_adds(out, MK_STR(", "));
     console_text_time(out, f->wall_s * 1000);
     mk_buf_adds(out, refreshes ? MK_STR("; <a href=\"?stop\">stop</a>") : MK_STR("; <a href=\".\">refresh</a>"));
     mk_buf_adds(out, MK_STR("</p>\n"));
 }
 
-void console_page_write(struct mk_buf *out, const struct figures *f, bool refreshes)
+void console_page_write(struct mk_buf *out, const struct stats *f, bool refreshes)
 {
     add_head(out, f, refreshes);
     add_summary(out, f);

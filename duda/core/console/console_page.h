@@ -5,17 +5,17 @@
 #ifndef DUDA_CORE_CONSOLE_CONSOLE_PAGE_H
 #define DUDA_CORE_CONSOLE_CONSOLE_PAGE_H
 
-#include "console/figures.h"
+#include "console/stats.h"
 
 #include <monkey/buf.h>
 
 /* Writes the page in HTML, which is complete without other files; `refreshes`: it loads itself again. */
-void console_page_write(struct mk_buf *out, const struct figures *f, bool refreshes);
+void console_page_write(struct mk_buf *out, const struct stats *f, bool refreshes);
 /* Writes the same figures as a JSON object (console_json.c). */
-void console_json_write(struct mk_buf *out, const struct figures *f);
+void console_json_write(struct mk_buf *out, const struct stats *f);
 /* Write lines of plain text (console_text.c): the messages, and the routes. */
-void console_text_messages(struct mk_buf *out, const struct figures *f);
-void console_text_map(struct mk_buf *out, const struct figures *f);
+void console_text_messages(struct mk_buf *out, const struct stats *f);
+void console_text_map(struct mk_buf *out, const struct stats *f);
 /* Appends the time of a message: "2026-11-20T05:04:03.123Z". */
 void console_text_time(struct mk_buf *out, int64_t wall_ms);
 

@@ -62,12 +62,12 @@ struct console_job {
 static void write_view(struct mk_job *job)
 {
     struct console_job *c = MK_CONTAINER_OF(job, struct console_job, job);
-    struct figures *f = mk_account_alloc(NULL, sizeof(*f));
+    struct stats *f = mk_account_alloc(NULL, sizeof(*f));
     if (!f) {
         c->out.err = -ENOMEM;
         return;
     }
-    figures_read(f, c->service);
+    stats_read(f, c->service);
     if (c->view == CONSOLE_MESSAGES)
         console_text_messages(&c->out, f);
     else if (c->view == CONSOLE_MAP)

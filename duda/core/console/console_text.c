@@ -4,7 +4,7 @@
  */
 #include "console/console_page.h"
 
-#include "common/clean.h"
+#include "common/sanitize.h"
 
 #include <time.h>
 
@@ -18,22 +18,22 @@ void console_text_time(struct mk_buf *out, int64_t wall_ms)
     mk_buf_addf(out, ".%03uZ", (unsigned)(wall_ms % 1000));
 }
 
-void console_text_messages(struct mk_buf *out, const struct figures *f)
+void console_text_messages(struct mk_buf *out, const struct stats *f)
 {
     for (unsigned i = 0; i < f->n_lines; i++) {
-        const struct recent_line *line = &f->lines[i];
+        const struct last_line *line = &f->lines[i];
         console_text_time(out, line->wall_ms);
         mk_buf_addf(out, " %-5s %.*s\n", line->kind, (int)line->len, line->text);
     }
 }
 
-void console_text_map(struct mk_buf *out, const struct figures *f)
+void console_text_map(struct mk_buf *out, const struct stats *f)
 {
     for (unsigned i = 0; i < f->n; i++) {
         char text[1024];
-        const struct figures_row *row = &f->rows[i];
+        const struct stats_row *row = &f->rows[i];
         if (row->methods.len)
-            mk_buf_addf(out, "%.*s %.*s\n", MK_STR_ARG(row->methods), (int)clean_text(text, sizeof(text), row->pattern),
-                        text);
+            mk_buf_addf(out, "%.*s %.*s\n", MK_STR_ARG(row->methods),
+                        (int)sanitize_text(text, sizeof(text), row->pattern), text);
     }
 }

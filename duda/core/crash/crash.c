@@ -280,7 +280,7 @@ static void log_missing_names(const struct trace *t, unsigned named)
         log_reason(text);
 }
 
-/* A function that was inlined has a frame of its own, as in a debugger. */
+/* A function that was inlined has its own frame, as in a debugger. */
 static void log_frames(const struct trace *t)
 {
     unsigned number = 0, named = 0;

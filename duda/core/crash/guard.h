@@ -3,7 +3,7 @@
  * Finds services that leave a callback by another way than a return:
  *
  *     exit()           would end the server with a status that says that all is well
- *     pthread_exit()   would end a thread of the server, whose clients then wait for ever
+ *     pthread_exit()   would end a thread of the server, whose clients then wait forever
  *     fork()           a child that returns would serve the clients a second time
  *
  * The first two are logged and become a crash (crash.h), so that the supervisor starts the server again; the child

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is known about a crash beside its address: the request, and mistakes that are recognized.
+ * What is known about a crash in addition to its address: the request, and mistakes that are recognized.
  */
 #ifndef DUDA_CORE_CRASH_REASON_H
 #define DUDA_CORE_CRASH_REASON_H

@@ -91,8 +91,8 @@ static void log_end(const struct watch_slot *slot, uint64_t now_ms)
                     (unsigned)(ms % 1000 / 100));
         return;
     }
-    mk_log_warn("the service \"%s\" has blocked worker %u for %u.%u s, which goes on now", slot->service, slot->worker,
-                (unsigned)(ms / 1000), (unsigned)(ms % 1000 / 100));
+    mk_log_warn("the service \"%s\" has blocked worker %u for %u.%u s, and it continues now", slot->service,
+                slot->worker, (unsigned)(ms / 1000), (unsigned)(ms % 1000 / 100));
 }
 
 bool watch_check(struct watch_slot *slot, uint64_t now_ms)

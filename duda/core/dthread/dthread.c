@@ -6,7 +6,7 @@
 
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "dthread/channel.h"
 #include "dthread/dthread_threads.h"
 #include "log/message.h"
@@ -61,7 +61,7 @@ static struct context *get_context(struct dthreads *all, struct dthread *d)
     return d ? &d->context : &all->main;
 }
 
-static void leave_for_ever(struct dthread *d, struct dthread *to);
+static void exit_dthread(struct dthread *d, struct dthread *to);
 
 /* Runs `to`, or what has called the dthreads (NULL). Returns when this stack continues. */
 static void transfer_to(struct dthreads *all, struct dthread *to)
@@ -73,10 +73,10 @@ static void transfer_to(struct dthreads *all, struct dthread *to)
     context_switch(get_context(all, from), get_context(all, to), false);
     reap_ended(all);
     if (from && from->dropped)
-        leave_for_ever(from, NULL);
+        exit_dthread(from, NULL);
 }
 
-static void leave_for_ever(struct dthread *d, struct dthread *to)
+static void exit_dthread(struct dthread *d, struct dthread *to)
 {
     struct dthreads *all = &d->worker->dthreads;
     assert(d == all->running && !all->dead);
@@ -106,9 +106,9 @@ static void answer_forgotten(struct dthread *d)
     bool is_last = d->dr && d->dr->dthreads == d && !d->next_of_request;
     if (!is_last || d->has_passed_on || !request_is_forgotten(d->dr))
         return;
-    misuse_log_of(d->worker, d->entry.handler ? "router->in_dthread()" : "dthread->handle()",
-                  "it has returned without a response, and nothing else sends one: 500 was sent",
-                  dthread_get_function(d));
+    api_error_log_at(d->worker, d->entry.handler ? "router->in_dthread()" : "dthread->handle()",
+                     "it has returned without a response, and nothing else sends one: 500 was sent",
+                     dthread_get_function(d));
     output_send_page(d->dr, 500);
 }
 
@@ -131,7 +131,7 @@ static void run_dthread(void *ctx)
     call_function(d);
     answer_forgotten(d);
     wake_joiners(d);
-    leave_for_ever(d, find_resumer(d));
+    exit_dthread(d, find_resumer(d));
 }
 
 /* Runs a dthread from the thread's own stack, until one goes back to it. */
@@ -281,11 +281,11 @@ struct dthread *dthread_begin_wait(const char *call, int *ret_err)
     struct service_worker *w = current.worker;
     *ret_err = -EPERM;
     if (!w || !w->dthreads.running) {
-        misuse_log(w, call, "only a dthread can wait");
+        api_error_log(w, call, "only a dthread can wait");
         return NULL;
     }
     if (!dthread_may_wait(w)) {
-        misuse_log(w, call, "a function that the framework calls cannot wait, also not below a dthread");
+        api_error_log(w, call, "a function that the framework calls cannot wait, also not below a dthread");
         return NULL;
     }
     struct dthread *d = w->dthreads.running;
@@ -446,7 +446,7 @@ void dthread_stop(struct service_worker *w)
 }
 
 /* Frees one that does not continue; if it has begun, its stack runs once more, to be left. Returns whether it has. */
-static bool drop_dthread(struct dthread *d)
+static bool discard_dthread(struct dthread *d)
 {
     bool begun = d->begun;
     mk_list_del(&d->queue);
@@ -460,7 +460,7 @@ static bool drop_dthread(struct dthread *d)
     return begun;
 }
 
-void dthread_strand(struct dthread *d)
+void dthread_abandon(struct dthread *d)
 {
     assert(d->is_held && d != d->worker->dthreads.running);
     mk_list_del(&d->queue);
@@ -469,7 +469,7 @@ void dthread_strand(struct dthread *d)
     unlink_dthread(d);
 }
 
-void dthread_free_stranded(struct dthread *d)
+void dthread_free_abandoned(struct dthread *d)
 {
     struct stack_pool pool;
     clear_running(d);
@@ -492,7 +492,7 @@ static unsigned run_all(struct service_worker *w)
         n += ignores;
         struct current outer = current_enter(w->service, w);
         if (ignores)
-            drop_dthread(d);
+            discard_dthread(d);
         else
             run_from_main(d);
         current_leave(outer);
@@ -515,7 +515,7 @@ static unsigned cancel_all(struct service_worker *w)
         else if (d->state == STATE_READY)
             d->result = -ECANCELED;
         else
-            dropped += drop_dthread(d);
+            dropped += discard_dthread(d);
     }
     return dropped;
 }
@@ -536,7 +536,7 @@ void dthread_report_end(struct service_worker *w)
     report_dropped(w, dropped);
 }
 
-void dthread_end_all(struct service_worker *w)
+void dthread_cancel_all(struct service_worker *w)
 {
     struct dthreads *all = &w->dthreads;
     unsigned dropped = 0;

@@ -98,7 +98,7 @@ void dthread_stop(struct service_worker *w);
 /* Runs those that are ready, and has the waits of the others fail, once. On the thread's own stack. */
 void dthread_report_end(struct service_worker *w);
 /* Runs all to their ends and frees what there is. On the thread's own stack, behind dthread_stop(). */
-void dthread_end_all(struct service_worker *w);
+void dthread_cancel_all(struct service_worker *w);
 
 /* Makes a dthread. Returns NULL with -errno in *ret_err: -EAGAIN for stack_limit(). */
 struct dthread *dthread_new(struct service_worker *w, struct dthread_entry entry, int *ret_err);
@@ -141,10 +141,10 @@ void dthread_interrupt(struct dthread *d, int err);
  */
 struct dthread *dthread_begin_wait(const char *call, int *ret_err);
 
-/* Takes a dthread out of all lists of its worker, for ever: another thread uses its stack. */
-void dthread_strand(struct dthread *d);
+/* Takes a dthread out of all lists of its worker for good: another thread uses its stack. */
+void dthread_abandon(struct dthread *d);
 /* Frees it, once the other thread does not use its stack any more. Any thread. */
-void dthread_free_stranded(struct dthread *d);
+void dthread_free_abandoned(struct dthread *d);
 
 /* ── dthread_calls.c: handlers of routes, and the waits of packages (<duda/package.h>) ── */
 

@@ -3,7 +3,7 @@
  * The object `dthread`: checks the arguments and the caller; dthread.c and channel.c do the work.
  */
 #include "common/current.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "common/phase.h"
 #include "dthread/channel.h"
 #include "objects.h"
@@ -22,7 +22,7 @@ static void report_new(const char *call, int err)
 {
     char text[TEXT_BYTES];
     if (err != -EAGAIN) {
-        misuse_error(current.worker, call, err);
+        api_error_report(current.worker, call, err);
         return;
     }
     snprintf(
@@ -30,7 +30,7 @@ static void report_new(const char *call, int err)
         "the process has %u dthreads, a quarter of vm.max_map_count, which is the most: each takes 2 mappings, and "
         "half of them are left to the rest",
         stack_limit());
-    misuse_log(current.worker, call, text);
+    api_error_log(current.worker, call, text);
 }
 
 static struct dthread *make_dthread(const char *call, struct dthread_entry entry)
@@ -100,7 +100,7 @@ static int cancel_dthread(duda_dthread_t number)
     if (!d)
         return -ESRCH;
     if (d->state == STATE_RUNNING)
-        return misuse_error(current.worker, "dthread->cancel()", -EINVAL);
+        return api_error_report(current.worker, "dthread->cancel()", -EINVAL);
     dthread_interrupt(d, -ECANCELED);
     return 0;
 }
@@ -148,7 +148,7 @@ static int poll_fd(int fd, int mode, uint32_t timeout_ms)
     if (!d)
         return err;
     if (fd < 0 || mode < DUDA_EVENT_READ || mode > DUDA_EVENT_RW)
-        return misuse_error(current.worker, call, -EINVAL);
+        return api_error_report(current.worker, call, -EINVAL);
     if (!timeout_ms)
         return check_fd(fd, mode);
     return dthread_suspend_for_fd(d, fd, mode, timeout_ms);
@@ -162,7 +162,7 @@ static int join_dthread(duda_dthread_t number, uint32_t timeout_ms)
     if (!other)
         return err;
     if (other == d)
-        return misuse_error(current.worker, "dthread->join()", -EDEADLK);
+        return api_error_report(current.worker, "dthread->join()", -EDEADLK);
     if (!timeout_ms)
         return -EAGAIN;
     struct waiter waiter = {.dthread = d};
@@ -238,7 +238,7 @@ static struct duda_channel *make_channel(unsigned size)
         return NULL;
     struct duda_channel *c = channel_new(current.worker, size, &err);
     if (!c)
-        misuse_error(current.worker, call, err);
+        api_error_report(current.worker, call, err);
     return c;
 }
 
@@ -246,7 +246,7 @@ static bool has_channel(const struct duda_channel *c, const char *call)
 {
     if (c && current.worker && channel_is_of(c, current.worker))
         return true;
-    misuse_log(current.worker, call, c ? "the channel belongs to another worker" : "there is no channel");
+    api_error_log(current.worker, call, c ? "the channel belongs to another worker" : "there is no channel");
     return false;
 }
 
@@ -254,7 +254,7 @@ static bool has_channels(struct duda_channel *const *channels, unsigned n, const
 {
     bool all = channels && n && n <= DUDA_SELECT_MAX;
     if (!all)
-        misuse_error(current.worker, call, -EINVAL);
+        api_error_report(current.worker, call, -EINVAL);
     for (unsigned i = 0; i < n && all; i++)
         all = has_channel(channels[i], call);
     return all;

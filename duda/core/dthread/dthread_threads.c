@@ -28,7 +28,7 @@ static void end_worker(struct service_worker *w)
     struct current outer = current_enter(w->service, w);
     dthread_stop(w);
     tasks_wait(w);
-    dthread_end_all(w);
+    dthread_cancel_all(w);
     current_leave(outer);
     w->calls--;
     service_worker_end_pending(w);

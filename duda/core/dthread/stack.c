@@ -84,7 +84,7 @@ static struct stack *map_stack(void)
     return stack;
 }
 
-/* Frames that were left for ever are poisoned. */
+/* Frames that will not be resumed are poisoned. */
 static void clean_stack(struct stack *stack)
 {
     if (MK_HAS_ASAN)

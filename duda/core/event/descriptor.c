@@ -146,7 +146,7 @@ static void give_up(struct descriptor *d)
     descriptor_remove(d);
 }
 
-/* What is called for an error or hang-up that has no callback of its own: reading or writing tells what it is. */
+/* What is called for an error or hang-up that has no own callback: reading or writing tells what it is. */
 static duda_fd_fn find_mode_callback(const struct descriptor *d)
 {
     return (d->handler.mode & DUDA_EVENT_READ) && d->handler.on_read ? d->handler.on_read : d->handler.on_write;

@@ -4,7 +4,7 @@
  * do the work.
  */
 #include "common/current.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "common/phase.h"
 #include "event/private_loop.h"
 #include "log/message.h"
@@ -202,8 +202,8 @@ static int loop_wait(struct duda_event_loop *loop)
     if (!has_loop(loop, call))
         return -1;
     if (current.worker) {
-        misuse_log(current.worker, call,
-                   "it waits, and works only in threads of the service's own; the call did nothing");
+        api_error_log(current.worker, call,
+                      "it waits, and works only in threads of the service's own; the call did nothing");
         errno = EPERM;
         return -1;
     }

@@ -59,7 +59,7 @@ static void add_text(struct mk_buf *out, const char *text, size_t len)
     }
 }
 
-/* What a producer has besides its lines. It may outlive the log, until the lines are written. */
+/* What a producer has in addition to its lines. It may outlive the log, until the lines are written. */
 struct log_lines {
     pthread_mutex_t lock;
     uint64_t lost; /* lines since the last one that had room */

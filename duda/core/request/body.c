@@ -3,7 +3,7 @@
  * The body of a request in pieces: request->read(), pause(), resume().
  */
 #include "common/current.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "request/request.h"
 #include "route/dispatch.h"
 
@@ -57,14 +57,14 @@ static bool is_announced_longer(struct mk_request *req, uint64_t bytes_max)
 static bool is_too_early(const struct duda_request *dr)
 {
     const struct dispatch *d = dr->dispatch;
-    return d->route && !d->route->in_pieces && !d->is_handled;
+    return d->route && !d->route->stream_body && !d->is_handled;
 }
 
 int body_check(const struct duda_request *dr, const char *call, bool has_functions)
 {
     int err = request_check_lasting(dr, call);
     if (err == 0 && (!has_functions || is_too_early(dr)))
-        err = misuse_error(dr->worker, call, -EINVAL);
+        err = api_error_report(dr->worker, call, -EINVAL);
     if (err < 0)
         return err;
     return dr->is_read || dr->output.state == OUTPUT_ENDED ? -EALREADY : 0;

@@ -5,7 +5,7 @@
  */
 #include "request/cookie.h"
 
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "objects.h"
 #include "request/request.h"
 
@@ -84,10 +84,10 @@ static const char *get_path(const duda_request_t *dr)
 static int report_error(duda_request_t *dr, const char *call, int err)
 {
     if (err == -EINVAL)
-        misuse_log(dr->worker, call,
-                   "a field is wrong: the name is a token, and the value has no spaces, control characters, \",;\\");
+        api_error_log(dr->worker, call,
+                      "a field is wrong: the name is a token, and the value has no spaces, control characters, \",;\\");
     else if (err < 0 && err != -ENOMEM)
-        misuse_error(dr->worker, call, err);
+        api_error_report(dr->worker, call, err);
     return err;
 }
 

@@ -8,7 +8,7 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "common/mem.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "objects.h"
 #include "request/request.h"
 
@@ -92,11 +92,11 @@ static int add_pointer(duda_request_t *dr, void *ptr)
     if (request_check(dr, call) < 0)
         return -1;
     if (ptr && is_object(dr->worker->service->info, ptr)) {
-        misuse_log(dr->worker, call, "the pointer is an object of the API; it is not freed");
+        api_error_log(dr->worker, call, "the pointer is an object of the API; it is not freed");
         return -1;
     }
     if (ptr && has_item(dr, ptr)) {
-        misuse_log(dr->worker, call, "the pointer was added before; it is freed once");
+        api_error_log(dr->worker, call, "the pointer was added before; it is freed once");
         return 0;
     }
     return add_item(dr, ptr, mem_free);

@@ -62,7 +62,7 @@ static size_t measure_quoted(struct mk_str text)
     return n < text.len ? n - 1 : SIZE_MAX;
 }
 
-static int cut_value(struct mk_str *text, struct parameter *ret)
+static int split_value(struct mk_str *text, struct parameter *ret)
 {
     size_t n = 0;
     ret->is_quoted = text->len && text->p[0] == '"';
@@ -82,7 +82,7 @@ static int cut_value(struct mk_str *text, struct parameter *ret)
 }
 
 /* Cuts the next "; name=value" off. Returns 1, 0 (there is none) or -EBADMSG. */
-static int cut_parameter(struct mk_str *text, struct parameter *ret)
+static int split_parameter(struct mk_str *text, struct parameter *ret)
 {
     do {
         skip_blanks(text);
@@ -100,12 +100,12 @@ static int cut_parameter(struct mk_str *text, struct parameter *ret)
         return -EBADMSG;
     ret->name = split_front(text, (size_t)(equals - text->p));
     split_front(text, 1);
-    int err = cut_value(text, ret);
+    int err = split_value(text, ret);
     return err < 0 ? err : 1;
 }
 
 /* Cuts the first word off, up to the parameters. */
-static struct mk_str cut_word(struct mk_str *text)
+static struct mk_str split_word(struct mk_str *text)
 {
     size_t n = 0;
     while (n < text->len && text->p[n] != ';')
@@ -132,9 +132,9 @@ int multipart_init(struct multipart *m, struct mk_str content_type)
 {
     struct parameter parameter;
     struct mk_str boundary = MK_STR_NONE;
-    if (!mk_str_ieq(cut_word(&content_type), MK_STR("multipart/form-data")))
+    if (!mk_str_ieq(split_word(&content_type), MK_STR("multipart/form-data")))
         return -EINVAL;
-    while (!boundary.p && cut_parameter(&content_type, &parameter) > 0)
+    while (!boundary.p && split_parameter(&content_type, &parameter) > 0)
         if (mk_str_ieq(parameter.name, MK_STR("boundary")))
             boundary = parameter.value;
     if (!is_boundary(boundary))
@@ -177,9 +177,9 @@ static int parse_disposition(struct multipart *m, struct mk_str value, struct mu
 {
     struct parameter parameter;
     int got = 0;
-    if (part->name.p || !mk_str_ieq(cut_word(&value), MK_STR("form-data")))
+    if (part->name.p || !mk_str_ieq(split_word(&value), MK_STR("form-data")))
         return -EBADMSG;
-    while ((got = cut_parameter(&value, &parameter)) > 0) {
+    while ((got = split_parameter(&value, &parameter)) > 0) {
         bool is_name = mk_str_ieq(parameter.name, MK_STR("name"));
         bool is_file_name = mk_str_ieq(parameter.name, MK_STR("filename"));
         part->is_file |= mk_str_ieq(parameter.name, MK_STR("filename*")); /* which RFC 7578 section 4.2 forbids */

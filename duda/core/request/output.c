@@ -6,7 +6,7 @@
 #include "request/output.h"
 
 #include "common/current.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "request/request.h"
 
 #include <errno.h>
@@ -124,10 +124,10 @@ void output_send_page(struct duda_request *dr, int status)
         mk_response_error(dr->req, status);
 }
 
-void output_cut(struct duda_request *dr)
+void output_abort(struct duda_request *dr)
 {
     output_stop(dr);
-    dr->is_cut = true;
+    dr->is_aborted = true;
     mk_response_abort(dr->req);
 }
 
@@ -147,8 +147,8 @@ static int fail_output(struct duda_request *dr, int err)
         output_stop(dr);
         return err;
     }
-    misuse_error(dr->worker, "a response is cut", err);
-    output_cut(dr);
+    api_error_report(dr->worker, "a response is cut", err);
+    output_abort(dr);
     return err;
 }
 
@@ -162,8 +162,8 @@ static ssize_t run_generator(struct mk_request *req, char *to, size_t size, void
     current_leave(outer);
     if (n <= 0 || (size_t)n <= size)
         return n;
-    misuse_log(part->dr->worker, "response->generate()",
-               "the function has returned more bytes than it had room for; the response is cut");
+    api_error_log(part->dr->worker, "response->generate()",
+                  "the function has returned more bytes than it had room for; the response is cut");
     return -EOVERFLOW;
 }
 
@@ -230,7 +230,8 @@ static void set_length_at_end(struct duda_request *dr)
     const struct output *o = &dr->output;
     bool is_wrong = o->is_fixed && o->length >= 0 && (uint64_t)o->length != o->bytes && !o->is_unknown;
     if (is_wrong && !o->is_bodyless) {
-        misuse_log(dr->worker, "response->http_content_length()", "the body has another length, which is sent instead");
+        api_error_log(dr->worker, "response->http_content_length()",
+                      "the body has another length, which is sent instead");
         mk_response_set_length(dr->req, o->bytes);
     } else if (o->is_fixed && o->length >= 0) {
         mk_response_set_length(dr->req, (uint64_t)o->length);
@@ -276,8 +277,8 @@ int output_miss(struct duda_request *dr)
 static int reject_incomplete(struct duda_request *dr)
 {
     assert(dr->output.is_incomplete && !dr->is_page);
-    misuse_log(dr->worker, "response->end()",
-               "a part could not be added, because there was no memory: the response is not sent");
+    api_error_log(dr->worker, "response->end()",
+                  "a part could not be added, because there was no memory: the response is not sent");
     if (dr->output.state != OUTPUT_HELD)
         return fail_output(dr, -ENOMEM);
     output_send_page(dr, 500);

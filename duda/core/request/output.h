@@ -59,7 +59,7 @@ void output_stop(struct duda_request *dr);
 /* Sends the page of the host for a status, instead of what the service has begun. */
 void output_send_page(struct duda_request *dr, int status);
 /* Cuts the response, so that the client sees that it is incomplete. */
-void output_cut(struct duda_request *dr);
+void output_abort(struct duda_request *dr);
 /* Returns how many bytes wait here, behind what the server has taken; generators do not count. */
 uint64_t output_count_queued(const struct duda_request *dr);
 /*

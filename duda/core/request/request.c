@@ -5,20 +5,21 @@
 #include "request/request.h"
 
 #include "common/current.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 
 #include <errno.h>
 
 int request_report(const struct duda_request *dr, const char *call)
 {
     if (!dr)
-        misuse_log(current.worker, call, "there is no request: its pointer is NULL");
+        api_error_log(current.worker, call, "there is no request: its pointer is NULL");
     else if (!current.worker)
-        misuse_log(NULL, call, "only callbacks of the request's worker can call it: use response->deliver()");
+        api_error_log(NULL, call, "only callbacks of the request's worker can call it: use response->deliver()");
     else if (dr->worker != current.worker)
-        misuse_log(current.worker, call, "the request belongs to another worker or service: use response->deliver()");
+        api_error_log(current.worker, call,
+                      "the request belongs to another worker or service: use response->deliver()");
     else
-        return misuse_error(current.worker, call, -ESTALE);
+        return api_error_report(current.worker, call, -ESTALE);
     return dr ? -EPERM : -EINVAL;
 }
 
@@ -27,7 +28,7 @@ int request_check_lasting(const struct duda_request *dr, const char *call)
     int err = request_check(dr, call);
     if (err < 0 || !dr->is_page)
         return err;
-    misuse_log(dr->worker, call, "the server has responded already: the request ends when this function returns");
+    api_error_log(dr->worker, call, "the server has responded already: the request ends when this function returns");
     return -EPERM;
 }
 

@@ -61,7 +61,7 @@ struct duda_request {
     bool answered;       /* the service has ended the response */
     bool is_complete;    /* the request has ended, and its client has the response */
     bool is_kept;        /* the service has said that the response comes later: wait(), ticket() */
-    bool is_cut;         /* the service, or a reload, has cut the response */
+    bool is_aborted;     /* the service, or a reload, has cut the response */
     duda_request_fn done;
     struct request_event leave, writable;
     struct gc_item *gc;            /* gc.h */

@@ -2,7 +2,7 @@
 /*
  * The object `response`: checks each call, and passes it on.
  */
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "objects.h"
 #include "request/header.h"
 #include "request/raw_head.h"
@@ -36,7 +36,7 @@ static bool was_answered_by_server(duda_request_t *dr)
 /* Logs why a call is a mistake. Returns `err`. */
 static int refuse_call(duda_request_t *dr, const char *call, int err, const char *reason)
 {
-    misuse_log(dr->worker, call, reason);
+    api_error_log(dr->worker, call, reason);
     return err;
 }
 
@@ -82,7 +82,7 @@ static int check_lasting(duda_request_t *dr, const char *call)
 /* Logs an error of a call whose arguments may be the reason. Returns it. */
 static int report_error(duda_request_t *dr, const char *call, int err)
 {
-    return err < 0 && err != -ENOMEM ? misuse_error(dr->worker, call, err) : err;
+    return err < 0 && err != -ENOMEM ? api_error_report(dr->worker, call, err) : err;
 }
 
 /* Checks the same of the head: nothing was passed to the server, or it is about to be sent. */
@@ -93,9 +93,8 @@ static int check_held(duda_request_t *dr, const char *call)
     int err = check_output(dr, call);
     if (err < 0 || dr->output.state == OUTPUT_HELD)
         return err;
-    return refuse_call(
-        dr, call, -EALREADY,
-        "the head was sent: status and headers come before flush_response(), send_headers() and sse_begin()");
+    return refuse_call(dr, call, -EALREADY,
+                       "the head was sent: status and headers come before flush(), send_headers() and sse_begin()");
 }
 
 /* Checks that the body has not begun. */
@@ -243,7 +242,8 @@ static int send_headers(duda_request_t *dr)
 /* Ends a response with 500 because of a head that the service has printed, which is wrong or incomplete. */
 static int reject_raw_head(duda_request_t *dr, const char *call, int err)
 {
-    misuse_log(dr->worker, call, "after headers_off() the service must print a status line and headers: sending 500");
+    api_error_log(dr->worker, call,
+                  "after headers_off() the service must print a status line and headers: sending 500");
     raw_head_free(dr);
     output_send_page(dr, 500);
     return err;
@@ -358,7 +358,7 @@ static void note_file(duda_request_t *dr, const char *path, int err)
 static void report_file(duda_request_t *dr)
 {
     if (dr->file_error && !dr->output.has_parts && mk_response_get_status(dr->req) == 200)
-        misuse_log(dr->worker, "response->sendfile()", dr->file_error);
+        api_error_log(dr->worker, "response->sendfile()", dr->file_error);
 }
 
 static int send_file_range(duda_request_t *dr, const char *path, off_t offset, size_t len)
@@ -494,7 +494,7 @@ static int abort_response(duda_request_t *dr)
     if (err < 0)
         return err;
     dr->leave.fn = NULL; /* the service itself has ended it */
-    output_cut(dr);
+    output_abort(dr);
     return 0;
 }
 

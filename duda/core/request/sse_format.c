@@ -12,7 +12,7 @@ static bool has_line_end(struct mk_str s)
 }
 
 /* Cuts the next line off `rest`; the last one may have no end. */
-static struct mk_str cut_line(struct mk_str *rest)
+static struct mk_str split_line(struct mk_str *rest)
 {
     size_t n = 0;
     while (n < rest->len && rest->p[n] != '\r' && rest->p[n] != '\n')
@@ -42,7 +42,7 @@ int sse_format(struct mk_buf *out, struct mk_str type, struct mk_str id, struct 
         add_field(out, MK_STR("id"), id);
     bool ends_line; /* a text that ends with a line end has an empty last line */
     do {
-        struct mk_str line = cut_line(&data);
+        struct mk_str line = split_line(&data);
         ends_line = line.p + line.len < data.p;
         add_field(out, MK_STR("data"), line);
     } while (data.len || ends_line);

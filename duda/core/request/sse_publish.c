@@ -8,7 +8,7 @@
  * The channels of a worker are changed in its thread, under service.lock; other threads read them under it.
  */
 #include "common/heap.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "common/phase.h"
 #include "objects.h"
 #include "request/request.h"
@@ -97,7 +97,7 @@ static void send_to(struct duda_request *dr, struct mk_str text)
         return;
     }
     sse_leave_request(dr); /* the connection may last until its timeout */
-    output_cut(dr);
+    output_abort(dr);
 }
 
 static void end_stream(struct duda_request *dr)
@@ -144,7 +144,7 @@ static bool is_name(const char *channel)
 /* Logs an error, except for those of which the service is not the cause. */
 static int report_error(struct service_worker *w, const char *call, int err)
 {
-    return err == 0 || err == -ENOMEM || err == -EAGAIN ? err : misuse_error(w, call, err);
+    return err == 0 || err == -ENOMEM || err == -EAGAIN ? err : api_error_report(w, call, err);
 }
 
 /* Returns the place of the pointer to the request's subscription, or the end of its list, whose length is in `ret_n`.
@@ -188,7 +188,7 @@ static int subscribe_request(duda_request_t *dr, const char *channel)
     if (request_is_answered(dr))
         return report_error(dr->worker, call, -EALREADY);
     if (dr->output.state != OUTPUT_SENDING) {
-        misuse_log(dr->worker, call, "response->sse_begin() must be called before");
+        api_error_log(dr->worker, call, "response->sse_begin() must be called before");
         return -EINVAL;
     }
     err = is_name(channel) ? 0 : -EINVAL;

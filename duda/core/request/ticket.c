@@ -6,7 +6,7 @@
 
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "request/request.h"
 
 #include <monkey/request_ref.h>
@@ -129,7 +129,7 @@ int ticket_deliver(const struct duda_ticket *ticket, duda_event_fn fn, void *dat
     static const struct ticket none;
     bool is_none = !ticket || memcmp(ticket, &none, sizeof(none)) == 0;
     if (is_none || !fn) {
-        misuse_log(current.worker, "response->deliver()", is_none ? "there is no ticket" : "there is no function");
+        api_error_log(current.worker, "response->deliver()", is_none ? "there is no ticket" : "there is no function");
         return -EINVAL;
     }
     struct call *call = heap_zalloc(sizeof(*call));

@@ -5,7 +5,7 @@
 #include "request/tunnel.h"
 
 #include "common/current.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "request/request.h"
 
 #include <monkey/tunnel.h>
@@ -29,7 +29,7 @@ static_assert((int)DUDA_TUNNEL_READ == (int)MK_TUNNEL_READ && (int)DUDA_TUNNEL_W
 
 static int reject_call(duda_request_t *dr, const char *call, int err, const char *reason)
 {
-    misuse_log(dr->worker, call, reason);
+    api_error_log(dr->worker, call, reason);
     return err;
 }
 

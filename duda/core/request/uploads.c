@@ -69,7 +69,7 @@ static const char *copy_text(struct uploads *u, struct mk_str text)
     return copy;
 }
 
-/* Counts text that is kept. Returns 0 or -E2BIG; a collected body has a limit of its own. */
+/* Counts text that is kept. Returns 0 or -E2BIG; a collected body has its own limit. */
 static int count_text(struct uploads *u, size_t bytes)
 {
     u->text_bytes += bytes;

@@ -49,7 +49,7 @@ static int decode_text(char *text, size_t len)
 }
 
 /* Cuts the next pair that is not empty off a text, and ends it with a NUL. Returns false after the last one. */
-static bool cut_pair(char **text, size_t *left, char **ret_pair, size_t *ret_len)
+static bool split_pair(char **text, size_t *left, char **ret_pair, size_t *ret_len)
 {
     while (*left) {
         char *end = memchr(*text, '&', *left);
@@ -83,7 +83,7 @@ int urlencoded_decode(char *text, size_t len, struct urlencoded_pair *pairs, siz
 {
     size_t n = 0, pair_len;
     char *pair;
-    while (cut_pair(&text, &len, &pair, &pair_len)) {
+    while (split_pair(&text, &len, &pair, &pair_len)) {
         if (n == max)
             return -E2BIG;
         if (decode_pair(pair, pair_len, &pairs[n++]) < 0)
@@ -96,7 +96,7 @@ int urlencoded_split(char *text, size_t len, struct urlencoded_pair *pairs, size
 {
     size_t n = 0, pair_len;
     char *pair;
-    while (n < max && cut_pair(&text, &len, &pair, &pair_len)) {
+    while (n < max && split_pair(&text, &len, &pair, &pair_len)) {
         char *equals = memchr(pair, '=', pair_len);
         if (!equals)
             continue;

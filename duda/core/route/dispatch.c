@@ -5,7 +5,7 @@
 #include "route/dispatch.h"
 
 #include "common/current.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "request/request.h"
 
 #include <errno.h>
@@ -104,9 +104,9 @@ void dispatch_redirect(struct mk_request *req, bool is_old)
 /* Names the function that was to respond, when 503 was sent because of a limit of time. */
 static void log_late(const struct dispatch *d, const char *limit)
 {
-    misuse_log_of(d->dr->worker, limit,
-                  "there was no response: the handler must call response->end(), now or later; 503 was sent",
-                  d->called);
+    api_error_log_at(d->dr->worker, limit,
+                     "there was no response: the handler must call response->end(), now or later; 503 was sent",
+                     d->called);
 }
 
 void dispatch_finish(struct duda_request *dr)
@@ -192,7 +192,7 @@ static void start_handler(struct dispatch *d)
         respond_error(d, 413);
         return;
     }
-    if (d->route->in_pieces) {
+    if (d->route->stream_body) {
         call_handler(d);
         return;
     }
@@ -203,7 +203,7 @@ static void start_handler(struct dispatch *d)
 
 /* ── callbacks before the handler ── */
 
-static const struct route_hook *cut_hook(struct dispatch *d)
+static const struct route_hook *take_hook(struct dispatch *d)
 {
     assert(d->route && !d->is_handled);
     const struct route_hook *hook = d->hook;
@@ -237,7 +237,7 @@ static bool call_hook(struct dispatch *d, const struct route_hook *hook)
 static void run_hooks(struct dispatch *d)
 {
     const struct route_hook *hook;
-    while ((hook = cut_hook(d))) {
+    while ((hook = take_hook(d))) {
         if (!call_hook(d, hook))
             return;
     }

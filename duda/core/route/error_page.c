@@ -5,7 +5,7 @@
  */
 #include "route/error_page.h"
 
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "request/request.h"
 #include "route/dispatch.h"
 
@@ -53,13 +53,13 @@ static struct mk_str get_body(struct duda_request *page)
     bool has_ended = request_is_answered(page), has_given_up = page->output.is_incomplete;
     struct mk_str body = has_ended ? output_gather(page, mk_request_arena(page->req)) : MK_STR_NONE;
     if (!body.p && !has_given_up)
-        misuse_log(page->worker, "router->error()",
-                   has_ended ? "a page has 8 KB at most, and no generator: that of the server is sent"
-                             : "the function must end the response before it returns: the server's page is sent");
+        api_error_log(page->worker, "router->error()",
+                      has_ended ? "a page has 8 KB at most, and no generator: that of the server is sent"
+                                : "the function must end the response before it returns: the server's page is sent");
     return body;
 }
 
-/* Returns a copy of a header of the response, or what stands for one that is not there. */
+/* Returns a copy of a header of the response, or the text for one that is not there. */
 static struct mk_str copy_header(struct mk_request *req, struct mk_str name, struct mk_str otherwise)
 {
     struct mk_str value = mk_response_get_header(req, name);

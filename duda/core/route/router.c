@@ -43,7 +43,7 @@ static int inherit_groups(struct mk_arena *arena, struct duda_route *r)
     for (const struct duda_route *g = r->group; g && err == 0; g = g->group) {
         r->body_bytes_max = r->body_bytes_max ? r->body_bytes_max : g->body_bytes_max;
         r->timeout_ms = r->timeout_ms ? r->timeout_ms : g->timeout_ms;
-        r->in_pieces |= g->in_pieces;
+        r->stream_body |= g->stream_body;
         r->in_dthread |= g->in_dthread;
         err = prepend_hooks(arena, &r->before, g->before);
         if (err == 0)

@@ -155,7 +155,7 @@ ROUTE_CALL(int add_after(struct duda_route *route, duda_request_fn fn), "router-
            err = add_hook(current.service->router, &route->after, (struct route_hook){.after = fn}))
 ROUTE_CALL(int set_limit(struct duda_route *route, size_t bytes), "router->limit", route->body_bytes_max = bytes)
 ROUTE_CALL(int set_timeout(struct duda_route *route, uint32_t ms), "router->timeout", route->timeout_ms = ms)
-ROUTE_CALL(int set_in_pieces(struct duda_route *route), "router->in_pieces", route->in_pieces = true)
+ROUTE_CALL(int set_stream_body(struct duda_route *route), "router->stream_body", route->stream_body = true)
 ROUTE_CALL(int set_in_dthread(struct duda_route *route), "router->in_dthread", route->in_dthread = true)
 
 static int set_not_found(duda_request_fn fn)
@@ -191,7 +191,7 @@ const struct duda_api_router object_router = {
     .after = add_after,
     .limit = set_limit,
     .timeout = set_timeout,
-    .in_pieces = set_in_pieces,
+    .stream_body = set_stream_body,
     .not_found = set_not_found,
     .error = set_error,
     .next = dispatch_next,

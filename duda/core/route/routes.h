@@ -25,7 +25,7 @@ struct duda_route {
     struct route_hook *before, *after;
     size_t body_bytes_max; /* 0: MaxRequestSize */
     uint32_t timeout_ms;   /* 0: none but HandlerTimeout */
-    bool in_pieces, in_dthread;
+    bool stream_body, in_dthread;
     uint16_t row; /* its row in struct counts, from 1; 0: none */
 };
 

@@ -97,7 +97,7 @@ static int parse_line(struct parser *p, struct mk_str line)
 }
 
 /* Cuts a line off `rest`, without its end. */
-static struct mk_str cut_line(struct mk_str *rest)
+static struct mk_str split_line(struct mk_str *rest)
 {
     const char *end = memchr(rest->p, '\n', rest->len);
     size_t n = end ? (size_t)(end - rest->p) : rest->len;
@@ -117,7 +117,7 @@ int conf_file_parse(struct mk_str text, struct mk_arena *arena, struct duda_conf
     }
     while (text.len) {
         p.line++;
-        int err = parse_line(&p, cut_line(&text));
+        int err = parse_line(&p, split_line(&text));
         if (err < 0)
             return err;
     }

@@ -222,7 +222,7 @@ const struct route_counts *counts_find(const struct service *s, const struct dud
 
 bool counts_wants_time(const struct service *s, const struct mk_request *req)
 {
-    return atomic_load_explicit(&s->recent, memory_order_relaxed) || mk_request_began_us(req);
+    return atomic_load_explicit(&s->last_lines, memory_order_relaxed) || mk_request_began_us(req);
 }
 
 static void add_to_counter(const struct duda_request *dr, const struct mk_counter *counter, int64_t n)
@@ -253,7 +253,7 @@ static enum counts_failure find_failure(const struct duda_request *dr)
     if (dr->tunnel)
         return COUNTS_FAILURES;
     if (mk_request_aborted(dr->req))
-        return dr->is_cut ? COUNTS_CUT : COUNTS_LEFT;
+        return dr->is_aborted ? COUNTS_CUT : COUNTS_LEFT;
     return dr->dispatch->is_handled && !dr->answered ? COUNTS_TIMEOUT : COUNTS_FAILURES;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What is counted of a service (<monkey/counters.h>), by the names of its host, itself and its routes: so counts last
- * over reloads and new versions. Packages have counters of their own.
+ * over reloads and new versions. Packages have their own counters.
  *
  *     duda_main() is over: counts_make() ─► the first worker serves: counts_open() ─► requests
  */
@@ -64,7 +64,7 @@ struct counts {
 /* Names the rows of its routes; after duda_main(). Returns 0 or -ENOMEM. */
 int counts_make(struct service *s);
 /*
- * Opens the counters of a service and its routes when it begins to serve, since names are kept for ever. Any thread.
+ * Opens the counters of a service and its routes when it begins to serve, since names are kept forever. Any thread.
  */
 void counts_open(struct service *s);
 /* Opens those of its tasks, for the first one. Any thread. */

@@ -28,7 +28,7 @@ enum feature_id {
 struct feature {
     /* A request ends that has used the feature: request_use(). */
     void (*request_end)(struct duda_request *dr);
-    /* The service ends in a worker: nothing of it is called by the loop any more. */
+    /* The service ends in a worker: the loop does not call it any more. */
     void (*worker_stop)(struct service_worker *w);
     /* Frees what the worker has. In a call into the service; no other callback of it runs, and no task holds it. */
     void (*worker_release)(struct service_worker *w);

@@ -212,7 +212,7 @@ const struct duda_api_package object_package = {
     .wake = dthread_wake_by_package,
     .counter = package_open_counter,
     .count = package_count,
-    .misuse = package_log_misuse,
+    .api_error = package_log_api_error,
     .describe_call = package_describe_call,
     .explain_crash = package_explain_crash,
 };

@@ -68,7 +68,7 @@ void package_name_callback(struct duda_package_worker *part, void (*fn)(void));
 const struct mk_counter *package_open_counter(const struct duda_package *package, const char *name, const char *help,
                                               bool is_level);
 void package_count(struct duda_package_worker *part, const struct mk_counter *counter, int64_t n);
-void package_log_misuse(const char *call, const char *reason);
+void package_log_api_error(const char *call, const char *reason);
 void package_explain_crash(const char *sentence);
 bool package_describe_call(const void *address, char *to, size_t size);
 

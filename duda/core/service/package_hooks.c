@@ -4,7 +4,7 @@
  */
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "common/phase.h"
 #include "crash/crash.h"
 #include "crash/crash_object.h"
@@ -160,9 +160,9 @@ void package_count(struct duda_package_worker *part, const struct mk_counter *co
     mk_counter_add(counter, worker, n);
 }
 
-void package_log_misuse(const char *call, const char *reason)
+void package_log_api_error(const char *call, const char *reason)
 {
-    misuse_log(current.worker, call, reason);
+    api_error_log(current.worker, call, reason);
 }
 
 void package_explain_crash(const char *sentence)

@@ -9,7 +9,7 @@
 #include "crash/crash.h"
 #include "crash/crash_object.h"
 #include "log/message.h"
-#include "log/recent.h"
+#include "log/last_lines.h"
 #include "request/ticket.h"
 #include "route/route_log.h"
 #include "route/router.h"
@@ -282,7 +282,7 @@ static void free_service(struct service *s)
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
     folders_release(s);
-    recent_put(s->recent);
+    last_lines_put(s->last_lines);
     mk_arena_release(&s->arena);
     heap_free(s, sizeof(*s));
 }
@@ -361,7 +361,7 @@ struct service *service_open(struct service_set *set, const struct mk_host *host
     } else if ((s = new_service(set, host, site, conf, fd, error))) {
         struct service *before = find_newest(set, site, conf->name);
         s->file = file;
-        s->recent = before ? recent_get(before->recent) : NULL;
+        s->last_lines = before ? last_lines_get(before->last_lines) : NULL;
         mk_list_add(&set->services, &s->node);
     }
     close(fd);
@@ -398,15 +398,15 @@ static void call_exit(struct service *s)
 
 void service_keep_messages(struct service *s)
 {
-    if (!s->recent)
-        s->recent = recent_new(); /* without memory there are none */
+    if (!s->last_lines)
+        s->last_lines = last_lines_new(); /* without memory there are none */
 }
 
 void service_add_message(struct service *s, const char *kind, struct mk_str text)
 {
-    struct recent *recent = s ? atomic_load_explicit(&s->recent, memory_order_acquire) : NULL;
-    if (recent)
-        recent_add(recent, kind, text);
+    struct last_lines *last = s ? atomic_load_explicit(&s->last_lines, memory_order_acquire) : NULL;
+    if (last)
+        last_lines_add(last, kind, text);
 }
 
 /* Makes the rows of counters of a service that is about to serve. Returns 0 or -ENOMEM. */

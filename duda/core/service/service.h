@@ -9,7 +9,7 @@
 #ifndef DUDA_CORE_SERVICE_SERVICE_H
 #define DUDA_CORE_SERVICE_SERVICE_H
 
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "common/slots.h"
 #include "compat/old.h"
 #include "crash/watch.h"
@@ -39,7 +39,7 @@
 struct crash_object;
 struct current;
 struct duda_service_info;
-struct recent;
+struct last_lines;
 struct router;
 struct task_pool;
 struct tasks;
@@ -90,15 +90,15 @@ struct service_worker {
     struct mk_account *account; /* of the worker */
     unsigned refs;              /* generations; for the thread of the loop, as the next two */
     unsigned current;           /* those that no newer one has replaced */
-    uint32_t cut_ms;            /* ShutdownTimeout of the newest one */
-    struct mk_timer cut_timer;
+    uint32_t abort_ms;          /* ShutdownTimeout of the newest one */
+    struct mk_timer abort_timer;
     unsigned index;
     pthread_t thread;
     unsigned calls;          /* callbacks of events on the stack */
-    bool ended;              /* no generation is left; nothing of the service is called any more. Under service.lock */
+    bool ended;              /* no generation is left; the service is not called any more. Under service.lock */
     struct mk_list requests; /* those that have not ended */
     struct mk_list slabs;    /* their memory: request_pool.c */
-    struct misuse misuse;
+    struct api_errors api_errors;
     struct watch_slot watch;
     struct inbox inbox;
     struct sse_channels channels; /* changed under service.lock */
@@ -150,10 +150,10 @@ struct service {
     struct sse_service sse;
     struct logs logs;
     struct counts counts;
-    _Atomic(struct recent *) recent; /* its last messages; NULL: no console is enabled. Set once */
-    struct mk_str console;           /* the path of console->dashboard(); empty: it was not called */
-    int64_t started_s;               /* when duda_main() was called, in seconds since 1970 */
-    size_t settings_bytes;           /* of `arena`, after duda_main() */
+    _Atomic(struct last_lines *) last_lines; /* its last messages; NULL: no console is enabled. Set once */
+    struct mk_str console;                   /* the path of console->dashboard(); empty: it was not called */
+    int64_t started_s;                       /* when duda_main() was called, in seconds since 1970 */
+    size_t settings_bytes;                   /* of `arena`, after duda_main() */
     struct service_sessions sessions;
     struct duda_task_conf *task_conf;  /* of task->init(); or NULL */
     _Atomic(struct task_pool *) tasks; /* NULL: it has had no task. Set once */

@@ -30,9 +30,9 @@ static struct service_worker *find_worker(struct service *s, const struct mk_loo
  * Cuts the requests of a service that was replaced: event streams and others that do not end by themselves. Tunnels are
  * asked to end first, and are cut by a second call.
  */
-static void cut_requests(struct mk_timer *timer)
+static void abort_requests(struct mk_timer *timer)
 {
-    struct service_worker *w = MK_CONTAINER_OF(timer, struct service_worker, cut_timer);
+    struct service_worker *w = MK_CONTAINER_OF(timer, struct service_worker, abort_timer);
     struct mk_list begun;
     bool waits = false;
     mk_list_init(&begun);
@@ -46,11 +46,11 @@ static void cut_requests(struct mk_timer *timer)
             waits = true;
             continue;
         }
-        dr->is_cut = true;
+        dr->is_aborted = true;
         mk_response_abort(dr->req);
     }
     if (waits && !w->ended)
-        mk_timer_arm(w->loop, &w->cut_timer, TUNNEL_END_MS);
+        mk_timer_arm(w->loop, &w->abort_timer, TUNNEL_END_MS);
     service_worker_leave(w, outer);
 }
 
@@ -112,14 +112,14 @@ static void stop_features(struct service_worker *w)
             f->worker_stop(w);
 }
 
-/* Removes what the service has in the loop: nothing of it is called any more. */
+/* Removes what the service has in the loop: none of it is called any more. */
 static void stop_worker(struct service_worker *w)
 {
     assert(w->refs == 0 && w->current == 0 && mk_list_empty(&w->requests));
     pthread_mutex_lock(&w->service->lock);
     w->ended = true;
     pthread_mutex_unlock(&w->service->lock);
-    mk_timer_cancel(&w->cut_timer);
+    mk_timer_cancel(&w->abort_timer);
     stop_features(w);
     try_end_worker(w);
 }
@@ -136,7 +136,7 @@ static struct service_worker *new_worker(struct service *s, struct mk_worker *wo
     w->thread = pthread_self();
     w->watch.service = s->self.name.data;
     w->watch.worker = w->index;
-    mk_timer_init(&w->cut_timer, cut_requests);
+    mk_timer_init(&w->abort_timer, abort_requests);
     mk_list_init(&w->requests);
     mk_list_init(&w->slabs);
     dthread_init(w);
@@ -208,26 +208,26 @@ void service_worker_serve(struct service_worker *w, struct mk_worker *worker)
 {
     assert(w->current > 0 && !w->ended);
     w->worker = worker;
-    w->cut_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
-    mk_timer_cancel(&w->cut_timer);
+    w->abort_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
+    mk_timer_cancel(&w->abort_timer);
     counts_open(w->service);
     every_begin(w);
 }
 
 /* No generation that serves has it: what is left of its requests is cut in some time. */
-static void arm_cut_timer(struct service_worker *w)
+static void arm_abort_timer(struct service_worker *w)
 {
     assert(w->current == 0 && w->refs > 0);
     every_end(w);
-    if (mk_list_empty(&w->cut_timer.node)) /* else a generation that was refused has had it, too */
-        mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
+    if (mk_list_empty(&w->abort_timer.node)) /* else a generation that was refused has had it, too */
+        mk_timer_arm(w->loop, &w->abort_timer, w->abort_ms);
 }
 
 void service_worker_retire(struct service_worker *w)
 {
     assert(w->current > 0);
     if (--w->current == 0)
-        arm_cut_timer(w);
+        arm_abort_timer(w);
 }
 
 /* A generation that has had no exchange is not retired; older ones, which were, may still have some. */
@@ -240,7 +240,7 @@ void service_worker_put(struct service_worker *w, const struct mk_worker *worker
     if (--w->refs == 0)
         stop_worker(w);
     else if (!retired && w->current == 0)
-        arm_cut_timer(w);
+        arm_abort_timer(w);
 }
 
 struct current service_worker_enter(struct service_worker *w)

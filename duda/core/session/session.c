@@ -6,7 +6,7 @@
 
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "common/phase.h"
 #include "objects.h"
 #include "request/request.h"
@@ -20,9 +20,9 @@ struct session_state *session_find(struct duda_request *dr, const char *call)
     struct session_state *s = dr->session;
     if (s && s->phase == SESSION_OPEN)
         return s;
-    misuse_log(dr->worker, call,
-               s && s->phase == SESSION_SAVING ? "session->save() has not called its function yet"
-                                               : "session->open() has not called its function yet");
+    api_error_log(dr->worker, call,
+                  s && s->phase == SESSION_SAVING ? "session->save() has not called its function yet"
+                                                  : "session->open() has not called its function yet");
     return NULL;
 }
 
@@ -162,11 +162,11 @@ static int open_session(duda_request_t *dr, duda_session_fn fn, void *data)
         return err;
     const struct service_sessions *conf = &dr->worker->service->sessions;
     if (!conf->store || (!fn && session_is_slow(conf))) {
-        misuse_log(dr->worker, call, conf->store ? no_function : "duda_main() has not called session->init()");
+        api_error_log(dr->worker, call, conf->store ? no_function : "duda_main() has not called session->init()");
         return -EINVAL;
     }
     if (dr->session) {
-        misuse_log(dr->worker, call, "the request has called it before");
+        api_error_log(dr->worker, call, "the request has called it before");
         return -EALREADY;
     }
     return session_open(dr, fn, data);
@@ -216,7 +216,7 @@ static int make_token(char *text, size_t size)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     if (!text || size < 2)
-        return misuse_error(current.worker, "session->random_token()", -EINVAL);
+        return api_error_report(current.worker, "session->random_token()", -EINVAL);
     int err = mk_random(text, size - 1);
     for (size_t i = 0; i < size - 1; i++)
         text[i] = digits[text[i] & 63];
@@ -231,7 +231,7 @@ static int save_session(duda_request_t *dr, duda_session_fn fn, void *data)
     if (err < 0)
         return err;
     if (!fn && session_is_slow(&dr->worker->service->sessions)) {
-        misuse_log(dr->worker, call, no_function);
+        api_error_log(dr->worker, call, no_function);
         return -EINVAL;
     }
     return session_save(dr, dr->session, fn, data);

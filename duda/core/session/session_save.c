@@ -8,7 +8,7 @@
  */
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "request/request.h"
 #include "session/session.h"
 #include "session/session_file.h"
@@ -391,7 +391,7 @@ int session_save(struct duda_request *dr, struct session_state *s, duda_session_
     struct session_store *store = dr->worker->service->sessions.store;
     s->was_saved = true;
     if (needs_cookie(s) && !holds_head(dr)) {
-        misuse_log(dr->worker, "session->save()", "the head was sent, so that the cookie cannot be set");
+        api_error_log(dr->worker, "session->save()", "the head was sent, so that the cookie cannot be set");
         return -EALREADY;
     }
     if (is_changed(s) && session_is_slow(&dr->worker->service->sessions))
@@ -416,7 +416,8 @@ void session_release(struct duda_request *dr)
     if (s->job)
         s->job->dr = NULL;
     else if (dr->answered && !s->was_saved && (s->changes || s->begins || s->renews || s->destroys))
-        misuse_log(dr->worker, "session->set()", "the request has ended without session->save(): nothing was written");
+        api_error_log(dr->worker, "session->set()",
+                      "the request has ended without session->save(): nothing was written");
     free_values(s->values);
     dr->session = NULL;
 }

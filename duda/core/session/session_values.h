@@ -9,7 +9,7 @@
 
 #include <monkey/str.h>
 
-enum { SESSION_PAIR_BYTES = 5 }; /* beside key and value */
+enum { SESSION_PAIR_BYTES = 5 }; /* in addition to key and value */
 
 /* What one request does to one key. */
 struct session_change {

@@ -6,7 +6,7 @@
 
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "dthread/dthread_threads.h"
 #include "request/request.h"
 
@@ -67,8 +67,8 @@ static void drop_data(const struct duda_task_kind *kind, void *data)
 void task_drop(struct task *t)
 {
     drop_data(&t->kind, t->data);
-    if (t->stranded)
-        dthread_free_stranded(t->stranded);
+    if (t->abandoned)
+        dthread_free_abandoned(t->abandoned);
     free_task(t);
 }
 
@@ -124,8 +124,8 @@ static struct task *new_task(struct service_worker *w, const struct duda_task_ki
     struct tasks *all = get_tasks(w);
     struct task_pool *pool = all ? task_pool_get(w->service) : NULL;
     *ret_err = pool ? slots_reserve(&all->slots, TASKS_MAX) : -ENOMEM;
-    if (*ret_err == 0 && kind->line && kind->line->queue != &pool->queue) {
-        misuse_log(w, "task", "the line belongs to another service");
+    if (*ret_err == 0 && kind->serial && kind->serial->queue != &pool->queue) {
+        api_error_log(w, "task", "the serial queue belongs to another service");
         *ret_err = -EINVAL;
     }
     struct task *t = *ret_err == 0 ? heap_zalloc(sizeof(*t)) : NULL;
@@ -133,7 +133,7 @@ static struct task *new_task(struct service_worker *w, const struct duda_task_ki
         *ret_err = *ret_err ? *ret_err : -ENOMEM;
         return NULL;
     }
-    *t = (struct task){.item = {.line = kind->line}, .pool = pool, .worker = w, .kind = *kind, .data = data};
+    *t = (struct task){.item = {.serial = kind->serial}, .pool = pool, .worker = w, .kind = *kind, .data = data};
     mk_list_init(&t->item.node);
     mk_timer_init(&t->timer, on_time);
     t->number = slots_add(&all->slots, t, &t->slot);
@@ -385,8 +385,8 @@ static void lose_task(struct task *t)
     if (t->wait)
         t->wait->task = NULL;
     if (t->wait && t->uses_stack) {
-        t->stranded = t->wait->dthread;
-        dthread_strand(t->stranded);
+        t->abandoned = t->wait->dthread;
+        dthread_abandon(t->abandoned);
     }
     t->worker = NULL;
 }

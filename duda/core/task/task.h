@@ -26,7 +26,7 @@ struct task {
     struct task_pool *pool;
     struct service_worker *worker; /* NULL: the thread frees the task. Under the lock of the pool */
     enum task_state state;         /* likewise */
-    struct dthread *stranded;      /* likewise: it waits, and its stack is freed with the task; or NULL */
+    struct dthread *abandoned;     /* likewise: it waits, and its stack is freed with the task; or NULL */
     atomic_bool stopping;
     struct duda_task_kind kind;
     void *data;

@@ -3,7 +3,7 @@
  * The object `task`: checks the arguments and the caller; task.c and task_pool.c do the work.
  */
 #include "common/current.h"
-#include "common/misuse.h"
+#include "common/api_error.h"
 #include "common/phase.h"
 #include "log/message.h"
 #include "objects.h"
@@ -26,7 +26,7 @@ static int set_conf(const struct duda_task_conf *conf)
     if (err == 0)
         *s->task_conf = *conf;
     else if (err == -EALREADY)
-        message_log(MK_LOG_ERROR, "task->init(): it comes after another call, or after the first line of tasks, which "
+        message_log(MK_LOG_ERROR, "task->init(): it comes after another call, or after the first serial queue, which "
                                   "packages make, too: call it first");
     else
         message_log(MK_LOG_ERROR, "task->init(): %s", strerror(-err));
@@ -41,15 +41,15 @@ static struct dthread *begin_await(const char *call, const struct duda_task_kind
 {
     struct dthread *d = dthread_begin_wait(call, ret_err);
     if (d && !kind->fn)
-        *ret_err = misuse_error(current.worker, call, -EINVAL);
+        *ret_err = api_error_report(current.worker, call, -EINVAL);
     else if (d && !timeout_ms)
         *ret_err = -EAGAIN;
     return *ret_err ? NULL : d;
 }
 
-static int run_task(struct duda_task_line *line, duda_call_fn fn, void *data, uint32_t timeout_ms)
+static int run_task(struct duda_serial_queue *serial, duda_call_fn fn, void *data, uint32_t timeout_ms)
 {
-    struct duda_task_kind kind = {.fn = fn, .line = line};
+    struct duda_task_kind kind = {.fn = fn, .serial = serial};
     int err;
     struct dthread *d = begin_await("task->run()", &kind, timeout_ms, &err);
     return d ? task_run(d, &kind, data, timeout_ms) : err;
@@ -60,7 +60,7 @@ static int await_task(const struct duda_task_kind *kind, void *data, uint32_t ti
     static const char call[] = "task->await()";
     int err;
     if (!kind)
-        return misuse_error(current.worker, call, -EINVAL);
+        return api_error_report(current.worker, call, -EINVAL);
     struct dthread *d = begin_await(call, kind, timeout_ms, &err);
     if (d)
         return task_await(d, kind, data, timeout_ms);
@@ -78,7 +78,7 @@ static int check_start(const duda_request_t *dr, const struct duda_task_kind *ki
         return -ECANCELED;
     if (!phase_check(PHASE_WORKER, call) || (dr && request_check(dr, call) < 0))
         return -EPERM;
-    return kind && kind->fn ? 0 : misuse_error(current.worker, call, -EINVAL);
+    return kind && kind->fn ? 0 : api_error_report(current.worker, call, -EINVAL);
 }
 
 static duda_task_t start_task(duda_request_t *dr, const struct duda_task_kind *kind, void *data)
@@ -95,19 +95,19 @@ static int cancel_task(duda_task_t number)
     return current.worker ? task_cancel(current.worker, number) : -ESRCH;
 }
 
-/* ── lines ── */
+/* ── serial queues ── */
 
-static struct duda_task_line *make_line(void)
+static struct duda_serial_queue *make_serial(void)
 {
-    if (!phase_check(PHASE_ANY, "task->line()"))
+    if (!phase_check(PHASE_ANY, "task->serial_queue()"))
         return NULL;
-    return task_pool_new_line(current.service);
+    return task_pool_new_serial(current.service);
 }
 
-static void free_line(struct duda_task_line *line)
+static void free_serial(struct duda_serial_queue *serial)
 {
-    if (line)
-        task_pool_free_line(line);
+    if (serial)
+        task_pool_free_serial(serial);
 }
 
 static bool is_stopping(void)
@@ -124,7 +124,7 @@ const struct duda_api_task object_task = {
     .await = await_task,
     .start = start_task,
     .cancel = cancel_task,
-    .line = make_line,
-    .line_free = free_line,
+    .serial_queue = make_serial,
+    .serial_queue_free = free_serial,
     .stopping = is_stopping,
 };

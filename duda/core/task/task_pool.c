@@ -240,7 +240,7 @@ bool task_pool_remove(struct task_pool *pool, struct task *t)
         t->state = TASK_REMOVED;
     }
     bool is_removed = t->state == TASK_REMOVED;
-    if (pool->queue.n_ready) /* the next one of its line */
+    if (pool->queue.n_ready) /* the next one of its serial queue */
         pthread_cond_signal(&pool->wakes);
     pthread_mutex_unlock(&pool->lock);
     if (was_queued)
@@ -308,22 +308,22 @@ void task_pool_release(struct service *s)
     atomic_store(&s->tasks, NULL);
 }
 
-struct duda_task_line *task_pool_new_line(struct service *s)
+struct duda_serial_queue *task_pool_new_serial(struct service *s)
 {
     struct task_pool *pool = task_pool_get(s);
     if (!pool)
         return NULL;
     pthread_mutex_lock(&pool->lock);
-    struct duda_task_line *line = task_queue_new_line(&pool->queue);
+    struct duda_serial_queue *serial = task_queue_new_serial(&pool->queue);
     pthread_mutex_unlock(&pool->lock);
-    return line;
+    return serial;
 }
 
-void task_pool_free_line(struct duda_task_line *line)
+void task_pool_free_serial(struct duda_serial_queue *serial)
 {
-    struct task_pool *pool = MK_CONTAINER_OF(line->queue, struct task_pool, queue);
+    struct task_pool *pool = MK_CONTAINER_OF(serial->queue, struct task_pool, queue);
     pthread_mutex_lock(&pool->lock);
-    task_queue_free_line(line);
+    task_queue_free_serial(serial);
     pthread_mutex_unlock(&pool->lock);
 }
 

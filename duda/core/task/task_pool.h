@@ -38,7 +38,7 @@ struct task_pool {
 
 /* Returns the pool of a service, which it makes if there is none; NULL without memory. Any thread. */
 struct task_pool *task_pool_get(struct service *s);
-/* Frees the pool, if there is one, and its lines. Its threads have ended. */
+/* Frees the pool, if there is one, and its serial queues. Its threads have ended. */
 void task_pool_release(struct service *s);
 
 /* Adds a task. Returns 0, -EBUSY (the queue is full), -ESHUTDOWN (the service ends) or -EAGAIN (there is no thread). */
@@ -46,10 +46,10 @@ int task_pool_add(struct task_pool *pool, struct task *t);
 /* Takes a task back that has not begun. Returns whether it was one, also if it was taken back before. */
 bool task_pool_remove(struct task_pool *pool, struct task *t);
 
-/* Returns a new line of the service, or NULL without memory. Any thread. */
-struct duda_task_line *task_pool_new_line(struct service *s);
+/* Returns a new serial queue of the service, or NULL without memory. Any thread. */
+struct duda_serial_queue *task_pool_new_serial(struct service *s);
 /* Frees it, once its tasks have ended. Any thread. */
-void task_pool_free_line(struct duda_task_line *line);
+void task_pool_free_serial(struct duda_serial_queue *serial);
 
 /* Ends the threads, and waits for them, a second at most. Returns how many still run. */
 unsigned task_pool_stop(struct service *s);

@@ -12,21 +12,21 @@ void task_queue_init(struct task_queue *q, unsigned max)
 {
     *q = (struct task_queue){.max = max};
     mk_list_init(&q->ready);
-    mk_list_init(&q->lines);
+    mk_list_init(&q->serials);
 }
 
-static void release_line(struct duda_task_line *line)
+static void release_serial(struct duda_serial_queue *serial)
 {
-    assert(mk_list_empty(&line->waiting));
-    mk_list_del(&line->node);
-    heap_free(line, sizeof(*line));
+    assert(mk_list_empty(&serial->waiting));
+    mk_list_del(&serial->node);
+    heap_free(serial, sizeof(*serial));
 }
 
 void task_queue_release(struct task_queue *q)
 {
     assert(q->n == 0);
-    while (!mk_list_empty(&q->lines))
-        release_line(MK_LIST_FIRST(&q->lines, struct duda_task_line, node));
+    while (!mk_list_empty(&q->serials))
+        release_serial(MK_LIST_FIRST(&q->serials, struct duda_serial_queue, node));
 }
 
 /* ── tasks ── */
@@ -40,17 +40,17 @@ static void make_ready(struct task_queue *q, struct task_item *item)
 
 int task_queue_add(struct task_queue *q, struct task_item *item)
 {
-    struct duda_task_line *line = item->line;
+    struct duda_serial_queue *serial = item->serial;
     if (q->n + q->n_running >= q->max)
         return -EBUSY;
     q->n++;
     item->is_ready = false;
-    if (line && line->is_busy) {
-        mk_list_add(&line->waiting, &item->node);
+    if (serial && serial->is_busy) {
+        mk_list_add(&serial->waiting, &item->node);
         return 0;
     }
-    if (line)
-        line->is_busy = true;
+    if (serial)
+        serial->is_busy = true;
     make_ready(q, item);
     return 0;
 }
@@ -69,19 +69,19 @@ struct task_item *task_queue_take(struct task_queue *q)
     return item;
 }
 
-/* Lets the next task of a line begin, behind those that are ready already. */
-static void advance_line(struct task_queue *q, struct duda_task_line *line)
+/* Lets the next task of a serial queue begin, behind those that are ready already. */
+static void advance_serial(struct task_queue *q, struct duda_serial_queue *serial)
 {
-    if (!line)
+    if (!serial)
         return;
-    assert(line->is_busy);
-    line->is_busy = !mk_list_empty(&line->waiting);
-    if (line->is_busy) {
-        struct task_item *next = MK_LIST_FIRST(&line->waiting, struct task_item, node);
+    assert(serial->is_busy);
+    serial->is_busy = !mk_list_empty(&serial->waiting);
+    if (serial->is_busy) {
+        struct task_item *next = MK_LIST_FIRST(&serial->waiting, struct task_item, node);
         mk_list_del(&next->node);
         make_ready(q, next);
-    } else if (line->is_freed) {
-        release_line(line);
+    } else if (serial->is_freed) {
+        release_serial(serial);
     }
 }
 
@@ -89,7 +89,7 @@ void task_queue_finish(struct task_queue *q, struct task_item *item)
 {
     assert(q->n_running > 0 && !item->is_ready);
     q->n_running--;
-    advance_line(q, item->line);
+    advance_serial(q, item->serial);
 }
 
 void task_queue_remove(struct task_queue *q, struct task_item *item)
@@ -101,25 +101,25 @@ void task_queue_remove(struct task_queue *q, struct task_item *item)
         return;
     item->is_ready = false;
     q->n_ready--;
-    advance_line(q, item->line);
+    advance_serial(q, item->serial);
 }
 
-/* ── lines ── */
+/* ── serial queues ── */
 
-struct duda_task_line *task_queue_new_line(struct task_queue *q)
+struct duda_serial_queue *task_queue_new_serial(struct task_queue *q)
 {
-    struct duda_task_line *line = heap_zalloc(sizeof(*line));
-    if (!line)
+    struct duda_serial_queue *serial = heap_zalloc(sizeof(*serial));
+    if (!serial)
         return NULL;
-    mk_list_init(&line->waiting);
-    mk_list_add(&q->lines, &line->node);
-    line->queue = q;
-    return line;
+    mk_list_init(&serial->waiting);
+    mk_list_add(&q->serials, &serial->node);
+    serial->queue = q;
+    return serial;
 }
 
-void task_queue_free_line(struct duda_task_line *line)
+void task_queue_free_serial(struct duda_serial_queue *serial)
 {
-    line->is_freed = true;
-    if (!line->is_busy)
-        release_line(line);
+    serial->is_freed = true;
+    if (!serial->is_busy)
+        release_serial(serial);
 }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOKS = 64 };
+enum { PROBES = 64 };
 
 /* The links that lead to a key: at each level the last one before it. */
 struct path {
@@ -178,10 +178,10 @@ static int make_room(struct kv_table *t, uint64_t bytes, uint32_t items, const s
 {
     if (bytes > t->limits.bytes_max)
         return -ENOSPC;
-    unsigned looks = 0;
+    unsigned probes = 0;
     for (struct kv_item *item = t->oldest, *newer; item && !fits_limits(t, bytes, items); item = newer) {
         newer = item->newer;
-        if (!t->limits.evicts && ++looks > LOOKS)
+        if (!t->limits.evicts && ++probes > PROBES)
             break; /* a full store is not read whole for each write */
         if (item != keep && (t->limits.evicts || now_ms >= item->ends_ms))
             remove_item(t, item);

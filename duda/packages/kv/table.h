@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-enum { KV_LEVELS = 16, KV_ITEM_BYTES = 96 }; /* what an item counts beside key and value */
+enum { KV_LEVELS = 16, KV_ITEM_BYTES = 96 }; /* what an item counts in addition to key and value */
 
 struct kv_item {
     struct kv_item *older, *newer; /* by their last write */

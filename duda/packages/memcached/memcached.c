@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 enum {
-    MISUSE_INTERVAL_MS = 10000,
+    API_ERROR_INTERVAL_MS = 10000,
     PORT = 11211,
     ARENA_BYTES_MAX = 64 << 10,
     VALUE_BYTES_MAX = 64 << 20,
@@ -25,10 +25,10 @@ enum {
 int mc_refuse(struct mc_worker *w, const char *call, int err, const char *reason)
 {
     uint64_t now_ms = w && w->base->loop ? mk_loop_now_ms(w->base->loop) : 0;
-    if (now_ms && w->misuse_ms && now_ms - w->misuse_ms < MISUSE_INTERVAL_MS)
+    if (now_ms && w->api_error_ms && now_ms - w->api_error_ms < API_ERROR_INTERVAL_MS)
         return err;
     if (now_ms)
-        w->misuse_ms = now_ms;
+        w->api_error_ms = now_ms;
     msg->warn("memcached->%s(): %s", call, reason);
     return err;
 }

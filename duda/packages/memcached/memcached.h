@@ -84,7 +84,7 @@ struct mc_worker {
     bool is_stopping;
     struct mc_server *servers; /* of all pools */
     uint32_t last_opaque;
-    uint64_t misuse_ms; /* when a mistake was logged last; 0: never */
+    uint64_t api_error_ms; /* when a mistake was logged last; 0: never */
     unsigned n_pools;
     struct mc_pool pools[];
 };

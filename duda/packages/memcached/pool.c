@@ -20,7 +20,7 @@ enum {
 /* ── sentences ── */
 
 /* Replaces what is no printable ASCII: the texts of servers are for logs and pages. */
-static void clean_text(char *text)
+static void sanitize_text(char *text)
 {
     for (; *text; text++)
         if (*text < ' ' || *text > '~')
@@ -41,7 +41,7 @@ static char *make_sentence(const struct mc_server *s, const char *clause)
 static void set_error(struct mc_pool *pool, const char *sentence)
 {
     snprintf(pool->error, sizeof(pool->error), "%s", sentence);
-    clean_text(pool->error);
+    sanitize_text(pool->error);
 }
 
 static bool is_error(int result)

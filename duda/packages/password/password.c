@@ -28,7 +28,7 @@ static int report_error(const char *call, int err)
     else if (err == -EIO)
         reason = "libcrypt has failed";
     if (reason)
-        duda_package_loader->misuse(call, reason);
+        duda_package_loader->api_error(call, reason);
     return err;
 }
 

@@ -246,7 +246,7 @@ int redis_ask(duda_redis_t *db, redisReply **ret, const char *format, ...)
 
 /* ── several at once ── */
 
-/* Sends each command of its own, and waits for all. */
+/* Sends each command by itself, and waits for all. */
 static int ask_each(struct redis_client *client, struct asked *asked, struct duda_redis_item *items, unsigned n)
 {
     struct slot *slots = mem->alloc_z(n * sizeof(*slots));

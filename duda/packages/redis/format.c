@@ -94,7 +94,7 @@ void redis_format_free(struct mk_str command)
 /* ── looking into commands ── */
 
 /* Cuts "$12\r\n" off. */
-static bool cut_head(struct mk_str *rest, char kind, size_t *ret)
+static bool split_head(struct mk_str *rest, char kind, size_t *ret)
 {
     const char *end = rest->len && *rest->p == kind ? memchr(rest->p, '\r', rest->len) : NULL;
     if (!end)
@@ -110,8 +110,8 @@ static bool cut_head(struct mk_str *rest, char kind, size_t *ret)
 bool redis_format_next(struct mk_str *rest, struct mk_str *ret_word)
 {
     size_t n;
-    cut_head(rest, '*', &n);
-    if (!cut_head(rest, '$', &n))
+    split_head(rest, '*', &n);
+    if (!split_head(rest, '$', &n))
         return false;
     *ret_word = mk_str(rest->p, n);
     *rest = mk_str(rest->p + n + 2, rest->len - n - 2);

@@ -159,7 +159,7 @@ static void await_copy(struct sq_job *job)
     struct sq_job *copy = make_task(job);
     if (!copy)
         return;
-    struct duda_task_kind kind = {.fn = run_task, .drop = sq_job_free, .line = copy->link->line};
+    struct duda_task_kind kind = {.fn = run_task, .drop = sq_job_free, .serial = copy->link->serial};
     int err = task->await(&kind, copy, job->db->conf.query_ms + GRACE_MS);
     if (err) {
         fail_task(job, err);
@@ -178,7 +178,7 @@ static void run_transaction(struct sq_job *job)
     struct sq_link *link = &job->db->writer;
     if (count_waiting(job, link))
         return;
-    int err = task->run(link->line, run_task, job, job->db->conf.query_ms);
+    int err = task->run(link->serial, run_task, job, job->db->conf.query_ms);
     if (err)
         fail_task(job, err);
     atomic_fetch_sub(&link->waiting, 1);
@@ -198,7 +198,7 @@ static int refuse_call(const char *name)
     char call[64];
     snprintf(call, sizeof(call), "sqlite->%s()", name);
     sq_error_set(&e, -EINVAL, "an argument is NULL");
-    duda_package_loader->misuse(call, e.text);
+    duda_package_loader->api_error(call, e.text);
     return keep_error(&e);
 }
 
@@ -295,7 +295,7 @@ static bool start_task(duda_request_t *dr, struct sq_job *copy)
     struct duda_task_kind kind = {.fn = run_task,
                                   .done = finish_job,
                                   .drop = sq_job_free,
-                                  .line = copy->link->line,
+                                  .serial = copy->link->serial,
                                   .queue_ms = copy->db->conf.query_ms};
     return task->start(dr, &kind, copy);
 }

@@ -78,8 +78,8 @@ static int open_link(duda_sqlite_t *db, struct sq_link *link, bool reads_only, s
     int err = sq_conn_open(&link->conn, reads_only, e);
     if (err)
         return err;
-    link->line = task->line();
-    if (!link->line) {
+    link->serial = task->serial_queue();
+    if (!link->serial) {
         sq_conn_close(&link->conn);
         return sq_error_set(e, -ENOMEM, "%s: no memory", db->conf.name);
     }
@@ -95,7 +95,7 @@ static int open_link(duda_sqlite_t *db, struct sq_link *link, bool reads_only, s
 
 static void close_link(struct sq_link *link)
 {
-    task->line_free(link->line);
+    task->serial_queue_free(link->serial);
     sq_conn_close(&link->conn);
     pthread_cond_destroy(&link->unused);
     pthread_mutex_destroy(&link->lock);

@@ -135,7 +135,7 @@ int sq_migrate(struct sq_conn *c, const char *const *migrations, struct sq_error
 
 /* ── opening ── */
 
-/* PRAGMAs that take a value, and change nothing of the connection that later calls depend on. */
+/* PRAGMAs that take a value, and do not change what later calls on the connection depend on. */
 static const char *const pragmas[] = {
     "analysis_limit",     "application_id", "defer_foreign_keys", "foreign_key_check", "foreign_key_list",
     "incremental_vacuum", "index_info",     "index_list",         "index_xinfo",       "integrity_check",

@@ -21,7 +21,7 @@ struct sq_link {
     pthread_mutex_t lock; /* of `is_used` */
     pthread_cond_t unused;
     bool is_used;
-    struct duda_task_line *line;
+    struct duda_serial_queue *serial;
     _Atomic unsigned waiting; /* tasks that have not ended */
 };
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MISUSE_INTERVAL_MS = 10000, DATA_BYTES_MAX = 64 << 20 };
+enum { API_ERROR_INTERVAL_MS = 10000, DATA_BYTES_MAX = 64 << 20 };
 
 /* ── mistakes ── */
 
@@ -17,11 +17,11 @@ static bool may_log(struct ws_worker *w)
     if (!w || !w->base->loop)
         return true;
     uint64_t now_ms = mk_loop_now_ms(w->base->loop);
-    if (w->misuse_ms && now_ms - w->misuse_ms < MISUSE_INTERVAL_MS) {
+    if (w->api_error_ms && now_ms - w->api_error_ms < API_ERROR_INTERVAL_MS) {
         w->missing++;
         return false;
     }
-    w->misuse_ms = now_ms ? now_ms : 1;
+    w->api_error_ms = now_ms ? now_ms : 1;
     return true;
 }
 

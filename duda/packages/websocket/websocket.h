@@ -58,7 +58,7 @@ struct ws_worker {
     struct ws_conn *unused;        /* linked by next_unused */
     struct mk_list clients;        /* by ws_conn.node */
     bool is_stopping;              /* no more of them */
-    uint64_t misuse_ms;            /* when a mistake was logged last; 0: never */
+    uint64_t api_error_ms;         /* when a mistake was logged last; 0: never */
     unsigned missing;              /* mistakes since then that were not logged */
 };
 

@@ -76,7 +76,7 @@ static char *decode_group(char *to, const char *p, size_t n, const struct form *
     return bits ? NULL : to; /* unused bits */
 }
 
-static struct mk_str cut_padding(struct mk_str text)
+static struct mk_str trim_padding(struct mk_str text)
 {
     for (int i = 0; i < 2 && text.len && text.p[text.len - 1] == '='; i++)
         text.len--;
@@ -89,7 +89,7 @@ int mk_base64_decode(struct mk_buf *out, struct mk_str text, enum mk_base64_form
     if (padded && text.len % 4)
         return -EINVAL;
     if (padded)
-        text = cut_padding(text);
+        text = trim_padding(text);
     if (text.len % 4 == 1)
         return -EINVAL;
     if (text.len == 0 || mk_buf_reserve(out, text.len / 4 * 3 + text.len % 4) < 0)

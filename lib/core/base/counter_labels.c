@@ -5,7 +5,7 @@
 #include "base/counters_memory.h"
 
 /* Cuts name="value" off `rest`; the value is still escaped. Returns false at the end, or if it is malformed. */
-static bool cut_label(struct mk_str *rest, struct mk_str *ret_name, struct mk_str *ret_value)
+static bool split_label(struct mk_str *rest, struct mk_str *ret_name, struct mk_str *ret_value)
 {
     const char *at = rest->p, *end = rest->p + rest->len, *name = at, *value;
     while (at < end && *at != '=')
@@ -40,7 +40,7 @@ static struct mk_str unescape_value(struct mk_str value, char *storage)
 struct mk_str mk_counter_label_get(struct mk_str labels, struct mk_str name, char *storage)
 {
     struct mk_str one, value;
-    while (cut_label(&labels, &one, &value))
+    while (split_label(&labels, &one, &value))
         if (mk_str_eq(one, name))
             return unescape_value(value, storage);
     return MK_STR("");

@@ -34,7 +34,7 @@ void mk_html_escape(struct mk_buf *out, struct mk_str text)
     }
 }
 
-/* Bytes that stand in a path as they are: pchar of RFC 3986 section 3.3, and the slash. */
+/* Bytes that a path has as they are: pchar of RFC 3986 section 3.3, and the slash. */
 static const bool is_path_char[256] = {
     ['!'] = true,         ['$'] = true, ['&' ... ';'] = true, ['='] = true,
     ['@' ... 'Z'] = true, ['_'] = true, ['a' ... 'z'] = true, ['~'] = true,

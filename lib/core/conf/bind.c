@@ -304,7 +304,7 @@ void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, str
     } else if (!conf->words.n) {
         mk__conf_error(conf, origin, "\"%.*s\" wants a value", MK_STR_ARG(name));
         mk__bind_failure(conf, sec, name, origin, MK__SETTING_FAILED);
-    } else if (pairs && (MK_SMALL || !ref.key || ref.registration->absent)) /* small builds have no keys beside pairs */
+    } else if (pairs && (MK_SMALL || !ref.key || ref.registration->absent)) /* small builds: no keys next to pairs */
         bind_pair(conf, sec->values, name, origin);
     else
         bind_setting(conf, find_values(sec, ref.registration), ref.key, origin);

@@ -35,7 +35,7 @@ static bool is_duplicate(const struct mk__conf *conf, struct mk__conf_origin ori
 }
 
 /* Cuts words with many characters, so that what is said of them is seen. */
-static void cut_words(char *text)
+static void truncate_words(char *text)
 {
     char *to = text;
     size_t len = 0;
@@ -57,7 +57,7 @@ void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin
 
     conf->errors += !warning;
     vsnprintf(text, sizeof(text), format, args);
-    cut_words(text);
+    truncate_words(text);
     if (!MK_SMALL && is_duplicate(conf, origin, text))
         return;
     if (conf->kept >= DIAGNOSTICS_MAX) {

@@ -70,7 +70,7 @@ static const char keys[] =
     PHRASE("IncludeOptional", "write @INCLUDE FILE at the start of a line")
     PHRASE("import", "write @INCLUDE FILE at the start of a line")
     PHRASE("Define", "write @SET NAME=VALUE at the start of a line")
-    PHRASE("ServerRoot", NOT_NEEDED("relative paths start at the folder of the file that they stand in"))
+    PHRASE("ServerRoot", NOT_NEEDED("relative paths start at the folder of the file that has them"))
     PHRASE("sendfile", NOT_NEEDED("files are sent with sendfile() where it is of use"))
     PHRASE("tcp_nopush", NOT_NEEDED("the server sets the options of its sockets"))
     PHRASE("tcp_nodelay", NOT_NEEDED("the server sets the options of its sockets"))

@@ -128,7 +128,7 @@ static int check_conflict(const struct mk__conf_section_type *type, const struct
     return find_declared_key(type, section) ? -EEXIST : 0;
 }
 
-/* Returns whether a key of the section would be ambiguous where both may stand in one section of monkey.conf. */
+/* Returns whether a key of the section would be ambiguous in monkey.conf, where one section may have both. */
 static bool is_ambiguous(const struct mk__conf *conf, const struct mk_conf_section *section)
 {
     bool server = section->scope == MK_CONF_SCOPE_SERVER;

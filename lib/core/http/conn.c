@@ -316,7 +316,7 @@ static void on_task(struct mk_task *task)
     run_turn(MK_CONTAINER_OF(task, struct mk__conn, task));
 }
 
-/* The client has ended its side, without bytes before that, and the handler does not go on without it. */
+/* The client has ended its side, without bytes before that, and the handler does not continue without it. */
 static bool has_left(const struct mk__conn *c)
 {
     return !MK_SMALL && !c->sock.readable && c->sock.input == MK__SOCK_INPUT_OPEN && c->req &&

@@ -21,7 +21,7 @@
 enum mk__conn_state {
     MK__CONN_CLOSED,
     MK__CONN_HANDSHAKE,     /* the transport's handshake is not complete */
-    MK__CONN_NEW,           /* accepted; nothing of a request has been read */
+    MK__CONN_NEW,           /* accepted; no byte of a request has been read */
     MK__CONN_IDLE,          /* between two requests */
     MK__CONN_READ_HEAD,     /* a part of a request head has been read */
     MK__CONN_READ_BODY,     /* waits for more of a request body */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What HTTP counts, besides requests (server/counts.h): states of connections, timeouts, and what was refused. The
+ * What HTTP counts except requests (server/counts.h): states of connections, timeouts, and what was refused. The
  * server opens the counters (MK__HTTP_COUNTS of them) and passes them with the context.
  */
 #ifndef MK_HTTP_COUNT_H

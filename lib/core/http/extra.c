@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What only some exchanges need (http/extra.h): the date of an origin, a wait of their own, notes.
+ * What only some exchanges need (http/extra.h): the date of an origin, their own wait, notes.
  */
 #include "http/extra.h"
 
@@ -49,7 +49,7 @@ int mk_response_set_date(struct mk_request *req, struct mk_str date)
     return 0;
 }
 
-/* ── a wait of its own ── */
+/* ── its own wait ── */
 
 void mk__extra_set_limits(struct mk_request *req, const struct mk__http_limits *limits)
 {

@@ -70,9 +70,9 @@ static inline void mk__extra_reset_date(struct mk_request *req)
         req->extra->date = MK_STR_NONE;
 }
 
-/* Sets the limits of the exchange, but keeps a wait of its own. */
+/* Sets the limits of the exchange, but keeps its own wait. */
 void mk__extra_set_limits(struct mk_request *req, const struct mk__http_limits *limits);
-/* Tells whether the exchange has a wait of its own. */
+/* Tells whether the exchange has its own wait. */
 static inline bool mk__extra_has_wait(const struct mk_request *req)
 {
     return MK__EXTRAS && req->extra && req->extra->wait_ms;

@@ -45,7 +45,7 @@ struct mk_request *mk__request_new(struct mk__context *http, const struct mk__re
     return req;
 }
 
-/* Counts a request that is answered with a status of the server, without a plugin. 408 has counters of its own. */
+/* Counts a request that is answered with a status of the server, without a plugin. 408 has its own counters. */
 static void count_rejected(const struct mk_request *req, int status)
 {
     if (status == 408)

@@ -201,7 +201,7 @@ struct mk_request {
     uint64_t sent_bytes; /* of the body, as far as passed to the connection */
     size_t queued_bytes;
     struct mk__header *headers;
-    const struct mk_response_block *block; /* lines besides those of `headers`; or NULL */
+    const struct mk_response_block *block; /* lines in addition to `headers`; or NULL */
     uint32_t block_len;                    /* the lines of it that are sent, without Content-Length */
     const struct mk_owner *owner;          /* of `owned`: what parts and block refer to; NULL: nothing */
     void *owned;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Resolves names: getaddrinfo(3) runs on threads of its own, and each loop caches the results for a short time in a
+ * Resolves names: getaddrinfo(3) runs on its own threads, and each loop caches the results for a short time in a
  * small table.
  *
  *     mk__resolver_get ─► resolved ─────────────────────────► addresses

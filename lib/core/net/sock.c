@@ -37,7 +37,7 @@ static ssize_t write_all(struct mk__sock *s, char *data, size_t len, unsigned fl
             break;
         }
         if (n <= 0)
-            return n < 0 ? n : -EIO; /* no bytes and no error: this would loop for ever */
+            return n < 0 ? n : -EIO; /* no bytes and no error: this would loop forever */
         done += (size_t)n;
     }
     return (ssize_t)done;

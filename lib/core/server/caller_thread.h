@@ -19,7 +19,7 @@ int mk__caller_thread_start(struct mk__thread *t);
  * -errno.
  */
 int mk__caller_thread_turn(struct mk__thread *t, int timeout_ms);
-/* Runs the loop until it is told to stop, and then as a thread ends: in place of mk__thread_join(). */
+/* Runs the loop until it is asked to stop, and then as a thread ends: in place of mk__thread_join(). */
 void mk__caller_thread_finish(struct mk__thread *t);
 /* Returns whether this is the thread of the loop. */
 bool mk__caller_thread_is_current(const struct mk__thread *t);

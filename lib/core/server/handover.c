@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Listening sockets that the server inherits from another process, and the handover of its own to the next one, up to
+ * Listening sockets that the server inherits from another process, and their handover to the next one, up to
  * the drain after it (<monkey/monkey.h>). Left out of small builds.
  */
 #include "server/plugin_sockets.h"

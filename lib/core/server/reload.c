@@ -218,10 +218,10 @@ static int prepare_reload(struct reload *c)
     return err == 0 ? begin_worker_reloads(c) : err;
 }
 
-static bool is_told_to_stop(struct mk_server *s)
+static bool is_stop_requested(struct mk_server *s)
 {
     pthread_mutex_lock(&s->lock);
-    bool stops = s->told_to_stop;
+    bool stops = s->stop_requested;
     pthread_mutex_unlock(&s->lock);
     return stops;
 }
@@ -242,7 +242,7 @@ static int reload_server(struct mk_server *s)
     if (err < 0)
         return err;
     err = mk__server_load(s, &c.next);
-    if (err == 0 && is_told_to_stop(s))
+    if (err == 0 && is_stop_requested(s))
         err = refuse_to_reload(s);
     if (err == 0) {
         c.n = c.next->workers;
@@ -271,7 +271,7 @@ static int reload_server(struct mk_server *s)
 static bool begin_reload(struct mk_server *s)
 {
     pthread_mutex_lock(&s->lock);
-    bool stops = s->told_to_stop;
+    bool stops = s->stop_requested;
     s->reloading = !stops;
     pthread_mutex_unlock(&s->lock);
     return stops;
@@ -281,8 +281,8 @@ static void end_reload(struct mk_server *s)
 {
     pthread_mutex_lock(&s->lock);
     s->reloading = false;
-    if (s->told_to_stop)
-        mk__server_cut_workers(s);
+    if (s->stop_requested)
+        mk__server_stop_workers(s);
     pthread_mutex_unlock(&s->lock);
 }
 

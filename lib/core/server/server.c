@@ -389,7 +389,7 @@ void mk__server_set_state(struct mk_server *s, enum mk__server_state state)
     pthread_mutex_lock(&s->lock);
     s->state = state;
     if (MK_HAS_RELOAD && state == MK__SERVER_STOPPED)
-        s->told_to_stop = false;
+        s->stop_requested = false;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -602,7 +602,7 @@ void mk_server_reopen_logs(struct mk_server *s)
     mk__module_unlock_hooks();
 }
 
-void mk__server_cut_workers(struct mk_server *s)
+void mk__server_stop_workers(struct mk_server *s)
 {
     stop_workers(s);
     if (MK_HAS_CONTROL_THREAD && s->control_thread)
@@ -616,8 +616,8 @@ void mk_server_stop_now(struct mk_server *s)
     pthread_mutex_lock(&s->lock);
     bool runs = mk__server_is_running(s);
     if (MK_HAS_RELOAD)
-        s->told_to_stop = runs;
+        s->stop_requested = runs;
     if (runs && (!MK_HAS_RELOAD || !s->reloading))
-        mk__server_cut_workers(s);
+        mk__server_stop_workers(s);
     pthread_mutex_unlock(&s->lock);
 }

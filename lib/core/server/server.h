@@ -46,7 +46,7 @@ struct mk_server {
     uint32_t loaded;                         /* generations so far */
     mk_server_order_fn order_fn;             /* of mk_server_on_order() */
     struct mk_server_reload *asked, *served; /* reloads that plugins have asked for, under `lock` */
-    bool reloading, told_to_stop;            /* the second by mk_server_stop_now(); both under `lock` */
+    bool reloading, stop_requested;          /* the second by mk_server_stop_now(); both under `lock` */
     _Atomic(pid_t) caller;                   /* the thread between mk__server_enter() and mk__server_leave() */
     const char *_Atomic refusal;             /* why the last call failed, if that is a mistake of the program */
     int error;                               /* -errno of the last load, start or reload; 0: it succeeded */
@@ -85,7 +85,7 @@ void mk__server_leave(struct mk_server *s);
 int mk__server_refuse(struct mk_server *s, int err, const char *sentence);
 
 /* Ends all workers, those that are retiring too, without waiting for it. Under the lock. */
-void mk__server_cut_workers(struct mk_server *s);
+void mk__server_stop_workers(struct mk_server *s);
 /* Changes the state under the lock. */
 void mk__server_set_state(struct mk_server *s, enum mk__server_state state);
 

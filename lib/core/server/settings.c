@@ -136,7 +136,7 @@ static const struct mk_conf_key server_keys[] = {
     KEY(CUSTOM, listen, "Listen", "2001",
         "Where connections are accepted: a port (all addresses, IPv4 and IPv6), `address:port`, `[v6]:port`, or "
         "`unix:/path`. May be given several times. Port 0 lets the system choose."
-        LARGE(" `localhost:port` stands for 127.0.0.1 and ::1; other names must be in `/etc/hosts`."
+        LARGE(" `localhost:port` means 127.0.0.1 and ::1; other names must be in `/etc/hosts`."
               " The name of a plugin behind it, such as `tls`, says what carries its connections, instead of "
               "`TransportLayer`. With `proxy`, each connection must come from one of the `TrustedProxies`, and begin "
               "with a PROXY header."),
@@ -155,7 +155,7 @@ static const struct mk_conf_key server_keys[] = {
         "Threads that serve connections. 0: one for each processor that the process may use.", .min = 0, .max = 1024),
     LARGE(
     KEY(ENUM, scheduler, "Scheduler", "reuseport",
-        "How connections are accepted. `reuseport`: by each worker, at sockets of its own (`SO_REUSEPORT`), among "
+        "How connections are accepted. `reuseport`: by each worker, at its own sockets (`SO_REUSEPORT`), among "
         "which the kernel spreads them at random. `fair`: by one thread, which hands each to the worker that has the "
         "fewest.",
         .names = NAMES([MK__SCHEDULER_REUSEPORT] = "reuseport", [MK__SCHEDULER_FAIR] = "fair")),
@@ -214,7 +214,7 @@ static const struct mk_conf_key server_keys[] = {
         "How long requests in progress may take to finish when the server stops.", .min = 0, .max = 3600000,
         .unit = "s"),
     KEY(DURATION, shutdown_delay_ms, "ShutdownDelay", "0",
-        "How long the server goes on as before when it is asked to stop, while `[HEALTH]` reports that it is not "
+        "How long the server continues as before when it is asked to stop, while `[HEALTH]` reports that it is not "
         "ready.",
         .min = 0, .max = 3600000, .unit = "s"),
     KEY(SIZE, line_bytes_max, "MaxRequestLine", "8K", "The longest request line; 414 beyond it.", .min = 64,
@@ -296,7 +296,7 @@ static void check_proxies(const struct mk_conf_check *check, const struct mk__se
 static void check_user(const struct mk_conf_check *check, const struct mk__settings *s)
 {
     if (s->group.name.p && !s->user.name.p)
-        mk_conf_error(check, offsetof(struct mk__settings, group), "Group needs User beside it");
+        mk_conf_error(check, offsetof(struct mk__settings, group), "Group needs User, too");
     else if (s->user.name.p && geteuid() != 0 && s->user.id != geteuid())
         mk_conf_error(check, offsetof(struct mk__settings, user),
                       "only root can become %s, and this process runs as user %u: start it as root, or as %s",
@@ -332,7 +332,7 @@ static const struct mk_conf_foreign server_foreign[] = {
     {"FDT", "each request opens its file anew, and the table of shared descriptors is not needed"},
     SMALL({"FDLimit", "the limit of the process is raised to the hard limit (ulimit -Hn)"},
           {"OverCapacity", "idle connections are closed first when descriptors or memory run out"},
-          {"UserDir", "a host of its own serves a directory of a user"},)
+          {"UserDir", "a separate host serves a directory of a user"},)
     LARGE({"UserDir", "it belongs in [HOST], in a file of sites/"},)
     {"Port", "Listen takes the port: Listen 2001"},
     {0},
@@ -349,7 +349,7 @@ const struct mk_conf_section mk__section_server = {
     .doc = MK_CONF_DOC("The server as a whole: listeners, workers, limits and waits. In `monkey.conf`."),
 };
 
-/* 0: the host has no limit of its own. */
+/* 0: the host does not set a limit. */
 #define LIMIT(kind, field, name, ...) \
     MK_CONF_KEY_##kind(struct mk__host_settings, limits.field, name, NULL, \
                        "For this host, instead of the server's `" name "`.", __VA_ARGS__)

@@ -56,7 +56,7 @@ static const char *explain_byte(char c)
     case '.':
         return "there is nothing between two dots";
     case ':':
-        return "a name has no port, and an IPv6 address stands in brackets";
+        return "a name has no port, and an IPv6 address is written in brackets";
     case '/':
         return MK_SMALL ? "names have no such character" : "a name has no slash: write it as in example.org";
     case ',':

@@ -55,7 +55,7 @@ static void end_line(struct mk_cgi_stderr *s)
     if (has_text(mk_str(s->line, s->len)))
         take_line(s);
     s->len = 0;
-    s->is_cut = false;
+    s->is_truncated = false;
 }
 
 void mk_cgi_stderr_add(struct mk_cgi_stderr *s, struct mk_str bytes)
@@ -66,8 +66,8 @@ void mk_cgi_stderr_add(struct mk_cgi_stderr *s, struct mk_str bytes)
         size_t taken = n < room ? n : room;
         memcpy(s->line + s->len, bytes.p, taken);
         s->len = (uint16_t)(s->len + taken);
-        s->is_cut |= taken < n;
-        if (lf && s->len && s->line[s->len - 1] == '\r' && !s->is_cut)
+        s->is_truncated |= taken < n;
+        if (lf && s->len && s->line[s->len - 1] == '\r' && !s->is_truncated)
             s->len--;
         if (lf && s->len)
             end_line(s);

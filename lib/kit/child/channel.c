@@ -273,7 +273,7 @@ static void want_write(struct mk_child_channel *c, bool wants)
     c->wants_write = wants;
 }
 
-/* The starter has the message, with descriptors of its own. */
+/* The starter has the message, with its own descriptors. */
 static void mark_asked(struct mk_child_channel *c, struct mk_child *child)
 {
     child->state = MK__CHILD_ASKED;

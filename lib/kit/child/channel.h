@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The connection of a thread to the starter, and what is told over it.
+ * The connection of a thread to the starter, and its messages.
  */
 #ifndef MK_KIT_CHILD_CHANNEL_H
 #define MK_KIT_CHILD_CHANNEL_H

@@ -70,7 +70,7 @@ IN_CHILD static int place_descriptors(const int *fds)
     for (int i = 0; i < 3; i++)
         if (fds[i] >= 0 && dup2(fds[i], i) < 0)
             return -errno;
-    close_range(3, ~0U, 0); /* they are close-on-exec besides */
+    close_range(3, ~0U, 0); /* they are close-on-exec, too */
     return 0;
 }
 

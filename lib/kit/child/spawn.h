@@ -17,7 +17,7 @@ struct mk__spawn {
 };
 
 /*
- * Starts it, and returns once it runs: in a session of its own, without signals that are blocked or ignored.
+ * Starts it, and returns once it runs: in its own session, without signals that are blocked or ignored.
  * Returns its number, with a pidfd in `ret_pidfd`, or -errno with the step that has failed.
  */
 pid_t mk__spawn_start(const struct mk__spawn *s, int *ret_pidfd, enum mk_child_step *ret_step);

@@ -14,7 +14,7 @@
 /* ── reading ── */
 
 /* Cuts what is before the separator off `rest`, all of it if there is none. Returns whether there was one. */
-static bool cut_at(struct mk_str *rest, char separator, struct mk_str *ret)
+static bool split_at(struct mk_str *rest, char separator, struct mk_str *ret)
 {
     const char *end = rest->len ? memchr(rest->p, separator, rest->len) : NULL;
     size_t len = end ? (size_t)(end - rest->p) : rest->len;
@@ -27,8 +27,8 @@ bool mk_cookie_next(struct mk_str *rest, struct mk_str *ret_name, struct mk_str 
 {
     while (rest->len) {
         struct mk_str pair;
-        cut_at(rest, ';', &pair);
-        bool has_value = cut_at(&pair, '=', ret_name);
+        split_at(rest, ';', &pair);
+        bool has_value = split_at(&pair, '=', ret_name);
         *ret_name = mk_str_trim(*ret_name);
         *ret_value = mk_str_trim(pair);
         if (has_value && ret_name->len)

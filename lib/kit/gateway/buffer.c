@@ -94,7 +94,7 @@ void mk__gw_buffer_offer(struct mk__gw_buffer *b)
         arm_timer(b, LAG_MS);
 }
 
-/* An eighth of the memory is left to what the transfer takes besides: its connections, and gaps of the allocator. */
+/* An eighth of the memory is left for what else the transfer takes: its connections, and gaps of the allocator. */
 static size_t get_memory_max(const struct mk_gateway_buffer *limits)
 {
     uint64_t bytes = limits->memory_bytes - limits->memory_bytes / 8;

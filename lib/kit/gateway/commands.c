@@ -40,7 +40,7 @@ struct row {
 struct table {
     struct mk_str plugin;
     unsigned n;
-    bool is_cut;
+    bool is_truncated;
     struct row rows[ROWS_MAX];
 };
 
@@ -55,7 +55,7 @@ static struct row *find_row(struct table *t, struct mk_str name, struct mk_str s
         if (is_row_of(&t->rows[i], name, server))
             return &t->rows[i];
     if (t->n == ROWS_MAX) {
-        t->is_cut = true;
+        t->is_truncated = true;
         return NULL;
     }
     struct row *row = &t->rows[t->n++];
@@ -113,11 +113,11 @@ int mk_gateway_list_backends(struct mk_command_call *call, const struct mk_plugi
         return -ENOMEM;
     t->plugin = mk_str_c(plugin->name);
     t->n = 0;
-    t->is_cut = false;
+    t->is_truncated = false;
     mk_counters_each(collect_value, t);
     for (unsigned i = 0; i < t->n; i++)
         show_row(call, &t->rows[i]);
-    if (t->is_cut)
+    if (t->is_truncated)
         mk_command_warn(call, "there are more than %d backends", ROWS_MAX);
     mk_account_free(NULL, t, sizeof(*t));
     return 0;

@@ -23,7 +23,7 @@ struct mk__gw_download {
     bool has_excess; /* there were bytes behind the response */
     bool has_failed; /* the connection, by its transport's word */
     bool has_ended;  /* the response, as the protocol around it says */
-    bool is_refused; /* the backend has done nothing of the request */
+    bool is_refused; /* the backend has not begun the request */
 };
 
 /* Begins, also for a second connection. `call` lasts as long as the download. */
@@ -70,7 +70,7 @@ static inline struct mk_gateway_head mk__gw_download_get_head(const struct mk__g
     return (struct mk_gateway_head){.parser = &d->parser, .fields = d->fields, .bytes = bytes};
 }
 
-/* Tells whether bytes of the body may move by splice(2): nothing of the protocol is among them. */
+/* Tells whether bytes of the body may move by splice(2): no bytes of the protocol are among them. */
 static inline bool mk__gw_download_is_plain(const struct mk__gw_download *d)
 {
     return !d->call->protocol->unwrap && d->parser.body == MK_RESPONSE_BODY_LENGTH;

@@ -174,7 +174,7 @@ static bool can_retry(const struct mk__gw_exchange *x, int err)
            is_unanswered(x) && (x->is_idempotent || !x->up.is_sent);
 }
 
-/* Has the transport describe an error of its own. Returns its type; NULL: it is not one, or a timeout or the like. */
+/* Has the transport describe its own error. Returns its type; NULL: it is not one, or a timeout or the like. */
 static const char *describe_transport(const struct mk__gw_exchange *x, const struct mk__gw_failure *f, int err,
                                       struct mk_buf *reason)
 {
@@ -240,7 +240,7 @@ static bool is_backends_turn(const struct mk__gw_exchange *x)
 }
 
 /* What waits for the client comes before the cut, which its reader makes then. */
-static void cut_response(struct mk__gw_exchange *x)
+static void abort_response(struct mk__gw_exchange *x)
 {
     end_waits(x);
     drop_conn(x);
@@ -292,7 +292,7 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
         mk__gw_exchange_respond_failure(x, f->status, type, is_detailed ? mk_buf_str(&reason) : MK_STR_NONE);
         return;
     }
-    cut_response(x);
+    abort_response(x);
 }
 
 /* ── timeouts ── */

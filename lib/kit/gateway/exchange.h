@@ -95,7 +95,7 @@ void mk__gw_exchange_connect(struct mk__gw_exchange *x);
 void mk__gw_exchange_connect_server(struct mk__gw_exchange *x);
 /* No server can be used (-ENXIO), or too many requests wait (-EBUSY, -ETIMEDOUT). */
 void mk__gw_exchange_reject_group(struct mk__gw_exchange *x, int err);
-/* Tells whether nothing of a body stands in the way of sending the request once more. */
+/* Tells whether the request can be sent once more: no part of a body prevents it. */
 bool mk__gw_exchange_can_resend(const struct mk__gw_exchange *x);
 void mk__gw_exchange_free(struct mk__gw_exchange *x);
 

@@ -175,7 +175,7 @@ static int add_body(struct mk__gw_exchange *x)
 }
 
 /*
- * Has the response to HEAD say nothing of its length, which the backend has not told (RFC 9110 section 8.6): a
+ * Leaves the length out of the response to HEAD, because the backend has not sent it (RFC 9110 section 8.6): a
  * generator is not called for it.
  */
 static int hide_length(struct mk__gw_exchange *x)

@@ -10,7 +10,7 @@
 struct mk__gw_failure {
     int err; /* 0: any other */
     bool is_dial;
-    bool is_own; /* of this process or its machine: it says nothing of the backend */
+    bool is_own; /* of this process or its machine: the backend did not cause it */
     uint16_t status;
     const char *type; /* RFC 9209 section 2.3 */
     const char *text; /* NULL: of mk_dial_error() or strerror() */

@@ -44,7 +44,7 @@ static int wait_for_child(pid_t pid, int fd, uint32_t ms)
 }
 
 /* Returns 0 or an error of getaddrinfo(); EAI_AGAIN if the time is over. */
-static int look_up(struct mk_str host, uint32_t ms)
+static int look_up_host(struct mk_str host, uint32_t ms)
 {
     char name[NAME_BYTES];
     int fds[2];
@@ -67,7 +67,7 @@ void mk__gw_names_check(struct mk_host *host, const struct mk_gateway_conf *conf
     if (!*left_ms || !target->port || target->addr) /* an address, or a Unix socket */
         return;
     uint64_t began = mk_time_monotonic_ms();
-    int err = look_up(target->host, *left_ms);
+    int err = look_up_host(target->host, *left_ms);
     uint64_t took = mk_time_monotonic_ms() - began;
     *left_ms -= took < *left_ms ? (uint32_t)took : *left_ms;
     if (err && err != EAI_SYSTEM)

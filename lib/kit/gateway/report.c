@@ -41,7 +41,7 @@ static bool ends_with_mark(struct mk_str list)
 }
 
 /* Cuts elements off the end of a list until it has `room` bytes at most, and the mark, if it ends with that. */
-static struct mk_str cut_list(struct mk_str list, size_t room)
+static struct mk_str truncate_list(struct mk_str list, size_t room)
 {
     while (list.len > room || ends_with_mark(list))
         list.len = find_last_separator(list);
@@ -57,7 +57,7 @@ static void note_element(const struct mk__gw_report *r, struct mk_str name, stru
     size_t taken = separator.len + element.len, room = taken < LIST_BYTES ? LIST_BYTES - taken : 0;
     bool is_long = former.len > room;
     if (is_long)
-        former = cut_list(former, room > left_out.len ? room - left_out.len : 0);
+        former = truncate_list(former, room > left_out.len ? room - left_out.len : 0);
     mk_buf_init_fixed(&list, storage, sizeof(storage));
     mk_buf_adds(&list, former);
     mk_buf_adds(&list, is_long ? left_out : MK_STR_NONE);

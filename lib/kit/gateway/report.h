@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What an exchange leaves for operators: counters of all backends and of its own, times, and notes for the log
+ * What an exchange leaves for operators: counters of all backends and its own, times, and notes for the log
  * (`upstream` and others, see docs/guide/logs.md). Times and notes are left out unless a loaded plugin wants times
  * (MK_PLUGIN_TIMES). Those of the notes begin with the exchange; a histogram of a server has what that server took,
  * without the waits and the servers before.

@@ -46,7 +46,7 @@ static int open_below(const char *folder, const char *path, uint64_t cached)
 }
 
 /* Returns what is behind the folder in an absolute path, without a slash before it; NULL: the path is elsewhere. */
-static const char *cut_folder(const char *path, struct mk_str folder)
+static const char *strip_folder(const char *path, struct mk_str folder)
 {
     while (folder.len && folder.p[folder.len - 1] == '/')
         folder.len--;
@@ -72,7 +72,7 @@ static int open_named(const struct lookup *l, uint64_t cached)
 {
     int err = 0;
     for (uint32_t i = 0; i < l->folders->n; i++) {
-        const char *path = cut_folder(l->name, l->folders->items[i]);
+        const char *path = strip_folder(l->name, l->folders->items[i]);
         if (!path && l->is_uri)
             path = l->name + strspn(l->name, "/");
         if (!path)

@@ -40,7 +40,7 @@ static const struct {
     {-EMSGSIZE, "the head of the response is too long"},
     {-ELOOP, "the server sends too many interim responses"},
     {-ENOMEM, "there is no memory for the response"},
-    {-EFBIG, "the server sends too much besides the response"},
+    {-EFBIG, "the server sends more than the response"},
     {-EUSERS, "the server is overloaded"},
     {-ENOPROTOOPT, "the server does not take such requests"},
 };

@@ -133,7 +133,7 @@ static const char *check_pattern(struct mk_str pattern, struct mk_str *names, un
     if (pattern.len > MK_ROUTES_PATTERN_BYTES_MAX)
         return "it is longer than 1,024 bytes";
     for (struct mk_str rest = pattern; !problem && rest.len;) {
-        struct mk_str segment = mk_routes_cut_segment(&rest);
+        struct mk_str segment = mk_routes_split_segment(&rest);
         problem = check_segment(segment, !rest.len);
         if (!problem && ++segments > MK_ROUTES_SEGMENTS_MAX)
             problem = "it has more than 32 segments";
@@ -205,7 +205,7 @@ static struct mk_route **get_end(struct mk_routes *routes, struct mk_arena *aren
 {
     struct mk_route_node *node = &routes->root;
     while (node && pattern.len) {
-        struct mk_str segment = mk_routes_cut_segment(&pattern);
+        struct mk_str segment = mk_routes_split_segment(&pattern);
         if (!segment.len)
             return &node->ends[MK_ROUTES_SLASH];
         if (segment.p[0] == '*')
@@ -335,7 +335,7 @@ static bool search_node(struct search *s, const struct mk_route_node *node, stru
     struct mk_route_match *m = s->match;
     if (path.len <= 1)
         return search_end(s, node, path);
-    struct mk_str rest = path, segment = mk_routes_cut_segment(&rest);
+    struct mk_str rest = path, segment = mk_routes_split_segment(&rest);
     const struct mk_route_node *child = find_static(node, segment);
     if (child && search_node(s, child, rest))
         return true;

@@ -157,7 +157,7 @@ static bool needs_read(const struct mk_spool *s)
 }
 
 /*
- * Adds blocks as far as there is memory for them besides the next write. For the first there is memory if nothing was
+ * Adds blocks as far as there is memory for them and the next write. For the first there is memory if nothing was
  * read ahead. Returns 0, MK_AGAIN (there is none until more was read) or -ENOMEM.
  */
 static int add_blocks(struct mk_spool *s)

@@ -60,7 +60,7 @@ struct mk_spool {
 };
 
 /* spool.c */
-/* Returns whether `n` more bytes of memory can be had, besides what a read from the file needs; reserves them. */
+/* Returns whether `n` more bytes of memory can be had, after what a read from the file needs; reserves them. */
 bool mk__spool_fits(struct mk_spool *s, size_t n);
 /* Gives reserved memory back that is not needed now. */
 void mk__spool_shrink(struct mk_spool *s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The queues of a set: lists through the items, and the totals of all parts. */
+/* The queues of a set: lists through the items, and the totals of all shards. */
 #include "queues.h"
 
 enum { SMALL_PERCENT = 10 };
@@ -12,7 +12,7 @@ static struct mk_item *get_item(struct mk_list *node)
 static struct mk__queue *get_queue(struct mk__set *set, const struct mk_item *item)
 {
     enum mk__queue_of which = item->state == MK__ITEM_SMALL ? MK__QUEUE_SMALL : MK__QUEUE_MAIN;
-    return &set->queues[which][mk__queue_part_of(item->hash)];
+    return &set->queues[which][mk__queue_shard_of(item->hash)];
 }
 
 static void set_oldest(struct mk__queue *queue, struct mk_item *item)
@@ -62,7 +62,7 @@ enum mk__queue_of mk__queue_choose(const struct mk__set *set)
     return !main || small * 100 > (small + main) * SMALL_PERCENT ? MK__QUEUE_SMALL : MK__QUEUE_MAIN;
 }
 
-bool mk__queue_has(const struct mk__set *set, enum mk__queue_of which, unsigned part)
+bool mk__queue_has(const struct mk__set *set, enum mk__queue_of which, unsigned shard)
 {
-    return __atomic_load_n(&set->queues[which][part].oldest, __ATOMIC_RELAXED) != NULL;
+    return __atomic_load_n(&set->queues[which][shard].oldest, __ATOMIC_RELAXED) != NULL;
 }

@@ -4,7 +4,7 @@
  *
  *     slab: head │ block: size, size of the one before │ bytes ... │ block ... │ free block: links │ ...
  *
- * Free blocks stand in bins by size, and neighbours that are free become one block: memory that small items leave is
+ * Free blocks are in bins by size, and neighbours that are free become one block: memory that small items leave is
  * used for large ones and the other way round. Slabs grow with the store, from 64 KB to 2 MB.
  */
 #ifndef MK_STORE_SLABS_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The functions of <monkey/store.h>: lookups, and changes under the lock of a part. */
+/* The functions of <monkey/store.h>: lookups, and changes under the lock of a shard. */
 #include "store.h"
 
 #include <assert.h>
@@ -50,7 +50,7 @@ static unsigned count_sets(const struct mk_store_conf *conf)
 /* The first set is that of the kinds without limits, if there are any. */
 static void assign_sets(struct mk_store *store, const struct mk_store_conf *conf)
 {
-    struct mk__queue(*queues)[MK_STORE_PARTS] = (void *)(store + 1);
+    struct mk__queue(*queues)[MK_STORE_SHARDS] = (void *)(store + 1);
     unsigned n = 0;
     for (unsigned i = 0; i < store->n_sets; i++)
         store->sets[i].queues = queues + (size_t)i * MK__QUEUES;
@@ -74,29 +74,29 @@ static size_t round_up(size_t n)
     return (n + 4095) / 4096 * 4096;
 }
 
-/* Sets the budget, and gives fingerprints and tables their parts of it. */
+/* Sets the budget, and gives fingerprints and tables their shares of it. */
 static void set_budget(struct mk_store *store, uint64_t bytes_max)
 {
-    uint64_t before = atomic_load_explicit(&store->memory_bytes, memory_order_relaxed), bytes = 0;
+    uint64_t before = atomic_load_explicit(&store->history_bytes, memory_order_relaxed), bytes = 0;
     for (unsigned i = 0; i < 2; i++) {
         uint64_t n = bytes_max / (i ? 4 * BYTES_PER_PRINT : BYTES_PER_PRINT);
-        bytes += mk__fingerprints_resize(&store->memories[i].seen, n);
-        bytes += mk__fingerprints_resize(&store->memories[i].ghosts, n);
+        bytes += mk__fingerprints_resize(&store->histories[i].seen, n);
+        bytes += mk__fingerprints_resize(&store->histories[i].ghosts, n);
     }
-    atomic_store_explicit(&store->memory_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&store->history_bytes, bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&store->budget.bytes, bytes - before, memory_order_relaxed);
     atomic_store_explicit(&store->budget.max, bytes_max, memory_order_relaxed);
     atomic_store_explicit(&store->budget.reserved, bytes_max / TABLES_PART, memory_order_relaxed);
     mk__store_limit_sets(store);
 }
 
-static int open_memories(struct mk_store *store)
+static int open_histories(struct mk_store *store)
 {
     int err = 0;
     for (unsigned i = 0; i < 2 && err == 0; i++) {
-        err = mk__fingerprints_open(&store->memories[i].seen);
+        err = mk__fingerprints_open(&store->histories[i].seen);
         if (err == 0)
-            err = mk__fingerprints_open(&store->memories[i].ghosts);
+            err = mk__fingerprints_open(&store->histories[i].ghosts);
     }
     return err;
 }
@@ -104,8 +104,8 @@ static int open_memories(struct mk_store *store)
 static void unmap_store(struct mk_store *store)
 {
     for (unsigned i = 0; i < 2; i++) {
-        mk__fingerprints_close(&store->memories[i].seen);
-        mk__fingerprints_close(&store->memories[i].ghosts);
+        mk__fingerprints_close(&store->histories[i].seen);
+        mk__fingerprints_close(&store->histories[i].ghosts);
     }
     pthread_mutex_destroy(&store->limit_lock);
     mk__pages_unmap(store, store->map_bytes);
@@ -117,7 +117,7 @@ int mk_store_new(const struct mk_store_conf *conf, struct mk_store **ret)
     if (err < 0)
         return err;
     unsigned n_sets = count_sets(conf);
-    size_t queues = sizeof(struct mk__queue[MK__QUEUES][MK_STORE_PARTS]);
+    size_t queues = sizeof(struct mk__queue[MK__QUEUES][MK_STORE_SHARDS]);
     size_t bytes = round_up(sizeof(struct mk_store) + n_sets * queues);
     struct mk_store *store = mk__pages_map(bytes);
     if (!store)
@@ -126,7 +126,7 @@ int mk_store_new(const struct mk_store_conf *conf, struct mk_store **ret)
     pthread_mutex_init(&store->limit_lock, NULL);
     err = mk_siphash_key(store->secret);
     if (err == 0)
-        err = open_memories(store);
+        err = open_histories(store);
     if (err < 0) {
         unmap_store(store);
         return err;
@@ -166,9 +166,9 @@ void mk_store_free(struct mk_store *store)
     if (!store)
         return;
     mk_epoch_queue_release(&store->retired);
-    for (unsigned i = 0; i < MK_STORE_PARTS; i++) {
-        release_table(store, store->parts[i].table);
-        pthread_mutex_destroy(&store->parts[i].lock);
+    for (unsigned i = 0; i < MK_STORE_SHARDS; i++) {
+        release_table(store, store->shards[i].table);
+        pthread_mutex_destroy(&store->shards[i].lock);
     }
     mk__slabs_release(&store->slabs);
     unmap_store(store);
@@ -208,8 +208,8 @@ uint64_t mk_store_hash(const struct mk_store *store, const void *key, size_t len
 
 struct mk_item *mk_store_find(struct mk_store *store, uint64_t hash, const void *key, size_t len)
 {
-    struct mk__part *part = &store->parts[mk__queue_part_of(hash)];
-    struct mk__table *t = atomic_load_explicit(&part->table, memory_order_acquire);
+    struct mk__shard *shard = &store->shards[mk__queue_shard_of(hash)];
+    struct mk__table *t = atomic_load_explicit(&shard->table, memory_order_acquire);
     struct mk_item *item = t ? mk__table_find(t, hash, key, len) : NULL;
     if (!item)
         return NULL;
@@ -221,11 +221,11 @@ struct mk_item *mk_store_find(struct mk_store *store, uint64_t hash, const void 
 
 bool mk_store_has(struct mk_store *store, uint64_t hash, const void *key, size_t len)
 {
-    struct mk__part *part = &store->parts[mk__queue_part_of(hash)];
-    pthread_mutex_lock(&part->lock);
-    struct mk__table *t = part->table;
+    struct mk__shard *shard = &store->shards[mk__queue_shard_of(hash)];
+    pthread_mutex_lock(&shard->lock);
+    struct mk__table *t = shard->table;
     bool has = t && mk__table_find(t, hash, key, len);
-    pthread_mutex_unlock(&part->lock);
+    pthread_mutex_unlock(&shard->lock);
     return has;
 }
 
@@ -245,28 +245,28 @@ void mk_item_put(struct mk_item *item)
     mk__slabs_free(&item->store->slabs, item);
 }
 
-static struct mk__memory *get_memory(struct mk_store *store, unsigned kind)
+static struct mk__history *get_history(struct mk_store *store, unsigned kind)
 {
-    return &store->memories[store->kinds[kind].counted];
+    return &store->histories[store->kinds[kind].counted];
 }
 
-struct mk__memory *mk__store_memory_of(struct mk_store *store, const struct mk_item *item)
+struct mk__history *mk__store_history_of(struct mk_store *store, const struct mk_item *item)
 {
-    return get_memory(store, item->kind);
+    return get_history(store, item->kind);
 }
 
 bool mk_store_admits(struct mk_store *store, unsigned kind, uint64_t hash)
 {
     assert(kind < store->n_kinds);
-    struct mk__memory *memory = get_memory(store, kind);
-    return mk__fingerprints_has(&memory->ghosts, hash) || mk__fingerprints_add(&memory->seen, hash);
+    struct mk__history *history = get_history(store, kind);
+    return mk__fingerprints_has(&history->ghosts, hash) || mk__fingerprints_add(&history->seen, hash);
 }
 
 /* ── removing ── */
 
 void mk__store_unlink(struct mk_store *store, struct mk_item *item)
 {
-    struct mk__table *t = store->parts[mk__queue_part_of(item->hash)].table;
+    struct mk__table *t = store->shards[mk__queue_shard_of(item->hash)].table;
     struct mk__kind *kind = &store->kinds[item->kind];
     _Atomic uintptr_t *slot = mk__table_slot_of(t, item);
     uint64_t bytes = mk__slabs_bytes_of(item);
@@ -295,12 +295,12 @@ void mk__store_retire(struct mk_store *store, struct mk_item *item)
 
 bool mk_store_remove(struct mk_store *store, struct mk_item *item)
 {
-    struct mk__part *part = &store->parts[mk__queue_part_of(item->hash)];
-    pthread_mutex_lock(&part->lock);
+    struct mk__shard *shard = &store->shards[mk__queue_shard_of(item->hash)];
+    pthread_mutex_lock(&shard->lock);
     bool found = item->state == MK__ITEM_SMALL || item->state == MK__ITEM_MAIN;
     if (found)
         mk__store_unlink(store, item);
-    pthread_mutex_unlock(&part->lock);
+    pthread_mutex_unlock(&shard->lock);
     if (found)
         mk__store_retire(store, item);
     return found;
@@ -339,17 +339,17 @@ static void visit_item(struct visit *v, struct mk_item *item)
     v->removed = &item->retired;
 }
 
-/* Under the lock of the part. A kind with queues of its own has its items there; others are searched in the table. */
-static void visit_part(struct visit *v, unsigned part)
+/* Under the lock of the shard. A kind with its own queues has its items there; others are searched in the table. */
+static void visit_shard(struct visit *v, unsigned shard)
 {
     struct mk__set *set = v->store->kinds[v->kind].set;
-    struct mk__table *t = set->limited ? NULL : v->store->parts[part].table;
+    struct mk__table *t = set->limited ? NULL : v->store->shards[shard].table;
     struct mk_item *item, *next;
     for (uint32_t i = 0; t && i <= t->mask; i++)
         if ((item = mk__table_item(t->slots[i])))
             visit_item(v, item);
     for (unsigned which = 0; set->limited && which < MK__QUEUES; which++)
-        for (item = set->queues[which][part].oldest; item; item = next) {
+        for (item = set->queues[which][shard].oldest; item; item = next) {
             next = mk__queue_next(item);
             visit_item(v, item);
         }
@@ -358,11 +358,11 @@ static void visit_part(struct visit *v, unsigned part)
 void mk_store_each(struct mk_store *store, unsigned kind, bool (*fn)(struct mk_item *item, void *ctx), void *ctx)
 {
     assert(kind < store->n_kinds);
-    for (unsigned i = 0; i < MK_STORE_PARTS; i++) {
+    for (unsigned i = 0; i < MK_STORE_SHARDS; i++) {
         struct visit v = {store, kind, fn, ctx, NULL};
-        pthread_mutex_lock(&store->parts[i].lock);
-        visit_part(&v, i);
-        pthread_mutex_unlock(&store->parts[i].lock);
+        pthread_mutex_lock(&store->shards[i].lock);
+        visit_shard(&v, i);
+        pthread_mutex_unlock(&store->shards[i].lock);
         for (struct mk_retired *next; v.removed; v.removed = next) {
             next = v.removed->next;
             mk__store_retire(store, MK_CONTAINER_OF(v.removed, struct mk_item, retired));
@@ -384,18 +384,18 @@ static uint64_t count_block_bytes(size_t len, size_t data_bytes)
     return data_bytes > MK__SLABS_BLOCK_MAX || len > UINT16_MAX ? UINT64_MAX : mk__slabs_block_bytes(bytes);
 }
 
-/* Gives the part a table. Returns false without memory. */
-static bool prepare_part(struct mk_store *store, struct mk__part *part)
+/* Gives the shard a table. Returns false without memory. */
+static bool prepare_shard(struct mk_store *store, struct mk__shard *shard)
 {
-    if (atomic_load_explicit(&part->table, memory_order_relaxed))
+    if (atomic_load_explicit(&shard->table, memory_order_relaxed))
         return true;
-    pthread_mutex_lock(&part->lock);
-    struct mk__table *t = part->table;
+    pthread_mutex_lock(&shard->lock);
+    struct mk__table *t = shard->table;
     if (!t) {
         t = mk__table_new(&store->budget, MK__TABLE_SLOTS_MIN);
-        atomic_store_explicit(&part->table, t, memory_order_release);
+        atomic_store_explicit(&shard->table, t, memory_order_release);
     }
-    pthread_mutex_unlock(&part->lock);
+    pthread_mutex_unlock(&shard->lock);
     return t != NULL;
 }
 
@@ -412,7 +412,7 @@ struct mk_item *mk_store_draft(struct mk_store *store, unsigned kind, uint64_t h
     struct mk__kind *k = &store->kinds[kind];
     uint64_t bytes = count_block_bytes(len, data_bytes);
     uint64_t max = atomic_load_explicit(&store->budget.max, memory_order_relaxed);
-    if (bytes > max / MK_STORE_ITEM_SHARE || !prepare_part(store, &store->parts[mk__queue_part_of(hash)]))
+    if (bytes > max / MK_STORE_ITEM_SHARE || !prepare_shard(store, &store->shards[mk__queue_shard_of(hash)]))
         return refuse_item(k);
     if (!mk__store_trim_set(store, k->set, bytes))
         return refuse_item(k);
@@ -438,23 +438,23 @@ void mk_store_discard(struct mk_store *store, struct mk_item *draft)
 }
 
 /* Replaces a full table. Returns the old one, to be retired; NULL without memory. */
-static struct mk__table *grow_table(struct mk__part *part)
+static struct mk__table *grow_table(struct mk__shard *shard)
 {
-    struct mk__table *t = part->table;
+    struct mk__table *t = shard->table;
     struct mk__table *fresh = mk__table_rebuild(t);
     if (!fresh)
         return NULL;
-    atomic_store_explicit(&part->table, fresh, memory_order_release);
+    atomic_store_explicit(&shard->table, fresh, memory_order_release);
     return t;
 }
 
-/* Links an item under the lock of its part. Returns the one that it replaces, unlinked. */
-static struct mk_item *link_item(struct mk_store *store, struct mk__part *part, struct mk_item *item)
+/* Links an item under the lock of its shard. Returns the one that it replaces, unlinked. */
+static struct mk_item *link_item(struct mk_store *store, struct mk__shard *shard, struct mk_item *item)
 {
     struct mk__kind *kind = &store->kinds[item->kind];
     uint64_t bytes = mk__slabs_bytes_of(item);
-    struct mk_item *old = mk__table_find(part->table, item->hash, mk_item_key(item), item->key_bytes);
-    struct mk__fingerprints *ghosts = &get_memory(store, item->kind)->ghosts;
+    struct mk_item *old = mk__table_find(shard->table, item->hash, mk_item_key(item), item->key_bytes);
+    struct mk__fingerprints *ghosts = &get_history(store, item->kind)->ghosts;
     bool returns = mk__fingerprints_has(ghosts, item->hash);
     if (returns)
         mk__fingerprints_remove(ghosts, item->hash);
@@ -463,9 +463,9 @@ static struct mk_item *link_item(struct mk_store *store, struct mk__part *part, 
     atomic_fetch_add_explicit(&kind->items, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&kind->bytes, bytes, memory_order_relaxed);
     if (old)
-        mk__table_replace(mk__table_slot_of(part->table, old), item);
+        mk__table_replace(mk__table_slot_of(shard->table, old), item);
     else
-        old = mk__table_add(part->table, item);
+        old = mk__table_add(shard->table, item);
     if (old)
         mk__store_unlink(store, old);
     return old;
@@ -473,14 +473,14 @@ static struct mk_item *link_item(struct mk_store *store, struct mk__part *part, 
 
 void mk_store_put(struct mk_store *store, struct mk_item *draft)
 {
-    struct mk__part *part = &store->parts[mk__queue_part_of(draft->hash)];
+    struct mk__shard *shard = &store->shards[mk__queue_shard_of(draft->hash)];
     struct mk__set *set = store->kinds[draft->kind].set;
     assert(draft->state == MK__ITEM_DRAFT);
-    pthread_mutex_lock(&part->lock);
-    bool full = mk__table_is_full(part->table);
-    struct mk__table *table = full ? grow_table(part) : NULL;
-    struct mk_item *old = link_item(store, part, draft);
-    pthread_mutex_unlock(&part->lock);
+    pthread_mutex_lock(&shard->lock);
+    bool full = mk__table_is_full(shard->table);
+    struct mk__table *table = full ? grow_table(shard) : NULL;
+    struct mk_item *old = link_item(store, shard, draft);
+    pthread_mutex_unlock(&shard->lock);
     if (table)
         mk_epoch_retire(&store->retired, &table->retired, mk__table_free);
     if (old)

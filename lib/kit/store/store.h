@@ -2,13 +2,13 @@
 /*
  * The inside of <monkey/store.h>.
  *
- *     store ─┬─ parts: lock, table                      found by the upper bits of the hash
- *            ├─ sets: S3-FIFO queues, one pair per part  of the kinds without limits together, of each other kind
+ *     store ─┬─ shards: lock, table                      found by the upper bits of the hash
+ *            ├─ sets: S3-FIFO queues, one pair per shard  of the kinds without limits together, of each other kind
  *            ├─ slabs                                    memory of items
- *            ├─ memories: fingerprints                   what was asked for once; what was evicted
+ *            ├─ histories: fingerprints                   what was asked for once; what was evicted
  *            └─ retired                                  what waits for the end of turns
  *
- * Locks: that of a part, in it that of the slabs. No thread holds two parts. Functions of the kinds are called under
+ * Locks: that of a shard, in it that of the slabs. No thread holds two shards. Functions of the kinds are called under
  * no lock.
  */
 #ifndef MK_STORE_STORE_H
@@ -25,13 +25,13 @@
 #include "slabs.h"
 #include "table.h"
 
-struct mk__part {
+struct mk__shard {
     _Alignas(64) pthread_mutex_t lock; /* zeros of the mapping, which are an open one: not written before its use */
     _Atomic(struct mk__table *) table; /* NULL: no item yet */
 };
 
 /* What is remembered without being kept: of kinds with a limit of items apart, whose keys clients may invent. */
-struct mk__memory {
+struct mk__history {
     struct mk__fingerprints seen, ghosts;
 };
 
@@ -50,27 +50,27 @@ struct mk_store {
     size_t map_bytes; /* of this struct, its sets and fingerprints */
     unsigned n_kinds, n_sets;
     struct mk__set sets[MK_STORE_KINDS_MAX + 1];
-    pthread_mutex_t limit_lock;    /* while the budget is changed */
-    struct mk__memory memories[2]; /* of kinds without, and with a limit of items */
-    _Atomic uint64_t memory_bytes; /* of their fingerprints */
+    pthread_mutex_t limit_lock;      /* while the budget is changed */
+    struct mk__history histories[2]; /* of kinds without, and with a limit of items */
+    _Atomic uint64_t history_bytes;  /* of their fingerprints */
     struct mk_epoch_queue retired;
     _Alignas(64) _Atomic uint64_t pending_bytes; /* of items that wait for the end of turns */
     _Atomic unsigned failures;                   /* drafts without memory since the last with */
     struct mk__budget budget;
     _Alignas(64) struct mk__slabs slabs;
     struct mk__kind kinds[MK_STORE_KINDS_MAX];
-    struct mk__part parts[MK_STORE_PARTS];
+    struct mk__shard shards[MK_STORE_SHARDS];
 };
 
 /* ── store.c ── */
 
-/* Takes an item out of the table and its queue, under the lock of its part. The caller then retires it. */
+/* Takes an item out of the table and its queue, under the lock of its shard. The caller then retires it. */
 void mk__store_unlink(struct mk_store *store, struct mk_item *item);
 /* Frees an unlinked item when it may be. Under no lock. */
 void mk__store_retire(struct mk_store *store, struct mk_item *item);
-struct mk__memory *mk__store_memory_of(struct mk_store *store, const struct mk_item *item);
+struct mk__history *mk__store_history_of(struct mk_store *store, const struct mk_item *item);
 
-/* ── room.c ── */
+/* ── evict.c ── */
 
 /* Computes the limits of the sets from the budget. */
 void mk__store_limit_sets(struct mk_store *store);

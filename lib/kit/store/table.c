@@ -14,7 +14,7 @@ enum { EMPTY = 0, REMOVED = 1, TAG_SHIFT = 48 };
 
 static_assert(sizeof(uintptr_t) == 8, "a slot holds an address of 48 bits and 16 bits of the hash");
 
-/* Returns bits of the hash that neither choose the part nor the slot; never 0, so that no mark looks like an item. */
+/* Returns bits of the hash that neither choose the shard nor the slot; never 0, so that no mark looks like an item. */
 static uintptr_t make_tag(uint64_t hash)
 {
     return (uintptr_t)(hash >> 36 | 1) << TAG_SHIFT;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The hash table of a part: open addressing with linear probing. A slot is the address of an item and 16 bits of its
+ * The hash table of a shard: open addressing with linear probing. A slot is the address of an item and 16 bits of its
  * hash, so that a lookup touches no other item.
  *
- * Readers take no lock. Writers hold the lock of the part, and replace a table that is too small or too full of removed
- * slots by a new one; the old one is retired.
+ * Readers take no lock. Writers hold the lock of the shard, and replace a table that is too small or too full of
+ * removed slots by a new one; the old one is retired.
  */
 #ifndef MK_STORE_TABLE_H
 #define MK_STORE_TABLE_H

@@ -123,8 +123,8 @@ static bool is_used(struct mk_str labels, void *ctx)
     struct mk_list *n, *save;
     MK_LIST_EACH(&all->list, n, save) {
         const struct mk_tally *tally = MK_CONTAINER_OF(n, struct mk_tally, node);
-        if (tally->refs && mk_str_eq(mk_counter_label_cut(tally->backend), backend) &&
-            mk_str_eq(mk_counter_label_cut(tally->server), server))
+        if (tally->refs && mk_str_eq(mk_counter_label_truncate(tally->backend), backend) &&
+            mk_str_eq(mk_counter_label_truncate(tally->server), server))
             return true;
     }
     return false;

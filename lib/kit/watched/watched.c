@@ -214,7 +214,7 @@ static void warn_of_limit(const struct mk_watched *w)
  * Returns the signature of the files, walking their paths before if names have changed, or if not all changes are
  * reported. If a folder's mode has changed, the files tell whether that makes a difference.
  */
-static uint64_t look_at_files(struct mk_watched *w, bool moved, const char **ret_denied)
+static uint64_t read_signature(struct mk_watched *w, bool moved, const char **ret_denied)
 {
     if (!moved && !w->paths.polls && mk__paths_signature(&w->paths, ret_denied) == w->signature)
         return w->signature;
@@ -227,7 +227,7 @@ static uint64_t look_at_files(struct mk_watched *w, bool moved, const char **ret
 static uint64_t check_files(struct mk_watched *w, bool moved, bool written)
 {
     const char *denied;
-    uint64_t signature = look_at_files(w, moved, &denied);
+    uint64_t signature = read_signature(w, moved, &denied);
     uint64_t poll_ms = w->paths.polls ? mk_time_monotonic_ms() + (denied ? DENIED_MS : POLL_MS) : 0;
     bool changed = written || signature != w->signature;
     if (changed)
@@ -376,7 +376,7 @@ static void wake_thread(void)
 
 /* ── start and stop of the thread, with the lock of its life ── */
 
-static void look_anew(struct mk_watched *w)
+static void mark_due(struct mk_watched *w)
 {
     w->due_ms = 1;
     w->moved = true;
@@ -388,7 +388,7 @@ static void mark_all(void)
     struct mk_list *n, *save;
     pthread_mutex_lock(&watcher.lock);
     MK_LIST_EACH(&watcher.all, n, save)
-        look_anew(MK_CONTAINER_OF(n, struct mk_watched, node));
+        mark_due(MK_CONTAINER_OF(n, struct mk_watched, node));
     pthread_mutex_unlock(&watcher.lock);
 }
 
@@ -461,7 +461,7 @@ static void add_watched(struct mk_watched *w)
 {
     pthread_mutex_lock(&watcher.life);
     pthread_mutex_lock(&watcher.lock);
-    look_anew(w);
+    mark_due(w);
     mk_list_add(&watcher.all, &w->node);
     if (watcher.running)
         wake_thread();

@@ -19,7 +19,7 @@ bool mk__ws_key_is_valid(struct mk_str key);
 /* Returns true for the version of RFC 6455. With another one the response is 426 and names "13". */
 bool mk__ws_version_is_valid(struct mk_str version);
 
-/* Returns a subprotocol where it stands in a comma-separated list; or MK_STR_NONE. Their case matters. */
+/* Returns a subprotocol where a comma-separated list has it; or MK_STR_NONE. Their case matters. */
 struct mk_str mk__ws_find_protocol(struct mk_str list, struct mk_str name);
 
 /*

@@ -28,7 +28,7 @@ static bool is_line_of(struct mk_str line, struct mk_str user, struct mk_str *re
 }
 
 /* Cuts the hash off the fields of a line; what is left begins with a colon, or is empty. */
-static struct mk_str cut_hash(struct mk_str *fields)
+static struct mk_str split_hash(struct mk_str *fields)
 {
     const char *colon = fields->len ? memchr(fields->p, ':', fields->len) : NULL;
     struct mk_str hash = mk_str(fields->p, colon ? (size_t)(colon - fields->p) : fields->len);
@@ -42,7 +42,7 @@ bool edit_find(struct mk_str text, struct mk_str user, struct mk_str *ret_hash)
     while (next_line(&text, &line)) {
         if (!is_line_of(line, user, &fields))
             continue;
-        *ret_hash = cut_hash(&fields);
+        *ret_hash = split_hash(&fields);
         return true;
     }
     return false;
@@ -68,7 +68,7 @@ static bool edit_lines(struct mk_buf *out, struct mk_str text, struct mk_str use
             mk_buf_addc(out, '\n');
             continue;
         }
-        cut_hash(&fields);
+        split_hash(&fields);
         if (hash && !found)
             add_line(out, user, *hash, fields);
         found = true;

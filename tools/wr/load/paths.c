@@ -42,7 +42,7 @@ int paths_add(struct paths *paths, struct mk_arena *arena, const struct request_
 /* ── files of paths ── */
 
 /* Cuts the next word off a line; a word is empty at the end. */
-static struct mk_str cut_word(struct mk_str *line)
+static struct mk_str split_word(struct mk_str *line)
 {
     *line = mk_str_trim(*line);
     size_t n = 0;
@@ -96,7 +96,8 @@ static bool is_target(struct mk_str path)
 static int parse_path(struct paths *paths, struct mk_arena *arena, const struct request_form *form, struct mk_str line,
                       const char **ret_error)
 {
-    struct mk_str target = cut_word(&line), status = cut_word(&line), length = cut_word(&line), hash = cut_word(&line);
+    struct mk_str target = split_word(&line), status = split_word(&line), length = split_word(&line),
+                  hash = split_word(&line);
     *ret_error = !is_target(target) ? "a path begins with / and has no blanks, control bytes or #" : NULL;
     if (!*ret_error && mk_str_trim(line).len)
         *ret_error = "a line is PATH [STATUS [LENGTH [SHA256]]]";

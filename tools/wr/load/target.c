@@ -8,7 +8,7 @@
 #include <netdb.h>
 #include <stdio.h>
 
-static bool cut_prefix(struct mk_str *s, struct mk_str prefix)
+static bool skip_prefix(struct mk_str *s, struct mk_str prefix)
 {
     if (!mk_str_starts(*s, prefix))
         return false;
@@ -59,7 +59,7 @@ static bool read_scheme(struct target *t, struct mk_str *rest)
     };
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
         *t = (struct target){.tls = schemes[i].tls, .websocket = schemes[i].websocket};
-        if (cut_prefix(rest, schemes[i].prefix))
+        if (skip_prefix(rest, schemes[i].prefix))
             return true;
     }
     return false;

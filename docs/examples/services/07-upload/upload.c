@@ -88,5 +88,5 @@ static void begin_upload(duda_request_t *dr)
 int duda_main(void)
 {
     struct duda_route *route = router->put("/:name", begin_upload);
-    return route && router->in_pieces(route) == 0 ? 0 : -1;
+    return route && router->stream_body(route) == 0 ? 0 : -1;
 }

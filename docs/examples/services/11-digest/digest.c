@@ -140,7 +140,7 @@ int duda_main(void)
     if (getrandom(key, sizeof(key), 0) != sizeof(key))
         return -1;
     struct duda_route *upload = router->put("/sha256", begin_upload);
-    if (!upload || router->in_pieces(upload) < 0)
+    if (!upload || router->stream_body(upload) < 0)
         return -1;
     return router->get("/token", make_token) && router->get("/user/:token", show_user) ? 0 : -1;
 }

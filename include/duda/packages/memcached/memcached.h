@@ -93,7 +93,7 @@ struct duda_memcached_command {
     size_t key_len;  /* 0: `key` is a string */
     const void *value;
     size_t len;
-    uint32_t ttl_s;     /* seconds from now, 0: for ever. Of numbers: from its creation */
+    uint32_t ttl_s;     /* seconds from now, 0: forever. Of numbers: from its creation */
     uint32_t flags;     /* the service's own, kept with the value */
     uint64_t cas;       /* of a reply: only if the item has not been written since then; 0: in any case */
     uint64_t n;         /* of INCREASE and DECREASE */
@@ -109,9 +109,9 @@ struct duda_memcached_reply {
     size_t len;      /* of the value */
     uint64_t number; /* of INCREASE and DECREASE */
     uint64_t cas;    /* changes with each write of the item */
-    int64_t ttl_s;   /* what is left; -1: for ever */
+    int64_t ttl_s;   /* what is left; -1: forever */
     uint32_t flags;
-    bool won;   /* the caller is to make the value anew: no other caller is told so */
+    bool won;   /* the caller is to make the value anew; no other caller gets this */
     bool busy;  /* another one has won, and has not stored the value yet */
     bool stale; /* the value was invalidated */
 };

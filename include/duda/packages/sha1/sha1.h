@@ -3,7 +3,7 @@
  * The package sha1: SHA-1 (FIPS 180-4) and HMAC-SHA-1 (RFC 2104), by libcrypto. SHA-1 is for formats that ask for it;
  * where someone could gain by a second text of the same digest, use sha256.
  *
- * All functions are for any thread, and keep nothing of what they are given. A digest has 20 bytes. Functions that
+ * All functions are for any thread, and do not keep what they are given. A digest has 20 bytes. Functions that
  * return an int return 0, -EINVAL (a pointer is NULL) or -ENOMEM (libcrypto has no memory); after an error the digest
  * is zeros.
  */

@@ -3,7 +3,7 @@
  * The package sha256: SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), by libcrypto. It is no hash for passwords,
  * which must be slow: see the package password.
  *
- * All functions are for any thread, and keep nothing of what they are given. A digest has 32 bytes. Functions that
+ * All functions are for any thread, and do not keep what they are given. A digest has 32 bytes. Functions that
  * return an int return 0, -EINVAL (a pointer is NULL, a length is negative) or -ENOMEM (libcrypto has no memory); after
  * an error the digest is zeros.
  */

@@ -238,7 +238,7 @@ static void write_head(struct mk__conn *c, struct mk_request *req, struct mk__sc
     assert(out->len <= out->size);
 }
 
-/* Sends a head that is longer than the output buffer, by a buffer of its own. */
+/* Sends a head that is longer than the output buffer, by its own buffer. */
 static MK_COLD enum mk__h1_send_result send_long_head(struct mk__conn *c, struct mk_request *req, size_t bytes_max)
 {
     struct mk_account *account = c->http->account;

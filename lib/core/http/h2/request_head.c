@@ -306,7 +306,7 @@ static unsigned find_kind(const struct mk__hpack_row *row)
 }
 
 /* A field without its end: the head is too large. It is not the request line, if that is complete. */
-static void add_cut_field(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
+static void add_truncated_field(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
 {
     if (!is_pseudo(row) && !h->begun)
         begin_head(h);
@@ -318,7 +318,7 @@ void mk__h2_request_head_add(struct mk__h2_request_head *h, const struct mk__hpa
     if (h->too_large || h->malformed)
         return;
     if (field->cut) {
-        add_cut_field(h, &field->row);
+        add_truncated_field(h, &field->row);
         return;
     }
     unsigned kind = find_kind(&field->row);

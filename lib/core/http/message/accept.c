@@ -13,7 +13,7 @@ struct range {
 };
 
 /* Cuts the text before the next semicolon that is not in a quoted string off `rest`; trimmed. */
-static struct mk_str cut_parameter(struct mk_str *rest)
+static struct mk_str split_parameter(struct mk_str *rest)
 {
     bool quoted = false;
     size_t n = 0;
@@ -30,7 +30,7 @@ static struct mk_str cut_parameter(struct mk_str *rest)
 }
 
 /* Returns false if a parameter has another name. The value is without the quotes around it. */
-static bool cut_name(struct mk_str parameter, struct mk_str name, struct mk_str *ret_value)
+static bool split_name(struct mk_str parameter, struct mk_str name, struct mk_str *ret_value)
 {
     if (parameter.len <= name.len || parameter.p[name.len] != '=' || !mk_str_ieq(mk_str(parameter.p, name.len), name))
         return false;
@@ -42,13 +42,13 @@ static bool cut_name(struct mk_str parameter, struct mk_str name, struct mk_str 
 
 static struct range read_range(struct mk_str element)
 {
-    struct range r = {.type = cut_parameter(&element), .weight = MK__WEIGHT_MAX};
+    struct range r = {.type = split_parameter(&element), .weight = MK__WEIGHT_MAX};
     struct mk_str value;
     while (element.len) {
-        struct mk_str parameter = cut_parameter(&element);
-        if (cut_name(parameter, MK_STR("q"), &value))
+        struct mk_str parameter = split_parameter(&element);
+        if (split_name(parameter, MK_STR("q"), &value))
             r.weight = mk__weight_parse(value);
-        else if (cut_name(parameter, MK_STR("version"), &value))
+        else if (split_name(parameter, MK_STR("version"), &value))
             r.version = value;
     }
     return r;

@@ -38,7 +38,7 @@ size_t mk__date_format(int64_t seconds, char out[MK__DATE_BYTES + 1])
  * Removes the row that `s` starts with. Compares the first `len` bytes of each row, or with 0 all of it. Returns the
  * index of the row, or -1.
  */
-static int cut_name(struct mk_str *s, const char *rows, size_t n, size_t row_bytes, size_t len)
+static int read_name(struct mk_str *s, const char *rows, size_t n, size_t row_bytes, size_t len)
 {
     for (size_t i = 0; i < n; i++) {
         const char *row = rows + i * row_bytes;
@@ -52,7 +52,7 @@ static int cut_name(struct mk_str *s, const char *rows, size_t n, size_t row_byt
 }
 
 /* Removes `n` digits from `s`; with `padded` the first may be a space. Returns the number, or -1. */
-static int cut_number(struct mk_str *s, unsigned n, bool padded)
+static int read_number(struct mk_str *s, unsigned n, bool padded)
 {
     int value = 0;
     if (s->len < n)
@@ -68,29 +68,29 @@ static int cut_number(struct mk_str *s, unsigned n, bool padded)
 }
 
 /* Reads one field of a format; the letters are those of strftime. Returns its value, or -1. */
-static int cut_field(struct mk_str *s, char field, struct mk__civil *c)
+static int read_field(struct mk_str *s, char field, struct mk__civil *c)
 {
     switch (field) {
     case 'a':
-        return cut_name(s, weekdays[0], 7, sizeof(weekdays[0]), 3);
+        return read_name(s, weekdays[0], 7, sizeof(weekdays[0]), 3);
     case 'A':
-        return cut_name(s, weekdays[0], 7, sizeof(weekdays[0]), 0);
+        return read_name(s, weekdays[0], 7, sizeof(weekdays[0]), 0);
     case 'b':
-        return (c->month = cut_name(s, months[0], 12, sizeof(months[0]), 3) + 1) - 1;
+        return (c->month = read_name(s, months[0], 12, sizeof(months[0]), 3) + 1) - 1;
     case 'd':
-        return c->day = cut_number(s, 2, false);
+        return c->day = read_number(s, 2, false);
     case 'e':
-        return c->day = cut_number(s, 2, true);
+        return c->day = read_number(s, 2, true);
     case 'H':
-        return c->hour = cut_number(s, 2, false);
+        return c->hour = read_number(s, 2, false);
     case 'M':
-        return c->minute = cut_number(s, 2, false);
+        return c->minute = read_number(s, 2, false);
     case 'S':
-        return c->second = cut_number(s, 2, false);
+        return c->second = read_number(s, 2, false);
     case 'y':
-        return c->year = cut_number(s, 2, false);
+        return c->year = read_number(s, 2, false);
     default:
-        return c->year = cut_number(s, 4, false);
+        return c->year = read_number(s, 4, false);
     }
 }
 
@@ -98,7 +98,7 @@ static bool match_format(struct mk_str s, const char *format, struct mk__civil *
 {
     for (const char *f = format; *f; f++) {
         if (*f == '%') {
-            if (cut_field(&s, *++f, ret) < 0)
+            if (read_field(&s, *++f, ret) < 0)
                 return false;
             continue;
         }

@@ -18,7 +18,7 @@ static bool is_escaped(struct mk_str s, size_t i)
 }
 
 /* Removes and returns what follows the last `mark`, trimmed; without a mark all of `rest`. */
-static struct mk_str cut_last(struct mk_str *rest, char mark, bool with_quotes)
+static struct mk_str split_last(struct mk_str *rest, char mark, bool with_quotes)
 {
     size_t i = rest->len;
     bool quoted = false;
@@ -63,7 +63,7 @@ static bool can_add_hop(struct mk__forwarded *f)
 void mk__forwarded_read_x_for(struct mk__forwarded *f, struct mk_str line)
 {
     while (line.len && can_add_hop(f)) {
-        struct mk_str node = cut_last(&line, ',', false);
+        struct mk_str node = split_last(&line, ',', false);
         if (node.len)
             add_hop(f, node);
     }
@@ -80,7 +80,7 @@ static void set_scheme(struct mk__forwarded *f, struct mk_str scheme)
 void mk__forwarded_read_x_proto(struct mk__forwarded *f, struct mk_str line)
 {
     for (unsigned i = 0; line.len && (i < f->hops || i == 0); i++)
-        set_scheme(f, cut_last(&line, ',', false));
+        set_scheme(f, split_last(&line, ',', false));
 }
 
 /* ── Forwarded: name=value pairs (RFC 7239 section 4) ── */
@@ -97,7 +97,7 @@ static void read_forwarded_element(struct mk__forwarded *f, struct mk_str elemen
 {
     struct mk_str node = MK_STR("");
     while (element.len) {
-        struct mk_str pair = cut_last(&element, ';', true);
+        struct mk_str pair = split_last(&element, ';', true);
         const char *equals = pair.len ? memchr(pair.p, '=', pair.len) : NULL;
         if (!equals)
             continue;
@@ -114,7 +114,7 @@ static void read_forwarded_element(struct mk__forwarded *f, struct mk_str elemen
 void mk__forwarded_read(struct mk__forwarded *f, struct mk_str line)
 {
     while (line.len && can_add_hop(f)) {
-        struct mk_str element = cut_last(&line, ',', true);
+        struct mk_str element = split_last(&line, ',', true);
         if (element.len)
             read_forwarded_element(f, element);
     }

@@ -10,7 +10,7 @@
 enum range_spec { SPEC_INVALID, SPEC_UNSATISFIABLE, SPEC_SUFFIX_OF_EMPTY, SPEC_SATISFIABLE };
 
 /* Removes the digits from `s`. Numbers above 64 bits become UINT64_MAX. Returns false if there is no digit. */
-static bool cut_number(struct mk_str *s, uint64_t *ret_value)
+static bool read_number(struct mk_str *s, uint64_t *ret_value)
 {
     uint64_t value = 0;
     size_t i = 0;
@@ -24,7 +24,7 @@ static bool cut_number(struct mk_str *s, uint64_t *ret_value)
     return i > 0;
 }
 
-static bool cut_dash(struct mk_str *s)
+static bool skip_dash(struct mk_str *s)
 {
     if (!s->len || s->p[0] != '-')
         return false;
@@ -35,7 +35,7 @@ static bool cut_dash(struct mk_str *s)
 static enum range_spec read_suffix(struct mk_str s, uint64_t size, struct mk__range *r)
 {
     uint64_t len;
-    if (!cut_number(&s, &len) || s.len)
+    if (!read_number(&s, &len) || s.len)
         return SPEC_INVALID;
     if (!len)
         return SPEC_UNSATISFIABLE;
@@ -47,12 +47,12 @@ static enum range_spec read_suffix(struct mk_str s, uint64_t size, struct mk__ra
 
 static enum range_spec read_spec(struct mk_str s, uint64_t size, struct mk__range *r)
 {
-    if (cut_dash(&s))
+    if (skip_dash(&s))
         return read_suffix(s, size, r);
     r->last = UINT64_MAX;
-    if (!cut_number(&s, &r->first) || !cut_dash(&s))
+    if (!read_number(&s, &r->first) || !skip_dash(&s))
         return SPEC_INVALID;
-    if (s.len && (!cut_number(&s, &r->last) || s.len || r->last < r->first))
+    if (s.len && (!read_number(&s, &r->last) || s.len || r->last < r->first))
         return SPEC_INVALID;
     if (r->first >= size)
         return SPEC_UNSATISFIABLE;

@@ -99,7 +99,7 @@ static int check_authority(struct mk_str authority, bool port_wanted)
     return port_wanted && !parts.has_port ? -EINVAL : 0;
 }
 
-static bool cut_scheme(struct mk_str *s, struct mk_str *ret_scheme)
+static bool split_scheme(struct mk_str *s, struct mk_str *ret_scheme)
 {
     static const char schemes[][9] = {"http://", "https://"};
     for (size_t i = 0; i < MK_COUNT_OF(schemes); i++) {
@@ -116,7 +116,7 @@ static bool cut_scheme(struct mk_str *s, struct mk_str *ret_scheme)
 static int split_absolute_form(bool options, struct mk_str s, struct mk__uri_parts *t)
 {
     struct mk_str rest;
-    if (!cut_scheme(&s, &t->scheme))
+    if (!split_scheme(&s, &t->scheme))
         return -EINVAL;
     t->authority = split_at(s, '/', '?', &rest);
     split_query(rest, t);

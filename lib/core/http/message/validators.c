@@ -58,7 +58,7 @@ static bool is_weak(struct mk_str etag)
 }
 
 /* Removes an entity tag from `s`. A backslash in it has no special meaning. Returns false if there is none. */
-static bool cut_etag(struct mk_str *s, struct mk_str *ret)
+static bool read_etag(struct mk_str *s, struct mk_str *ret)
 {
     size_t i = is_weak(*s) ? 2 : 0;
     if (i >= s->len || s->p[i] != '"')
@@ -97,7 +97,7 @@ bool mk__validators_match_etags(struct mk_str list, struct mk_str etag, bool str
             after_comma = true;
             continue;
         }
-        if (!after_comma || !cut_etag(&list, &one))
+        if (!after_comma || !read_etag(&list, &one))
             return false;
         after_comma = false;
         found |= is_same_etag(one, etag, strong);
@@ -139,7 +139,7 @@ bool mk__validators_check_if_range(struct mk_str value, struct mk_str etag, int6
     struct mk_str one, rest = mk_str_trim(value);
     int64_t date;
 
-    if (cut_etag(&rest, &one))
+    if (read_etag(&rest, &one))
         return rest.len == 0 && is_same_etag(one, etag, true);
     if (mtime == MK__MTIME_NONE || mk__date_parse(rest, now, &date) < 0)
         return false;

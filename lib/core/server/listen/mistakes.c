@@ -10,7 +10,7 @@ static const struct {
     const char *port, *option;
 } schemes[] = {{MK_STR("http://"), "80", ""}, {MK_STR("https://"), "443", " tls"}};
 
-static struct mk_str cut_at(struct mk_str s, char end)
+static struct mk_str truncate_at(struct mk_str s, char end)
 {
     const char *at = s.len ? memchr(s.p, end, s.len) : NULL;
     return at ? mk_str(s.p, (size_t)(at - s.p)) : s;
@@ -29,7 +29,7 @@ static bool find_url(struct mk_str address, struct mk_buf *error)
         struct mk_str start = schemes[i].start;
         if (address.len <= start.len || !mk_str_ieq(mk_str(address.p, start.len), start))
             continue;
-        struct mk_str host = cut_at(mk_str(address.p + start.len, address.len - start.len), '/');
+        struct mk_str host = truncate_at(mk_str(address.p + start.len, address.len - start.len), '/');
         mk_buf_addf(error, "an address is not a URL: write \"Listen %.*s%s%s%s\"", MK_STR_ARG(host),
                     has_port(host) ? "" : ":", has_port(host) ? "" : schemes[i].port, schemes[i].option);
         return true;
@@ -68,7 +68,7 @@ static const struct {
 
 bool mk__listen_mistakes_find_option(struct mk_str word, struct mk_buf *error)
 {
-    word = cut_at(word, ';');
+    word = truncate_at(word, ';');
     for (size_t i = 0; i < MK_COUNT_OF(options); i++)
         if (mk_str_ieq(word, options[i].word)) {
             mk_buf_addf(error, "%s", options[i].here);

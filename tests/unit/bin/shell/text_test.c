@@ -80,11 +80,11 @@ TEST(cuts, open_out, close_out)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         out.len = 0;
-        assert_int_equal(text_add_cut(&out, cases[i].text, cases[i].width, &unicode), cases[i].used);
+        assert_int_equal(text_add_truncated(&out, cases[i].text, cases[i].width, &unicode), cases[i].used);
         assert_str_equal(mk_buf_str(&out), cases[i].shown);
     }
     out.len = 0;
-    text_add_cut(&out, "abcd", 3, &ascii);
+    text_add_truncated(&out, "abcd", 3, &ascii);
     assert_str_equal(mk_buf_str(&out), "ab~");
 }
 

@@ -209,7 +209,7 @@ TEST(too_much_around_a_response, open_all, close_all)
     for (unsigned i = 0; i < 17 && !calls; i++)
         for (size_t at = 0; at < sizeof(record) && !calls; at += sizeof(record) / 8)
             reply(record + at, sizeof(record) / 8);
-    expect_error(-EFBIG, "the server sends too much besides the response");
+    expect_error(-EFBIG, "the server sends more than the response");
 }
 
 /* ── failures ── */

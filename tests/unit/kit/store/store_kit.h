@@ -86,8 +86,8 @@ static inline struct mk_store_stats stats_of(struct mk_store *store, unsigned ki
 static inline void check_store(struct mk_store *store)
 {
     uint64_t items = 0, bytes = 0;
-    for (unsigned i = 0; i < MK_STORE_PARTS; i++) {
-        struct mk__table *t = store->parts[i].table;
+    for (unsigned i = 0; i < MK_STORE_SHARDS; i++) {
+        struct mk__table *t = store->shards[i].table;
         uint32_t live = 0, full = 0;
         for (uint32_t n = 0; t && n <= t->mask; n++) {
             live += mk__table_item(t->slots[n]) != NULL;
@@ -103,7 +103,7 @@ static inline void check_store(struct mk_store *store)
     assert_int_equal(items, 0);
     assert_true(bytes + store->slabs.free_bytes <= store->slabs.map_bytes);
     assert_int_equal(store->budget.bytes,
-                     store->slabs.map_bytes + store->map_bytes + store->memory_bytes + store->budget.table_bytes);
+                     store->slabs.map_bytes + store->map_bytes + store->history_bytes + store->budget.table_bytes);
     assert_true(mk_store_bytes(store) <= store->budget.max);
 }
 

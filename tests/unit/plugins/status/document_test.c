@@ -167,7 +167,7 @@ static struct mk_buf write_document(const struct document *d, bool with_plugins)
 
 TEST(document)
 {
-    static const struct look_worker workers[] = {
+    static const struct snapshot_worker workers[] = {
         {.index = 2},
         {.index = 0, .up = true, .memory_bytes = 11, .loop_turns = 12, .requests = 13, .connections = 14},
     };

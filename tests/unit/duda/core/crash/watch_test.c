@@ -54,7 +54,8 @@ TEST(a_call_that_blocks, open_log, close_log)
     assert_string_equal(read_log(state), "");
     watch_end(&slot);
     assert_true(watch_check(&slot, 9250));
-    assert_non_null(strstr(read_log(state), "the service \"shop\" has blocked worker 3 for 3.2 s, which goes on now"));
+    assert_non_null(
+        strstr(read_log(state), "the service \"shop\" has blocked worker 3 for 3.2 s, and it continues now"));
     assert_false(watch_check(&slot, 20000));
     assert_string_equal(read_log(state), "");
 }

@@ -62,7 +62,7 @@ static void end_dthreads(struct fixture *f)
 {
     f->worker.ended = true;
     dthread_stop(&f->worker);
-    dthread_end_all(&f->worker);
+    dthread_cancel_all(&f->worker);
 }
 
 static void close_fixture(struct fixture *f)
@@ -582,7 +582,7 @@ static int create_with_failures(void *ctx)
     struct fixture *f = ctx;
     static char letter = 'a';
     memset(f->log, 0, sizeof(f->log));
-    f->worker.misuse = (struct misuse){0};
+    f->worker.api_errors = (struct api_errors){0};
     struct duda_channel *c = dthread->channel(4);
     f->id = dthread->create(sleep_and_note, &letter);
     bool complete = c && f->id;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The order of tasks, with and without lines. */
+/* The order of tasks, with and without serial queues. */
 #include "testing.h"
 
 #include <errno.h>
@@ -32,9 +32,9 @@ static int end(void **state)
     return 0;
 }
 
-static void add(int i, struct duda_task_line *line)
+static void add(int i, struct duda_serial_queue *serial)
 {
-    items[i].line = line;
+    items[i].serial = serial;
     assert_int_equal(task_queue_add(&q, &items[i]), 0);
 }
 
@@ -64,9 +64,9 @@ TEST(in_order, begin, end)
 
 TEST(a_limit, begin, end)
 {
-    struct duda_task_line *line = task_queue_new_line(&q);
+    struct duda_serial_queue *serial = task_queue_new_serial(&q);
     for (int i = 0; i < ITEMS - 1; i++)
-        add(i, i % 2 ? line : NULL);
+        add(i, i % 2 ? serial : NULL);
     assert_int_equal(task_queue_add(&q, &items[ITEMS - 1]), -EBUSY);
     take(0);
     assert_int_equal(task_queue_add(&q, &items[ITEMS - 1]), -EBUSY); /* one that runs counts */
@@ -77,14 +77,14 @@ TEST(a_limit, begin, end)
     take(-1);
 }
 
-/* One of a line begins when the one before it has ended, behind those that are ready by then. */
+/* One of a serial queue begins when the one before it has ended, behind those that are ready by then. */
 TEST(a_line, begin, end)
 {
-    struct duda_task_line *line = task_queue_new_line(&q);
-    add(0, line);
-    add(1, line);
+    struct duda_serial_queue *serial = task_queue_new_serial(&q);
+    add(0, serial);
+    add(1, serial);
     add(2, NULL);
-    add(3, line);
+    add(3, serial);
     assert_int_equal(q.n, 4);
     assert_int_equal(q.n_ready, 2);
     take(0);
@@ -98,7 +98,7 @@ TEST(a_line, begin, end)
     finish(1);
     take(3);
     finish(3);
-    add(5, line);
+    add(5, serial);
     take(5);
     finish(5);
     finish(2);
@@ -107,7 +107,7 @@ TEST(a_line, begin, end)
 
 TEST(lines_run_beside_each_other, begin, end)
 {
-    struct duda_task_line *first = task_queue_new_line(&q), *second = task_queue_new_line(&q);
+    struct duda_serial_queue *first = task_queue_new_serial(&q), *second = task_queue_new_serial(&q);
     add(0, first);
     add(1, first);
     add(2, second);
@@ -126,10 +126,10 @@ TEST(lines_run_beside_each_other, begin, end)
 
 TEST(removing, begin, end)
 {
-    struct duda_task_line *line = task_queue_new_line(&q);
+    struct duda_serial_queue *serial = task_queue_new_serial(&q);
     for (int i = 0; i < 4; i++)
-        add(i, line);
-    task_queue_remove(&q, &items[2]); /* it waits in the line */
+        add(i, serial);
+    task_queue_remove(&q, &items[2]); /* it waits in the serial queue */
     task_queue_remove(&q, &items[0]); /* it is ready: the next one is then */
     assert_int_equal(q.n, 2);
     take(1);
@@ -137,26 +137,26 @@ TEST(removing, begin, end)
     finish(1);
     task_queue_remove(&q, &items[3]);
     take(-1);
-    add(0, line); /* the line continues */
+    add(0, serial); /* the serial queue continues */
     take(0);
     finish(0);
 }
 
-/* A line that is freed runs its tasks first. Sanitizers notice if it is freed too early, or not at all. */
+/* A serial queue that is freed runs its tasks first. Sanitizers notice if it is freed too early, or not at all. */
 TEST(freeing_lines, begin, end)
 {
-    struct duda_task_line *idle = task_queue_new_line(&q), *busy = task_queue_new_line(&q);
-    assert_non_null(task_queue_new_line(&q)); /* is freed with the queue */
-    task_queue_free_line(idle);
+    struct duda_serial_queue *idle = task_queue_new_serial(&q), *busy = task_queue_new_serial(&q);
+    assert_non_null(task_queue_new_serial(&q)); /* is freed with the queue */
+    task_queue_free_serial(idle);
     add(0, busy);
     add(1, busy);
-    task_queue_free_line(busy);
+    task_queue_free_serial(busy);
     take(0);
     finish(0);
     take(1);
     finish(1);
-    struct duda_task_line *removed = task_queue_new_line(&q);
+    struct duda_serial_queue *removed = task_queue_new_serial(&q);
     add(2, removed);
-    task_queue_free_line(removed);
+    task_queue_free_serial(removed);
     task_queue_remove(&q, &items[2]);
 }

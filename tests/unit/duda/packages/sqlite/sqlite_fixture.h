@@ -84,7 +84,7 @@ static inline bool describe_call(const void *address, char *to, size_t size)
     return !address; /* the call is on the stack */
 }
 
-static inline void log_misuse(const char *call, const char *reason)
+static inline void log_api_error(const char *call, const char *reason)
 {
     log_line("%s: %s", call, reason);
 }
@@ -94,12 +94,12 @@ static inline void explain_crash(const char *sentence)
     (void)sentence;
 }
 
-static inline struct duda_task_line *make_line(void)
+static inline struct duda_serial_queue *make_serial(void)
 {
     return malloc(1);
 }
 
-static inline void free_line(struct duda_task_line *line)
+static inline void free_serial(struct duda_serial_queue *line)
 {
     free(line);
 }
@@ -114,10 +114,12 @@ static const struct duda_api_msg lines = {.info = log_line, .warn = log_line, .e
 static const struct duda_api_data files = {.get_path = get_folder};
 static const struct duda_api_package loader = {.service_state = get_service,
                                                .worker = no_worker,
-                                               .misuse = log_misuse,
+                                               .api_error = log_api_error,
                                                .describe_call = describe_call,
                                                .explain_crash = explain_crash};
-static const struct duda_api_task tasks = {.line = make_line, .line_free = free_line, .stopping = is_stopping};
+static const struct duda_api_task tasks = {.serial_queue = make_serial,
+                                           .serial_queue_free = free_serial,
+                                           .stopping = is_stopping};
 
 static inline int begin(void **state)
 {

@@ -22,18 +22,18 @@ TEST(pages_are_counted)
     assert_ptr_not_equal(p, MAP_FAILED);
     madvise(p, PAGES * page, MADV_RANDOM);
     uintptr_t begin = (uintptr_t)p, end = begin + PAGES * page;
-    int err = figures_count_pages(begin, end, &resident, &own);
+    int err = stats_count_pages(begin, end, &resident, &own);
     if (err == -EACCES || err == -ENOENT || err == -EPERM)
         skip();
     assert_int_equal(err, 0);
     assert_int_equal(own, 0);
     p[0] = p[700 * page] = p[1400 * page] = 1;
-    assert_int_equal(figures_count_pages(begin, end, &resident, &own), 0);
+    assert_int_equal(stats_count_pages(begin, end, &resident, &own), 0);
     assert_int_equal(own, 3 * page);
     assert_true(resident >= own);
-    assert_int_equal(figures_count_pages(begin, begin + page, &resident, &own), 0);
+    assert_int_equal(stats_count_pages(begin, begin + page, &resident, &own), 0);
     assert_int_equal(own, page);
-    assert_int_equal(figures_count_pages(begin, begin, &resident, &own), 0);
+    assert_int_equal(stats_count_pages(begin, begin, &resident, &own), 0);
     assert_int_equal(resident, 0);
     munmap(p, PAGES * page);
     close(fd);
@@ -43,22 +43,22 @@ TEST(pages_are_counted)
 
 static struct service service = {.host = MK_STR("example.org"), .conf = {.name = MK_STR("shop")}};
 
-static struct figures *make_figures(void)
+static struct stats *make_stats(void)
 {
-    static struct figures f;
+    static struct stats f;
     memset(&f, 0, sizeof(f));
     f.service = &service;
     f.wall_s = 1763614800; /* 2025-11-20T05:00:00Z */
     f.n = 1;
-    f.rows[0] = (struct figures_row){.methods = MK_STR("GET"),
-                                     .pattern = MK_STR("/<a>"),
-                                     .responses = 3,
-                                     .classes = {[1] = 3},
-                                     .times = {3, 4500, 1280, 1536, 2000000}};
+    f.rows[0] = (struct stats_row){.methods = MK_STR("GET"),
+                                   .pattern = MK_STR("/<a>"),
+                                   .responses = 3,
+                                   .classes = {[1] = 3},
+                                   .times = {3, 4500, 1280, 1536, 2000000}};
     f.total = f.rows[0];
-    f.tasks = (struct figures_tasks){true, 4, 2, 7, 1};
+    f.tasks = (struct stats_tasks){true, 4, 2, 7, 1};
     f.messages = f.n_lines = 1;
-    f.lines[0] = (struct recent_line){.wall_ms = 1763614800007, .len = 3, .kind = "bug", .text = "<i>"};
+    f.lines[0] = (struct last_line){.wall_ms = 1763614800007, .len = 3, .kind = "bug", .text = "<i>"};
     return &f;
 }
 
@@ -66,7 +66,7 @@ TEST(json)
 {
     struct mk_buf out;
     mk_buf_init(&out, 1 << 20);
-    console_json_write(&out, make_figures());
+    console_json_write(&out, make_stats());
     assert_string_equal(
         mk_buf_cstr(&out),
         "{\"host\":\"example.org\",\"service\":\"shop\",\"url\":\"\",\"time_s\":1763614800,\"uptime_s\":0,"
@@ -86,7 +86,7 @@ TEST(html)
 {
     struct mk_buf out;
     mk_buf_init(&out, 1 << 20);
-    console_page_write(&out, make_figures(), true);
+    console_page_write(&out, make_stats(), true);
     const char *text = mk_buf_cstr(&out);
     static const char *const parts[] = {
         "GET /&lt;a&gt;",     "&lt;i&gt;",         "1.3 ms", "2.00 s", "2025-11-20T05:00:00.007Z",
@@ -102,8 +102,8 @@ TEST(plain_text)
 {
     struct mk_buf out;
     mk_buf_init(&out, 1 << 20);
-    console_text_messages(&out, make_figures());
-    console_text_map(&out, make_figures());
+    console_text_messages(&out, make_stats());
+    console_text_map(&out, make_stats());
     assert_string_equal(mk_buf_cstr(&out), "2025-11-20T05:00:00.007Z bug   <i>\nGET /<a>\n");
     mk_buf_release(&out);
 }
@@ -115,10 +115,10 @@ TEST(without_room)
     for (size_t size = 0; size < sizeof(storage); size += 7) {
         struct mk_buf out;
         mk_buf_init_fixed(&out, storage, size);
-        console_json_write(&out, make_figures());
+        console_json_write(&out, make_stats());
         assert_int_equal(out.err, -ENOBUFS);
         mk_buf_init_fixed(&out, storage, size);
-        console_page_write(&out, make_figures(), false);
+        console_page_write(&out, make_stats(), false);
         assert_int_equal(out.err, -ENOBUFS);
     }
 }

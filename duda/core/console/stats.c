@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads the figures of a service (figures.h).
+ * Reads the figures of a service (stats.h).
  */
-#include "console/figures.h"
+#include "console/stats.h"
 
 #include "crash/crash_object.h"
 #include "service/service.h"
@@ -22,7 +22,7 @@
 
 enum { ENTRIES = 512 };
 
-int figures_count_pages(uintptr_t begin, uintptr_t end, uint64_t *ret_resident, uint64_t *ret_private)
+int stats_count_pages(uintptr_t begin, uintptr_t end, uint64_t *ret_resident, uint64_t *ret_private)
 {
     uint64_t entries[ENTRIES];
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -45,7 +45,7 @@ int figures_count_pages(uintptr_t begin, uintptr_t end, uint64_t *ret_resident, 
     return err;
 }
 
-static void read_memory(struct figures_memory *m, const struct service *s)
+static void read_memory(struct stats_memory *m, const struct service *s)
 {
     uintptr_t begin = 0, end = 0, page = (uintptr_t)sysconf(_SC_PAGESIZE);
     if (s->object)
@@ -54,14 +54,14 @@ static void read_memory(struct figures_memory *m, const struct service *s)
     end += -end % page;
     m->copy_bytes = s->file.bytes;
     m->mapped_bytes = end - begin;
-    m->has_pages = end > begin && figures_count_pages(begin, end, &m->resident_bytes, &m->private_bytes) == 0;
+    m->has_pages = end > begin && stats_count_pages(begin, end, &m->resident_bytes, &m->private_bytes) == 0;
     m->settings_bytes = s->settings_bytes;
     m->request_bytes = (uint64_t)mk_counter_read(s->counts.request_memory);
 }
 
 /* ── counters ── */
 
-static void set_times(struct figures_times *times, const uint64_t *buckets, uint64_t sum_us)
+static void set_times(struct stats_times *times, const uint64_t *buckets, uint64_t sum_us)
 {
     times->sum_us = sum_us;
     for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++)
@@ -72,7 +72,7 @@ static void set_times(struct figures_times *times, const uint64_t *buckets, uint
 }
 
 /* Reads a row, and adds it to the sum of all. */
-static void read_row(struct figures_row *row, const struct route_counts *counts, struct figures_row *total)
+static void read_row(struct stats_row *row, const struct route_counts *counts, struct stats_row *total)
 {
     row->methods = counts->methods;
     row->pattern = counts->pattern;
@@ -88,7 +88,7 @@ static void read_row(struct figures_row *row, const struct route_counts *counts,
     }
 }
 
-static void read_rows(struct figures *f, const struct counts *counts)
+static void read_rows(struct stats *f, const struct counts *counts)
 {
     uint64_t all[MK_COUNTER_BUCKETS] = {0}, all_us = 0;
     f->n = counts->n;
@@ -104,7 +104,7 @@ static void read_rows(struct figures *f, const struct counts *counts)
     set_times(&f->total.times, all, all_us);
 }
 
-static void read_tasks(struct figures_tasks *tasks, const struct service *s)
+static void read_tasks(struct stats_tasks *tasks, const struct service *s)
 {
     const struct task_pool *pool = atomic_load_explicit(&s->tasks, memory_order_acquire);
     if (!pool)
@@ -116,10 +116,10 @@ static void read_tasks(struct figures_tasks *tasks, const struct service *s)
     tasks->refused = (uint64_t)mk_counter_read(pool->counts.refused);
 }
 
-void figures_read(struct figures *f, const struct service *s)
+void stats_read(struct stats *f, const struct service *s)
 {
-    struct recent *recent = atomic_load(&s->recent);
-    memset(f, 0, offsetof(struct figures, lines));
+    struct last_lines *last = atomic_load(&s->last_lines);
+    memset(f, 0, offsetof(struct stats, lines));
     f->service = s;
     f->wall_s = time(NULL);
     f->uptime_s = f->wall_s > s->started_s ? f->wall_s - s->started_s : 0;
@@ -128,6 +128,6 @@ void figures_read(struct figures *f, const struct service *s)
     read_rows(f, &s->counts);
     read_tasks(&f->tasks, s);
     read_memory(&f->memory, s);
-    if (recent)
-        f->n_lines = recent_read(recent, f->lines, &f->messages);
+    if (last)
+        f->n_lines = last_lines_read(last, f->lines, &f->messages);
 }

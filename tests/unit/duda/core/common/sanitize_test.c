@@ -2,7 +2,7 @@
 /* Text for pages of any bytes. */
 #include "testing.h"
 
-#include "duda/core/common/clean.h"
+#include "duda/core/common/sanitize.h"
 
 #define BAD "\xef\xbf\xbd"
 
@@ -38,10 +38,10 @@ TEST(texts)
         struct mk_buf out;
         size_t len = strlen(rows[i].text);
         char *data = mk_test_guarded(rows[i].text, len);
-        size_t n = clean_text(text, sizeof(text), mk_str(data, len));
+        size_t n = sanitize_text(text, sizeof(text), mk_str(data, len));
         assert_str_equal(mk_str(text, n), rows[i].clean);
         mk_buf_init_fixed(&out, text, sizeof(text));
-        clean_html(&out, mk_str(data, len));
+        sanitize_html(&out, mk_str(data, len));
         assert_str_equal(mk_buf_str(&out), rows[i].html ? rows[i].html : rows[i].clean);
         mk_test_unguard(data, len);
     }
@@ -53,7 +53,7 @@ TEST(a_text_is_cut_between_characters)
     static const size_t lengths[] = {0, 1, 1, 1, 4, 4, 4, 7, 7};
     for (size_t size = 0; size < COUNT(lengths); size++) {
         char *to = mk_test_guarded("........", size);
-        assert_int_equal(clean_text(to, size, text), lengths[size]);
+        assert_int_equal(sanitize_text(to, size, text), lengths[size]);
         mk_test_unguard(to, size);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Logs mistakes of services (misuse.h).
+ * Logs mistakes of services (api_error.h).
  */
-#include "common/misuse.h"
+#include "common/api_error.h"
 
 #include "common/current.h"
 #include "common/phase.h"
@@ -18,35 +18,36 @@
 
 enum { PLACE_BYTES = 256 };
 
-bool misuse_is_due(struct misuse *m, const char *call, const char *reason, uint64_t now_ms, unsigned *ret_missing)
+bool api_error_is_due(struct api_errors *m, const char *call, const char *reason, uint64_t now_ms,
+                      unsigned *ret_missing)
 {
     uint64_t hash = mk_log_limit_hash(mk_log_limit_hash(0, call), reason);
-    return mk_log_limit_is_due(m->rows, MISUSE_ROWS, hash, now_ms, ret_missing);
+    return mk_log_limit_is_due(m->rows, API_ERROR_ROWS, hash, now_ms, ret_missing);
 }
 
 /* The same for all threads that are none of a worker. duda_main() is called once. */
 static bool is_due_outside(const char *call, const char *reason, unsigned *ret_missing)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct misuse mistakes;
+    static struct api_errors mistakes;
     if (phase_now() == PHASE_MAIN)
         return true;
     pthread_mutex_lock(&lock);
-    bool is_due = misuse_is_due(&mistakes, call, reason, mk_time_monotonic_ms(), ret_missing);
+    bool is_due = api_error_is_due(&mistakes, call, reason, mk_time_monotonic_ms(), ret_missing);
     pthread_mutex_unlock(&lock);
     return is_due;
 }
 
-void misuse_log(struct service_worker *w, const char *call, const char *reason)
+void api_error_log(struct service_worker *w, const char *call, const char *reason)
 {
-    misuse_log_of(w, call, reason, 0);
+    api_error_log_at(w, call, reason, 0);
 }
 
-void misuse_log_of(struct service_worker *w, const char *call, const char *reason, uintptr_t function)
+void api_error_log_at(struct service_worker *w, const char *call, const char *reason, uintptr_t function)
 {
     char more[64] = "", place[PLACE_BYTES] = "";
     unsigned missing = 0;
-    if (w ? !misuse_is_due(&w->misuse, call, reason, mk_loop_now_ms(w->loop), &missing)
+    if (w ? !api_error_is_due(&w->api_errors, call, reason, mk_loop_now_ms(w->loop), &missing)
           : !is_due_outside(call, reason, &missing))
         return;
     if (missing)
@@ -58,13 +59,13 @@ void misuse_log_of(struct service_worker *w, const char *call, const char *reaso
                    has_place ? ", in " : "", place, more);
 }
 
-int misuse_error(struct service_worker *w, const char *call, int err)
+int api_error_report(struct service_worker *w, const char *call, int err)
 {
     const char *reason = strerror(-err);
     if (err == -EALREADY)
         reason = "the response has ended, or its head was sent";
     else if (err == -ESTALE)
         reason = "the request has ended: the client has left, or its response was sent";
-    misuse_log(w, call, reason);
+    api_error_log(w, call, reason);
     return err;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes room in a store: which set has to give memory, which of its items are evicted, and what is done when the memory
- * that they leave is in pieces.
+ * Evicts items of a store: which set has to give memory, which of its items are evicted, and what is done when the
+ * memory that they leave is in pieces.
  */
 #include "store.h"
 
@@ -32,7 +32,7 @@ static uint64_t count_reserved(const struct mk__set *set, uint64_t share)
 void mk__store_limit_sets(struct mk_store *store)
 {
     uint64_t max = read_counter(&store->budget.max), reserved = 0;
-    uint64_t fixed = store->map_bytes + read_counter(&store->memory_bytes) + read_counter(&store->budget.reserved);
+    uint64_t fixed = store->map_bytes + read_counter(&store->history_bytes) + read_counter(&store->budget.reserved);
     uint64_t usable = (max - fixed) / 16 * 15; /* what blocks cannot use of slabs is allowed for */
     for (unsigned i = 0; i < store->n_kinds; i++) {
         const struct mk__kind *kind = &store->kinds[i];
@@ -63,18 +63,18 @@ bool mk__store_trim_set(struct mk_store *store, struct mk__set *set, uint64_t by
 
 /* ── S3-FIFO ── */
 
-/* Returns the next part with an item in that queue, MK_STORE_PARTS if there is none. */
-static unsigned find_part(struct mk__set *set, enum mk__queue_of which)
+/* Returns the next shard with an item in that queue, MK_STORE_SHARDS if there is none. */
+static unsigned find_shard(struct mk__set *set, enum mk__queue_of which)
 {
     unsigned turn = atomic_load_explicit(&set->turn[which], memory_order_relaxed);
-    for (unsigned i = 0; i < MK_STORE_PARTS; i++) {
-        unsigned part = (turn + i) % MK_STORE_PARTS;
-        if (mk__queue_has(set, which, part)) {
-            atomic_store_explicit(&set->turn[which], part + 1, memory_order_relaxed);
-            return part;
+    for (unsigned i = 0; i < MK_STORE_SHARDS; i++) {
+        unsigned shard = (turn + i) % MK_STORE_SHARDS;
+        if (mk__queue_has(set, which, shard)) {
+            atomic_store_explicit(&set->turn[which], shard + 1, memory_order_relaxed);
+            return shard;
         }
     }
-    return MK_STORE_PARTS;
+    return MK_STORE_SHARDS;
 }
 
 /* Decides about the oldest item of a queue: returns it if it was evicted, NULL if it is kept in the main queue. */
@@ -86,7 +86,7 @@ static struct mk_item *evict_or_keep(struct mk_store *store, struct mk__set *set
     if (!uses || !may_keep) {
         mk__store_unlink(store, item);
         if (which == MK__QUEUE_SMALL)
-            mk__fingerprints_add(&mk__store_memory_of(store, item)->ghosts, item->hash);
+            mk__fingerprints_add(&mk__store_history_of(store, item)->ghosts, item->hash);
         atomic_fetch_add_explicit(&store->kinds[item->kind].evicted, 1, memory_order_relaxed);
         return item;
     }
@@ -100,18 +100,18 @@ struct mk_item *mk__store_evict_one(struct mk_store *store, struct mk__set *set)
 {
     for (unsigned i = 0;; i++) {
         enum mk__queue_of which = mk__queue_choose(set);
-        unsigned n = find_part(set, which);
-        if (n == MK_STORE_PARTS)
-            n = find_part(set, which = !which);
-        if (n == MK_STORE_PARTS)
+        unsigned n = find_shard(set, which);
+        if (n == MK_STORE_SHARDS)
+            n = find_shard(set, which = !which);
+        if (n == MK_STORE_SHARDS)
             return NULL;
-        struct mk__part *part = &store->parts[n];
+        struct mk__shard *shard = &store->shards[n];
         struct mk_item *evicted = NULL;
-        pthread_mutex_lock(&part->lock);
+        pthread_mutex_lock(&shard->lock);
         struct mk_item *oldest = set->queues[which][n].oldest;
         if (oldest)
             evicted = evict_or_keep(store, set, which, oldest, i < STEPS_MAX);
-        pthread_mutex_unlock(&part->lock);
+        pthread_mutex_unlock(&shard->lock);
         if (evicted)
             return evicted;
     }
@@ -204,9 +204,9 @@ struct mk_item *mk__store_alloc(struct mk_store *store, struct mk__set *set, siz
     for (unsigned i = 0; !item && i <= ROUNDS; i++) {
         if (too_much_pending(store, bytes))
             break;
-        bool in_pieces =
+        bool is_scattered =
             i == ROUNDS || atomic_fetch_add_explicit(&store->failures, 1, memory_order_relaxed) > 2 * ROUNDS;
-        if (in_pieces && !set->reserved)
+        if (is_scattered && !set->reserved)
             clear_place(store, bytes);
         else if (!evict_bytes(store, set, 2 * bytes))
             break;
