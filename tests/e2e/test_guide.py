@@ -89,7 +89,7 @@ SEVERAL_LOGS = "Several logs for one host"
 FILES_FIRST, BACKEND_COSTS = "Files of an application, and the application", "What a backend has cost"
 APPLICATION_PORT, LOGIN_PORT = free_port(), free_port()
 CHANGES_SEEN, WARMED = "How soon changes are seen", "After a start"
-FIGURES, OWN_FIGURES = "Figures of a server", "Figures on a listener of their own"
+FIGURES, OWN_FIGURES = "Figures of a server", "Figures on their own listener"
 
 
 @pytest.fixture(scope="session")

@@ -79,7 +79,7 @@ static const char *const limit_names[MK__TIMEOUTS + 1] = {
     [MK__TIMEOUT_LINGER] = "`LingerTimeout`",
     [MK__TIMEOUT_TUNNEL] = "`TunnelTimeout`",
     [MK__TIMEOUT_HANDSHAKE] = "`HandshakeTimeout`",
-    [MK__TIMEOUTS] = "the streams have limits of their own",
+    [MK__TIMEOUTS] = "the streams have their own limits",
 };
 
 static const char *const want_names[] = {[0] = "the server itself",
