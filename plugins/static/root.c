@@ -192,15 +192,19 @@ bool mk__static_root_begin_check(struct static_site *site, uint64_t now)
     uint64_t due = site->next_check_ms;
     if (now < due || !atomic_compare_exchange_strong(&site->next_check_ms, &due, ROOT_CHECKING))
         return false;
-    if (mk__static_root_has_changed(site))
-        return true;
-    mk__static_root_end_check(site, now);
-    return false;
+    bool changed = mk__static_root_has_changed(site);
+    if (!changed)
+        mk__static_root_end_check(site, now);
+    else if (!MK_SMALL)
+        site->may_be_replaced = true;
+    return changed;
 }
 
 void mk__static_root_end_check(struct static_site *site, uint64_t now)
 {
     assert(site->next_check_ms == ROOT_CHECKING);
+    if (!MK_SMALL)
+        site->may_be_replaced = false;
     site->next_check_ms = now + ROOT_CHECK_MS;
 }
 

@@ -27,7 +27,7 @@ bool mk__static_root_has_changed(const struct static_site *site);
  * Checks the root, if a second has passed since the last time (three system calls). Returns true if the root was
  * replaced, or if that cannot be told without waiting for a disk: then the caller calls mk__static_root_check() on a
  * thread that may wait, or mk__static_root_end_check() if that cannot be done. Until then no other thread checks the
- * root.
+ * root, and `may_be_replaced` is set: requests leave their lookups to such threads, too.
  */
 bool mk__static_root_begin_check(struct static_site *site, uint64_t now_ms);
 /* Opens the new root and swaps it in, if it was replaced. May wait for a disk. */

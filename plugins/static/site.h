@@ -77,6 +77,7 @@ struct static_site {
     _Atomic unsigned swap_seq;   /* odd during a swap */
 
     _Atomic uint64_t next_check_ms; /* when the root is checked again; ROOT_CHECKING: a thread checks it */
+    _Atomic bool may_be_replaced;   /* that check is left to a disk thread: no request uses the root meanwhile */
     _Atomic uint64_t device, inode; /* of the root's folder; consistent if `swap_seq` has not changed meanwhile */
     _Atomic uint64_t mount;         /* through which it was opened, likewise */
     _Atomic uint64_t opened_ms;     /* when this folder became the root */

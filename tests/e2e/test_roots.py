@@ -2,6 +2,7 @@
 """A document root that is swapped while the server runs: noticed within a second, and never half seen."""
 
 import os
+import select
 import shutil
 import threading
 import time
@@ -9,6 +10,7 @@ import time
 import pytest
 
 from harness.content import populate
+from harness.preload import preload
 from harness.server import await_true
 
 SIZES = {"small.txt": 100, "medium.bin": 20_000, "large.bin": 400_000}
@@ -59,6 +61,54 @@ def test_the_first_request_after_a_pause(place, serve):
     publish(place, "releases/b")
     time.sleep(1.2)
     assert client.ask("/").body == b"b"
+
+
+# A disk that answers late: what opens a root waits while the file HOLD exists, and says so by HOLD.held.
+LATE_DISK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+char *realpath(const char *path, char *resolved)
+{
+    char *(*next)(const char *, char *) = (char *(*)(const char *, char *))dlsym(RTLD_NEXT, "realpath");
+    const char *hold = getenv("HOLD");
+    char held[4096];
+    snprintf(held, sizeof(held), "%s.held", hold);
+    while (access(hold, F_OK) == 0) {
+        close(open(held, O_CREAT | O_WRONLY, 0600));
+        usleep(1000);
+    }
+    return next(path, resolved);
+}
+"""
+
+
+def test_a_disk_that_is_late(place, serve, tmp_path):
+    """From the check that notices the new release on, requests wait for it: none gets the former one."""
+    hold, held = tmp_path / "hold", tmp_path / "hold.held"
+    env = {**preload(tmp_path, LATE_DISK), "HOLD": str(hold)}
+    server = serve({"MaxKeepAliveRequest": 1_000_000}, root=place / "current", env=env)
+    first, second = server.connect(), server.connect()
+    assert second.ask("/small.txt").body == b"a" * SIZES["small.txt"]
+    hold.touch()
+    publish(place, "releases/b")
+    while True:
+        first.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        while not held.exists() and not select.select([first.sock], [], [], 0.005)[0]:
+            pass
+        if held.exists():
+            break
+        assert first.response().body == b"a"
+        time.sleep(0.01)  # the check comes within a second
+    second.send("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n")
+    second.assert_quiet()
+    hold.unlink()
+    assert first.response().body == b"b"
+    assert second.response().body == b"b" * SIZES["small.txt"]
 
 
 def test_directory_is_moved_away(place, serve):
