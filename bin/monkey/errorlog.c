@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The error log's descriptor (errorlog.h). Its number never changes: dup3() replaces the file behind it while the
- * workers write.
+ * The error log's descriptor (errorlog.h). Its number never changes: dup3() replaces the file that it refers to while
+ * the workers write.
  */
 #include "errorlog.h"
 

@@ -56,7 +56,7 @@ int64_t ipc_now_ms(void);
 /* Returns whether it is a listening stream socket of IPv4, IPv6 or AF_UNIX. */
 bool ipc_is_listener(int fd);
 /*
- * Opens the log behind another process's descriptor again, so that writes by this process never block.
+ * Opens the log of another process's descriptor again, so that writes by this process never block.
  * Returns a descriptor, -EBADF (not open for writing), -EINVAL (neither a file, FIFO or character device nor our
  * stderr) or another -errno.
  */

@@ -205,7 +205,7 @@ static const char *find_kind(const char *line)
     return "";
 }
 
-/* Returns the next word that begins with `text`, to be freed; NULL behind the last one. */
+/* Returns the next word that begins with `text`, to be freed; NULL after the last one. */
 static char *offer_word(const char *text, int state)
 {
     if (!state)

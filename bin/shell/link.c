@@ -16,7 +16,7 @@ enum { LINE_BYTES_MAX = 4 * 1024 * 1024, READ_BYTES = 64 * 1024, RAW_BYTES_MAX =
 
 /* ── finding the server ── */
 
-/* Stores the n-th place where a server's socket may be. Returns false behind the last one. */
+/* Stores the n-th place where a server's socket may be. Returns false after the last one. */
 static bool get_default(unsigned n, char *to, size_t size)
 {
     const char *dir = getenv("XDG_RUNTIME_DIR"), *own = getenv("MONKEY_SHELL_SOCKET");

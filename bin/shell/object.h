@@ -25,7 +25,7 @@ struct object {
 };
 
 /*
- * Reads a line of `len` bytes. Members behind the 40th are left out; a string ends at a NUL in it. Returns false if it
+ * Reads a line of `len` bytes. Members after the 40th are left out; a string ends at a NUL in it. Returns false if it
  * is no flat object of strings, numbers and bools, or a key has a byte other than visible ASCII; there is nothing to
  * release then.
  */

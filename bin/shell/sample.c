@@ -127,7 +127,7 @@ static void add_received(struct sample *s, const struct object *o, const char *l
         host->received += value;
 }
 
-/* Buckets are "END:NUMBER END:NUMBER ...", with the microseconds behind the bucket, or inf. */
+/* Buckets are "END:NUMBER END:NUMBER ...", with the microseconds after the bucket, or inf. */
 static void add_durations(struct sample *s, const struct object *o, const char *labels, uint64_t value)
 {
     struct sample_counts *host = get_host(s, labels);

@@ -21,7 +21,7 @@ static bool is_shown(const struct table_column *column)
     return !column->empty && !column->left_out;
 }
 
-/* Returns the index behind the last column that is shown. */
+/* Returns the index after the last column that is shown. */
 static unsigned find_end(const struct table *t)
 {
     unsigned n = t->n_columns;

@@ -36,7 +36,7 @@ struct duda_api_fconf {
     /* Sets the folder, which must exist. Returns 0 or -1, which is logged. Only in duda_main(). */
     int (*set_path)(const char *path);
     /*
-     * Returns the contents of a file, any path, with a NUL behind them; free() them. NULL, which is logged: it cannot
+     * Returns the contents of a file, any path, with a NUL after them; free() them. NULL, which is logged: it cannot
      * be read, is not a regular file, or has more than 64 MB.
      */
     char *(*read_file)(const char *path);
@@ -66,7 +66,7 @@ struct duda_api_fconf {
     const char *(*get_string)(struct duda_config_section *section, const char *key, const char *fallback);
     long (*get_number)(struct duda_config_section *section, const char *key, long fallback);
     bool (*get_bool)(struct duda_config_section *section, const char *key, bool fallback);
-    /* Returns the words of the value, with NULL behind the last one; NULL if the key is absent, or without memory. */
+    /* Returns the words of the value, with NULL after the last one; NULL if the key is absent, or without memory. */
     const char *const *(*get_list)(struct duda_config_section *section, const char *key);
 };
 

@@ -17,7 +17,7 @@ struct duda_file {
      */
     const char *file_name;
     const char *type; /* as the client says, with parameters; "application/octet-stream" if it says nothing */
-    const char *data; /* no NUL is behind it */
+    const char *data; /* no NUL follows it */
     size_t len;
 };
 
@@ -42,7 +42,7 @@ struct duda_api_multipart {
     /* Returns the files of a field with several, one for each call; then NULL. `*at` is 0 before the first call. */
     const struct duda_file *(*next)(duda_request_t *dr, const char *name, int *at);
     /*
-     * For a route with stream_body(): passes files to `fn` as they arrive, one after the other, and calls `end` behind
+     * For a route with stream_body(): passes files to `fn` as they arrive, one after the other, and calls `end` after
      * the last one. Neither is called after the response has ended. Fields that came before a piece are in the object
      * `form`; of names and fields 256 KB are kept. request->pause() has the client wait: what has arrived already still
      * comes, and so may `end`.

@@ -56,7 +56,7 @@ struct duda_old_request_calls {
     int (*is_data)(duda_request_t *dr);
     /* Compares the whole value of Content-Type, with regard to case. */
     int (*is_content_type)(duda_request_t *dr, const char *type);
-    /* Returns a copy of the body with a NUL behind it, for free(), or NULL. `len` may be NULL. */
+    /* Returns a copy of the body with a NUL after it, for free(), or NULL. `len` may be NULL. */
     void *(*get_data)(duda_request_t *dr, unsigned long *len);
     /* Returns the length of the body, or -1 without one. */
     long (*content_length)(duda_request_t *dr);

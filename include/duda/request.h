@@ -52,7 +52,7 @@ struct duda_api_request {
     /* Returns the bytes of the body; -1 if there is none, or if the client has not said how long it is. */
     int64_t (*content_length)(duda_request_t *dr);
     /*
-     * Returns the body, with a NUL behind it which `*ret_len` does not count; NULL if there is none, or if the route
+     * Returns the body, with a NUL after it which `*ret_len` does not count; NULL if there is none, or if the route
      * has it read in pieces. `ret_len` may be NULL.
      */
     const char *(*body)(duda_request_t *dr, size_t *ret_len);

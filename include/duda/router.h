@@ -18,8 +18,8 @@
  * group() gives several routes a prefix, callbacks and limits.
  *
  * The framework answers HEAD by the route for GET, OPTIONS with the methods of the path, a path that has routes for
- * other methods only with 405, and other paths with 404. If the service has a DocumentRoot, its files come behind the
- * routes: a path without a route, and GET and HEAD of one without a route for GET, are looked up there. Behind the
+ * other methods only with 405, and other paths with 404. If the service has a DocumentRoot, its files come after the
+ * routes: a path without a route, and GET and HEAD of one without a route for GET, are looked up there. After the
  * routes of a service that is the root of its host come the files of the host, unless it has a DocumentRoot or has
  * called not_found().
  */

@@ -141,7 +141,7 @@ struct duda_api_session {
     /* ── tokens for other purposes; without init() and open() ── */
 
     /*
-     * Fills `text` with random characters and a NUL behind them: `size` - 1 of A-Z, a-z, 0-9, "-" and "_", each of 6
+     * Fills `text` with random characters and a NUL after them: `size` - 1 of A-Z, a-z, 0-9, "-" and "_", each of 6
      * random bits of the kernel. So 22 characters (132 bits) cannot be guessed: for links that confirm an address, keys
      * of an API ... Returns 0; or -EINVAL (`text` is NULL, `size` is less than 2; logged) or -EIO, with "". Any thread.
      */

@@ -18,7 +18,7 @@
  * and of another version of the service after a reload, have their own channels. A request is a subscriber until it
  * ends: its client leaves, or the service ends the response.
  *
- * Events reach each subscriber in the order in which one thread has published them, behind what response->sse_send()
+ * Events reach each subscriber in the order in which one thread has published them, after what response->sse_send()
  * has sent to it before. A client that reads so slowly that more than DUDA_SSE_QUEUE_BYTES would wait for it has its
  * response cut: it is no subscriber any more, and what waits is freed. request->on_leave() is called when the
  * connection ends, which takes a Timeout if the client does not read at all. A browser connects again with the ID of
@@ -63,7 +63,7 @@ struct duda_api_sse {
     /* Returns how many subscribers a channel has in all workers. Any thread. */
     size_t (*count)(const char *channel);
     /*
-     * Ends the responses of all subscribers of a channel, behind the events that were published before; also of those
+     * Ends the responses of all subscribers of a channel, after the events that were published before; also of those
      * that subscribe before the call has reached their worker. A browser connects again, unless it gets 204 then.
      * Returns 0, also if there is no subscriber; -EINVAL (the name; logged); or -EAGAIN, -ENOMEM and -EPERM as
      * publish(): after the first two call it again. Any thread.

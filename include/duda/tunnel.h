@@ -60,14 +60,14 @@ struct duda_api_tunnel {
      */
     ssize_t (*write)(duda_request_t *dr, const void *from, size_t size);
     /*
-     * Ends the service's side: the client reads the end behind what was written. Reading continues. Returns 0, -EPIPE
+     * Ends the service's side: the client reads the end after what was written. Reading continues. Returns 0, -EPIPE
      * (after end()) or another -errno (the connection has failed).
      */
     int (*shutdown)(duda_request_t *dr);
     /* Has ready() called once more in a later turn of the loop, after other connections. */
     void (*wake)(duda_request_t *dr);
     /*
-     * Ends the tunnel behind what was written, and the connection or stream. The request ends when the callback that
+     * Ends the tunnel after what was written, and the connection or stream. The request ends when the callback that
      * has called it returns, or soon after; a second call does nothing. response->abort() drops what was written.
      */
     void (*end)(duda_request_t *dr);

@@ -25,7 +25,7 @@ struct duda_api_worker {
      */
     int (*spawn)(void *(*fn)(void *arg), void *arg);
     /*
-     * Calls `fn(data)` in each worker before it serves the service, behind the functions of global->init(). It may add
+     * Calls `fn(data)` in each worker before it serves the service, after the functions of global->init(). It may add
      * descriptors and timers. Returns 0 or -1. Only in duda_main().
      */
     int (*pre_loop)(void (*fn)(void *data), void *data);

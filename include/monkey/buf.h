@@ -89,7 +89,7 @@ static inline void mk_buf_addc(struct mk_buf *b, char c)
 /* Drops the first `n` bytes (n <= len). */
 MK_API void mk_buf_drop(struct mk_buf *b, size_t n);
 
-/* Puts a NUL, which does not count, behind the bytes. Returns the bytes, or "" after an error. */
+/* Puts a NUL, which does not count, after the bytes. Returns the bytes, or "" after an error. */
 MK_API const char *mk_buf_cstr(struct mk_buf *b);
 
 MK_C_END

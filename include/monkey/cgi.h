@@ -23,7 +23,7 @@ MK_C_BEGIN
 enum { MK_CGI_SEGMENTS_MAX = 64, MK_CGI_PATH_BYTES = 4096 };
 
 /*
- * Splits a decoded path behind the first segment that ends with one of the extensions (".php"): `*ret_script` and the
+ * Splits a decoded path after the first segment that ends with one of the extensions (".php"): `*ret_script` and the
  * rest, which is empty or begins with a slash. Compares bytes, so ".PHP" and letters of other scripts never match. A
  * segment that is the extension alone has no name and does not match. Pure.
  * Returns false if no segment matches.
@@ -35,7 +35,7 @@ MK_API bool mk_cgi_split(struct mk_str path, const struct mk_conf_list *extensio
 struct mk_cgi_place {
     const struct mk_host *host;
     /*
-     * A folder, with a NUL behind it, in which links may not lead outside and names that begin with a dot are not
+     * A folder, with a NUL after it, in which links may not lead outside and names that begin with a dot are not
      * found. `.p` NULL: what the host serves as files, by its rules (mk_host_open_path() with MK_OPEN_SOURCE).
      */
     struct mk_str root;

@@ -61,7 +61,7 @@ struct mk_command {
     int (*run)(struct mk_command_call *call);
     /* What an argument may be, ends with NULL; others are refused before `run`. NULL: `run` checks them. */
     const char *const *words;
-    /* Offers what the argument behind call->args may be, by mk_command_offer(). NULL: the words are offered. */
+    /* Offers what the argument after call->args may be, by mk_command_offer(). NULL: the words are offered. */
     void (*complete)(struct mk_command_call *call);
 };
 
@@ -78,10 +78,10 @@ struct mk_command_shell {
 /* A call of a command. The strings are valid until the answer ends. */
 struct mk_command_call {
     struct mk_worker *worker;  /* of the thread, under the generation in use */
-    const struct mk_str *args; /* behind the name, without a NUL */
+    const struct mk_str *args; /* after the name, without a NUL */
     unsigned n_args;
     uint64_t at;    /* 0 at first; then what the command has set, for the next call of the same answer */
-    const char *by; /* for the log, behind a change: "process 4711, user 0" */
+    const char *by; /* for the log, after a change: "process 4711, user 0" */
     const struct mk_command_shell *shell;
 };
 

@@ -104,7 +104,7 @@ static inline int mk_conf_fail(struct mk_buf *error, const char *sentence)
 }
 
 /*
- * For parsers: tells where the mistake is, `at` bytes behind the beginning of a word, and adds `reason` to `error`
+ * For parsers: tells where the mistake is, `at` bytes after the beginning of a word, and adds `reason` to `error`
  * unless it is NULL. Returns -EINVAL.
  */
 static inline int mk_conf_fault(const struct mk_conf_value *value, uint32_t word, size_t at, struct mk_buf *error,
@@ -244,7 +244,7 @@ MK_API int mk_conf_networks(const struct mk_conf_value *value, void *field, stru
                 .parse = mk_conf_networks)
 
 /*
- * Returns `path` as a PATH key would read it, for a custom parser: absolute, with a NUL behind it. It lives as long as
+ * Returns `path` as a PATH key would read it, for a custom parser: absolute, with a NUL after it. It lives as long as
  * `arena`. `.p` is NULL if memory or the working directory is missing.
  */
 MK_API struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena);

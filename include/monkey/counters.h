@@ -154,7 +154,7 @@ static inline unsigned mk_counter_bucket(uint64_t us)
     unsigned bucket = (power - 1) * 4 + (unsigned)(us >> (power - 2) & 3);
     return bucket < MK_COUNTER_BUCKETS ? bucket : MK_COUNTER_BUCKETS - 1;
 }
-/* Returns the first duration behind a bucket; UINT64_MAX for the last one. */
+/* Returns the first duration after a bucket; UINT64_MAX for the last one. */
 static inline uint64_t mk_counter_bucket_end_us(unsigned bucket)
 {
     if (bucket >= MK_COUNTER_BUCKETS - 1)

@@ -59,14 +59,14 @@ typedef int (*mk_handle_fn)(struct mk_request *req, void *ctx);
  * Has `fn` answer requests with one of `methods` ("GET", "GET, POST", "ANY") whose path fits `pattern`
  * (<monkey/routes.h>): "/users/:id", "/files/" followed by "*path". All hosts have the handler. HEAD goes to the
  * handler for GET, which need not care; OPTIONS is answered, and other methods get 405, unless GET or HEAD may be for a
- * file. A path that fits with a slash behind it is redirected. Access rules, limits and logs apply as to files. Returns
+ * file. A path that fits with a slash after it is redirected. Access rules, limits and logs apply as to files. Returns
  * 0, -EINVAL (a pattern or method that cannot be), -EEXIST (the same again), -EBUSY (the server runs) or -ENOMEM.
  */
 MK_API int mk_server_handle(struct mk_server *server, const char *methods, const char *pattern, mk_handle_fn fn,
                             void *ctx);
 
 /*
- * Adds a plugin of the program: `plugin` must be valid until mk_server_free(). It comes behind the transports and
+ * Adds a plugin of the program: `plugin` must be valid until mk_server_free(). It comes after the transports and
  * before all others, in the order of these calls, and needs no name in a file. Nothing needs to be exported for it.
  * Returns 0, -ENOEXEC (it was compiled with other headers), -EEXIST (the same name), -ENOBUFS (16 are added), -EBUSY
  * (the server runs) or -ENOMEM.
@@ -103,7 +103,7 @@ MK_API int mk_server_fd(struct mk_server *server);
 /* ── requests of mk_server_handle(), until the exchange ends ── */
 
 /*
- * Returns the part of the path that is `name` in the pattern, decoded, without a NUL behind it; `.p` NULL: there is
+ * Returns the part of the path that is `name` in the pattern, decoded, without a NUL after it; `.p` NULL: there is
  * none.
  */
 MK_API struct mk_str mk_request_param(const struct mk_request *req, const char *name);

@@ -50,7 +50,7 @@ struct mk_fastcgi_reader {
     uint8_t type;
     uint8_t padding_left;
     uint16_t content_left;
-    const char *fault; /* what is wrong behind -EINVAL, as a part of a sentence; a literal */
+    const char *fault; /* what is wrong, for -EINVAL, as a part of a sentence; a literal */
 };
 
 /* What was read: a part of a record's content. */
@@ -104,7 +104,8 @@ struct mk_fastcgi_decoder {
     struct mk_fastcgi_reader reader;
     uint8_t end[MK_FASTCGI_END_BYTES]; /* the content of MK_FASTCGI_END_REQUEST */
     uint8_t end_len;
-    const char *fault; /* what is wrong behind an error, as a part of a sentence; a literal. NULL: it is overloaded */
+    const char
+        *fault; /* what is wrong, if there is an error, as a part of a sentence; a literal. NULL: it is overloaded */
 };
 
 /* Tells whether the response has ended. */
@@ -118,7 +119,7 @@ typedef void (*mk_fastcgi_stderr_fn)(struct mk_str bytes, void *ctx);
 
 /*
  * Takes bytes of a connection: leaves the output of the application in their place, and calls `on_stderr` (NULL: none)
- * for its error output. `ret_left` gets the number of bytes behind the end, which are padding up to
+ * for its error output. `ret_left` gets the number of bytes after the end, which are padding up to
  * d->reader.padding_left.
  * Returns 0, 1 (the response has ended), -EBUSY (the application is overloaded, or takes one request at a time),
  * -ENOPROTOOPT (it is no responder) or -EINVAL.

@@ -115,7 +115,7 @@ struct mk_file_loader {
 /* A folder of a host, as its names are known to the cache. */
 struct mk_file_place {
     uint64_t device, inode, mount; /* as in struct mk_file_name */
-    struct mk_str url;             /* of its files: behind it a slash and the name; empty: all paths */
+    struct mk_str url;             /* of its files: after it a slash and the name; empty: all paths */
     struct mk_str name;            /* the only name that is served from there, at `url` itself; `.p` NULL: all are */
 };
 

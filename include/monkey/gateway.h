@@ -41,7 +41,7 @@ enum {
 
 /* ── the configuration ── */
 
-enum mk_gateway_leave { MK_GATEWAY_LEAVE_CANCEL, MK_GATEWAY_LEAVE_FINISH };
+enum mk_gateway_client_abort { MK_GATEWAY_CLIENT_ABORT_CANCEL, MK_GATEWAY_CLIENT_ABORT_FINISH };
 
 /* What a response may leave in memory and in a file. */
 struct mk_gateway_buffer {
@@ -66,7 +66,7 @@ struct mk_gateway_conf {
     const struct mk_dial_target *source; /* the address to connect from; NULL: the kernel chooses it */
     struct mk_gateway_buffer buffer;
     uint64_t spool_request_bytes; /* 0: Off; UINT64_MAX: On */
-    int client_leave;             /* enum mk_gateway_leave */
+    int client_leave;             /* enum mk_gateway_client_abort */
     uint64_t response_head_bytes_max;
     uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;
     int64_t keep_alive; /* or MK_GATEWAY_KEEP_QUEUE */
@@ -90,7 +90,7 @@ MK_API int mk_gateway_parse_intercept(const struct mk_conf_value *value, void *f
 /* Sets what follows from other keys; in the section's check. */
 MK_API void mk_gateway_conf_finish(struct mk_gateway_conf *conf);
 
-extern const char *const mk_gateway_leave_names[];
+extern const char *const mk_gateway_client_abort_names[];
 
 /* Rows for the keys of a section whose struct `owner` has a struct mk_gateway_conf as `field`: about bodies and waits.
  */
@@ -111,7 +111,7 @@ extern const char *const mk_gateway_leave_names[];
                          "connection to the backend is closed (`Cancel`), or a request of which the backend has a " \
                          "part already, and this server all, is brought to its end, and its response is dropped " \
                          "(`Finish`).", \
-                         .names = mk_gateway_leave_names), \
+                         .names = mk_gateway_client_abort_names), \
         MK_CONF_KEY_SIZE(owner, field.response_head_bytes_max, "MaxResponseHead", "32K", \
                          "How long the head of a response may be; a longer one is 502.", .min = 1024, \
                          .max = MK_GATEWAY_HEAD_BYTES_MAX), \
@@ -171,7 +171,7 @@ struct mk_gateway_call {
     const struct mk_host *host;
     bool keeps_conn;   /* another request may use the connection (KeepAlive) */
     bool is_upgrade;   /* set by begin(): the request has no body, and asks for another protocol */
-    bool has_trailers; /* set by begin(): write_trailers() is called behind the body */
+    bool has_trailers; /* set by begin(): write_trailers() is called after the body */
 };
 
 enum mk_gateway_body_kind { MK_GATEWAY_BODY_NONE, MK_GATEWAY_BODY_LENGTH, MK_GATEWAY_BODY_CHUNKED };
@@ -218,18 +218,18 @@ struct mk_gateway_protocol {
      * (503) or -ENOBUFS (it does not fit: 431).
      */
     int (*write_head)(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out);
-    /* (opt) Returns what stands behind the body in place of body_end; valid until the exchange ends. `.p` NULL: that.
+    /* (opt) Returns what stands after the body in place of body_end; valid until the exchange ends. `.p` NULL: that.
      */
     struct mk_str (*write_trailers)(const struct mk_gateway_call *c);
 
     /*
      * (opt) Takes what the protocol has around the response out of `*len` bytes, in place; `*len` becomes what is left.
-     * Returns 0 (more follows), 1 (the response has ended; what is behind it would be in excess, with
+     * Returns 0 (more follows), 1 (the response has ended; what follows it would be in excess, with
      * `*ret_has_excess`), -EBUSY (the backend refuses the request, of which it has done nothing), -ENOPROTOOPT (it does
      * not serve such requests) or -EINVAL.
      */
     int (*unwrap)(const struct mk_gateway_call *c, char *bytes, size_t *len, bool *ret_has_excess);
-    /* (opt) Tells, behind an unwrap() that has returned 1, whether the connection may serve another request. */
+    /* (opt) Tells, after an unwrap() that has returned 1, whether the connection may serve another request. */
     bool (*keeps_conn)(const struct mk_gateway_call *c);
     /* (opt) Reads a head in place of mk_response_parser_head(), and returns as that; it sets the fields of the parser.
      */

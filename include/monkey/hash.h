@@ -16,7 +16,7 @@ MK_C_BEGIN
 /* The number of no bytes. */
 #define MK_HASH_EMPTY UINT64_C(0xcbf29ce484222325)
 
-/* Returns the number of the bytes behind those of `hash`. Any thread. */
+/* Returns the number of the bytes after those of `hash`. Any thread. */
 static inline uint64_t mk_hash_add(uint64_t hash, const void *bytes, size_t len)
 {
     const unsigned char *p = (const unsigned char *)bytes;

@@ -153,7 +153,7 @@ struct mk_http_client {
     bool has_failed;        /* a call of the transport */
     bool has_ended;         /* the response, by the codec */
     bool is_reused;         /* the connection was kept idle, and nothing has come on it */
-    bool has_excess;        /* bytes behind the response */
+    bool has_excess;        /* bytes after the response */
 };
 
 /*

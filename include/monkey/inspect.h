@@ -41,8 +41,8 @@ struct mk_inspect_conn {
 
 /* What mk_inspect_next() does next. */
 enum mk_inspect_action {
-    MK_INSPECT_GO_ON,
-    MK_INSPECT_STOP,  /* returns; the cursor is behind this connection */
+    MK_INSPECT_CONTINUE,
+    MK_INSPECT_STOP,  /* returns; the cursor is after this connection */
     MK_INSPECT_ABORT, /* closes the connection at once, and continues */
     MK_INSPECT_TRACE, /* tells the traces of this worker of its further states, and continues */
 };
@@ -187,7 +187,7 @@ struct mk_explain_header {
 struct mk_explain {
     enum mk_explain_phase phase;
     struct mk_str method, name;  /* `name`: of the host that was asked for, without a port */
-    struct mk_str path;          /* decoded and normalized, with a NUL behind it, after rewriting */
+    struct mk_str path;          /* decoded and normalized, with a NUL after it, after rewriting */
     struct mk_str original_path; /* of the client */
     struct mk_str query;         /* `.p` NULL: none */
     const struct mk_explain_header *headers;

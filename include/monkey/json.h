@@ -10,7 +10,7 @@
  *     mk_json_close(out, '}');                 {"path":"/a","sizes":[12]}
  *
  * `key` is that of a member of an object, and NULL in arrays and for the document. A comma is written before a value
- * unless it is the first behind a bracket, a colon, a blank or the end of a line, or in the buffer: so objects that end
+ * unless it is the first after a bracket, a colon, a blank or the end of a line, or in the buffer: so objects that end
  * with a newline each follow one another without commas. Any bytes become valid JSON: each maximal part of a malformed
  * UTF-8 sequence is replaced by U+FFFD, and control characters are escaped. Errors are those of the buffer.
  *

@@ -47,7 +47,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 23 };
+enum { MK_PLUGIN_ABI = 24 };
 
 struct mk_command;    /* <monkey/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
@@ -99,7 +99,7 @@ struct mk_plugin {
     /* Sections that it adds to the configuration; ends with a row without a name. */
     const struct mk_conf_section *sections;
 
-    /* A transport, chosen by the plugin's name behind `Listen`, or by `TransportLayer`. */
+    /* A transport, chosen by the plugin's name after `Listen`, or by `TransportLayer`. */
     const struct mk_transport *transport;
     /*
      * Transports that it needs, for mk_generation_transport(); ends with a row without a name. Their plugins are loaded
@@ -203,7 +203,7 @@ struct mk_plugin {
 
     /*
      * Is called before on_request of all plugins, for what must come first wherever the plugin is in the order.
-     * Once for each request: after mk_request_rewrite() the plugins behind see the new path, and those before are not
+     * Once for each request: after mk_request_rewrite() the later plugins see the new path, and those before are not
      * called again. What goes by the path that is used belongs to on_request. Returns as on_request.
      */
     int (*on_head)(struct mk_request *req);
@@ -231,7 +231,7 @@ struct mk_plugin {
      * decoded and normalized, ends with a NUL, and ends with a slash if it names a folder. The hook sends nothing,
      * counts nothing and does not change `req`. But a plugin with rules or logins calls mk_request_allow(),
      * mk_request_deny() and mk_request_access() as in on_request: they are about `path` then, and a denial waits for
-     * the plugins behind. Is called by mk_request_allows_path(); not in builds for small devices.
+     * the later plugins. Is called by mk_request_allows_path(); not in builds for small devices.
      * Returns 1 (yes, or denied by mk_request_deny()), 0 (no) or -errno (it is not known: no).
      */
     int (*allows_path)(struct mk_request *req, struct mk_str path);
@@ -300,7 +300,7 @@ struct mk_plugin {
     const struct mk_file_server *file_server;
     /*
      * Tells whether all requests for the paths of a section of the plugin end here, so that none gets to the plugins
-     * behind: for a plugin with sections that answer requests (MK_CONF_SERVES) by a key `Match`. Its sections of one
+     * after: for a plugin with sections that answer requests (MK_CONF_SERVES) by a key `Match`. Its sections of one
      * name come before those of the next name in `sections`, as it asks them itself. The server warns of sections that
      * no request gets to. Called after generation_check, for hosts whose host_start has succeeded. Not in builds for
      * small devices.
@@ -411,7 +411,7 @@ MK_API int mk_host_check_rules(struct mk_host *host, const struct mk_conf_sectio
  * Appends file and line of a section ("sites/default:12"), for log lines and messages about it. From host_start on,
  * any thread. Builds for small devices leave it out.
  */
-MK_API void mk_host_place(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
+MK_API void mk_host_conf_origin(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
 /*
  * Appends the file of the host ("sites/default"), not one that it includes. With the host's first name it tells the
  * host apart from all others, also over reloads: hosts of different listeners may have the same name. Hosts of a
@@ -420,7 +420,7 @@ MK_API void mk_host_place(const struct mk_host *host, const void *section_struct
 MK_API void mk_host_file(const struct mk_host *host, struct mk_buf *out);
 
 /*
- * Writes a line to the error log as mk_log(), and behind the message the first name of the host: ", host: example.org".
+ * Writes a line to the error log as mk_log(), and after the message the first name of the host: ", host: example.org".
  * The message is cut at 559 bytes. `host` NULL: no name. Any thread. Builds for small devices leave it out.
  */
 MK_API void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
@@ -510,7 +510,7 @@ struct mk_host_folder {
 };
 
 /*
- * Adds a folder to the host, behind those that were added before: the first one whose URL fits a path is used. Copies
+ * Adds a folder to the host, after those that were added before: the first one whose URL fits a path is used. Copies
  * the strings. During host_start and generation_check.
  * Returns 0, -EALREADY (the plugin that serves files has read them: it must come later in plugins.load) or -ENOMEM.
  */
@@ -525,7 +525,7 @@ MK_API const struct mk_host_folder *mk_host_folders(struct mk_host *host);
 
 /* Returns the struct of a section of the server's files, as mk_host_server_conf(). */
 MK_API const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section);
-/* Returns the struct of the next section with MK_CONF_REPEAT; NULL behind the last one. `data` NULL: the first. */
+/* Returns the struct of the next section with MK_CONF_REPEAT; NULL after the last one. `data` NULL: the first. */
 MK_API const void *mk_generation_conf_next(const struct mk_generation *g, const struct mk_conf_section *section,
                                            const void *data);
 /* Returns the state that generation_start of `plugin` has returned; NULL if it has none. */
@@ -719,7 +719,7 @@ MK_API void mk_request_decline(struct mk_request *req);
  * Tells whether the client of `req` may GET another path of the host, for a plugin that shows the names or bytes of
  * other paths: asks allows_path of all plugins, and [HANDLERS], which may give the path to a plugin that makes its
  * content instead of sending the file; a source (mk_host_is_source()) is allowed to no client. `path`: decoded,
- * normalized, with a NUL behind it, and with a slash at its end for a folder. Says nothing about the file: see
+ * normalized, with a NUL after it, and with a slash at its end for a folder. Says nothing about the file: see
  * mk_host_open_path().
  * Returns 1 (yes), 0 (no) or -errno (it is not known: no). Builds for small devices leave it out.
  */

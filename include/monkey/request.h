@@ -88,7 +88,7 @@ MK_API struct mk_str mk_request_query(const struct mk_request *req);
  */
 MK_API struct mk_str mk_request_original_path(const struct mk_request *req);
 /*
- * Returns path and query with a slash behind the path, as the location of a redirect to a folder. It is percent-encoded
+ * Returns path and query with a slash after the path, as the location of a redirect to a folder. It is percent-encoded
  * and valid until the exchange ends; `.p` is NULL without memory.
  */
 MK_API struct mk_str mk_request_add_slash(struct mk_request *req);
@@ -125,7 +125,7 @@ MK_API bool mk_request_header_reserved(struct mk_str name);
 /*
  * Replaces headers of the request, for what an access hook knows of the user: removes all lines whose names are the
  * same as one of `headers` (mk_header_same_name()), and adds those with a value; `.p` NULL: the header is only removed.
- * The hooks that are called later find the new lines, behind the others. Copies names and values. Strings that other
+ * The hooks that are called later find the new lines, after the others. Copies names and values. Strings that other
  * functions have returned stay valid as they say.
  * Returns 0 or, with nothing changed, -EINVAL (a name is reserved or not a token, or a value has control bytes),
  * -ENOBUFS (the head would have more than 64 KB) or -ENOMEM. Builds for small devices leave out these three.
@@ -136,13 +136,13 @@ MK_API int mk_request_replace_headers(struct mk_request *req, const struct mk_he
 
 /*
  * Returns the address of the other end of the connection: of the client, or of a proxy. It is AF_UNSPEC if the system
- * does not know it: behind a PROXY header it is read anew by each call, and is unknown once the proxy has reset the
+ * does not know it: after a PROXY header it is read anew by each call, and is unknown once the proxy has reset the
  * connection. Builds for small devices leave out this function, the next two, and mk_request_tls_info().
  */
 MK_API struct mk_address mk_request_peer(struct mk_request *req);
 /*
  * Returns the address of the client. That is the peer's, unless the peer is in TrustedProxies: then the address in its
- * PROXY header, and behind that the one in the header that RealIPHeader names. Does not change during an exchange.
+ * PROXY header, and after that the one in the header that RealIPHeader names. Does not change during an exchange.
  */
 MK_API struct mk_address mk_request_client(struct mk_request *req);
 /* Returns "https" if the client uses TLS, with this server or with a trusted proxy, else "http". A literal. */
@@ -157,7 +157,7 @@ MK_API const struct mk_io *mk_request_io(const struct mk_request *req);
 MK_API int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info *ret);
 
 /*
- * Writes a line to the error log as mk_log(), and behind the message whose request it was: ", peer: 192.0.2.7,
+ * Writes a line to the error log as mk_log(), and after the message whose request it was: ", peer: 192.0.2.7,
  * listener: 0.0.0.0:443, host: example.org". The message is cut at 559 bytes. Builds for small devices leave it out.
  */
 MK_API void mk_request_log(struct mk_request *req, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
@@ -313,7 +313,7 @@ MK_API void mk_request_splice(struct mk_request *req, mk_body_fn fn, mk_body_spl
 /*
  * Ends the exchange when the client ends its side of the connection (HTTP/1) while the exchange waits for its handler,
  * for one whose work is of no use without the client. By default it continues, because a client may end its side
- * behind its last request and still read; one that has done so before the handler was called is served in any case.
+ * after its last request and still read; one that has done so before the handler was called is served in any case.
  * A client that resets the connection or the stream always ends the exchange. Builds for small devices leave it out.
  */
 MK_API void mk_request_end_with_client(struct mk_request *req);
@@ -345,7 +345,7 @@ MK_API void mk_request_pause(struct mk_request *req);
 MK_API void mk_request_resume(struct mk_request *req);
 
 /*
- * Collects the whole body and passes it to `fn` in one call, with a NUL behind it. It is valid until the exchange
+ * Collects the whole body and passes it to `fn` in one call, with a NUL after it. It is valid until the exchange
  * ends. A body of more than `bytes_max` bytes (0: MaxRequestSize; never more than MaxBodySize) gets 413, and one for
  * which there is no memory 503; then `fn` is not called.
  */
@@ -446,9 +446,9 @@ MK_API int mk_response_interim(struct mk_request *req, int status, const struct 
 /* Returns true if the client waits for a 100 before it sends its body (RFC 9110 section 10.1.1), and has got none. */
 MK_API bool mk_request_expects_continue(const struct mk_request *req);
 /*
- * Has mk_request_read() not send the 100 by itself: the handler invites the client by mk_response_interim(), when a
- * backend has invited it. Call it before mk_request_read(), which passes a body on that comes without an invitation.
- * While the client waits for one, HandlerTimeout applies. Without one, a connection of HTTP/1 ends after the response.
+ * Has mk_request_read() not send the 100 by itself: the handler sends it by mk_response_interim(), when a backend has
+ * sent one. Call it before mk_request_read(), which passes a body on that comes without waiting for the 100. While the
+ * client waits for it, HandlerTimeout applies. Without it, a connection of HTTP/1 ends after the response.
  */
 MK_API void mk_request_hold_continue(struct mk_request *req);
 
@@ -507,7 +507,7 @@ typedef void (*mk_writable_fn)(struct mk_request *req, void *ctx);
 MK_API void mk_response_on_writable(struct mk_request *req, mk_writable_fn fn, void *ctx);
 
 /*
- * Adds a trailer, a header behind the body (RFC 9110 section 6.5), for a value that is known only then. May be called
+ * Adds a trailer, a header after the body (RFC 9110 section 6.5), for a value that is known only then. May be called
  * until the last byte of the body was taken, for example by the generator that ends it. Copies the value; name and
  * value are as for mk_response_header(), and the definition of the header must allow trailers. Trailers are left out on
  * HTTP/1.0, on HTTP/1.1 with an announced length, and without a body; many clients ignore them.
@@ -572,7 +572,7 @@ MK_API int mk_response_no_ranges(struct mk_request *req);
 MK_API void mk_response_no_codings(struct mk_request *req);
 /*
  * Tells whether a handler that asks another server passes this header of the request on, as far as hooks have a say:
- * not Accept-Encoding behind mk_response_no_codings(), nor Range and If-Range behind mk_response_no_ranges().
+ * not Accept-Encoding after mk_response_no_codings(), nor Range and If-Range after mk_response_no_ranges().
  */
 MK_API bool mk_request_passes_header(const struct mk_request *req, struct mk_str name);
 

@@ -26,12 +26,12 @@ struct mk_request_job_type {
     size_t bytes; /* of the struct that begins with a struct mk_request_job */
     /* On a disk thread. The request must not be used, nor what is in its arena. */
     void (*work)(struct mk_request_job *job);
-    /* In the worker; the job is freed behind it. `req` is NULL if it has ended: then release what work() has opened. */
+    /* In the worker; the job is freed after it. `req` is NULL if it has ended: then release what work() has opened. */
     void (*done)(struct mk_request_job *job, struct mk_request *req);
 };
 
 struct mk_request_job {
-    struct mk_str text; /* a copy, with a NUL behind it; valid until done() has returned */
+    struct mk_str text; /* a copy, with a NUL after it; valid until done() has returned */
     /* The others are the library's. */
     const struct mk_request_job_type *type;
     struct mk_job job;

@@ -85,14 +85,14 @@ struct mk_response_parser {
     uint8_t minor;
     bool has_length;  /* Content-Length, also where there is no body */
     bool has_upgrade; /* the field Upgrade */
-    bool keep_alive;  /* the connection may be used again behind this response, if the client wants it */
-    bool is_done;     /* the response is complete; never behind a head of 1xx */
+    bool keep_alive;  /* the connection may be used again after this response, if the client wants it */
+    bool is_done;     /* the response is complete; never after a head of 1xx */
     uint16_t status;  /* 100 to 599 */
     uint16_t head_bytes;
     uint16_t n_fields;
     uint64_t length;           /* with has_length */
     uint64_t left;             /* of a body with a length */
-    struct mk_chunked chunked; /* `trailers` may be set behind the head */
+    struct mk_chunked chunked; /* `trailers` may be set after the head */
 };
 
 /* Begins the response to a request. `limits` must stay valid. */
@@ -100,12 +100,12 @@ MK_API void mk_response_parser_init(struct mk_response_parser *p, const struct m
                                     enum mk_response_to to);
 /*
  * Continues with a head. `head` begins with its first byte and has grown since the last call, and may have moved;
- * `fields` has room for limits->fields_max and keeps its content between calls. Bytes behind head_bytes are not used.
+ * `fields` has room for limits->fields_max and keeps its content between calls. Bytes after head_bytes are not used.
  * Returns 0 (the head is complete), MK_AGAIN (more bytes are needed), -EINVAL (malformed) or -EMSGSIZE (above a limit).
  * Errors are final.
  */
 MK_API int mk_response_parser_head(struct mk_response_parser *p, struct mk_field *fields, struct mk_str head);
-/* Behind a 1xx: begins the next head of the same response. The caller limits their number. */
+/* After a 1xx: begins the next head of the same response. The caller limits their number. */
 MK_API void mk_response_parser_next(struct mk_response_parser *p);
 /*
  * Takes a piece of the body, and stores at most one span of it, which points into `in`. Call again with the rest until

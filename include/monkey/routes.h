@@ -11,7 +11,7 @@
  * Where several patterns match a path, the first segment in which they differ decides: a static one wins over ":name",
  * and that over "*name", in any order of registration. A pattern whose methods do not include that of the request is
  * passed over. HEAD is answered by a route for GET, if none has HEAD itself. A pattern "/a" does not match "/a/", nor
- * does "/a/" match "/a"; "*name" matches the rest behind a slash, which may be empty.
+ * does "/a/" match "/a"; "*name" matches the rest after a slash, which may be empty.
  *
  * Threads: one at a time adds routes; then any number may match paths.
  *
@@ -73,7 +73,7 @@ struct mk_routes {
 struct mk_route_match {
     const struct mk_route *route; /* NULL: none matches */
     mk_methods allow;             /* of the patterns that match the path, if none has the method */
-    bool has_slash_form;          /* no pattern matches the path, but one does with a slash behind it */
+    bool has_slash_form;          /* no pattern matches the path, but one does with a slash after it */
     unsigned n;
     struct mk_str values[MK_ROUTES_SEGMENTS_MAX]; /* of route->names; they point into the path */
 };

@@ -3,8 +3,8 @@
  * Which names are those of programs, for plugins that run files: what is_source (<monkey/plugin.h>) compares. Names are
  * compared in any ASCII case. A copy that an editor or a tool leaves next to a program counts as the program: its name
  * followed by .gz .br .zst .bak .old .orig .swp or ~, by what other editors, tools and package managers append (.save
- * .zip .dpkg-old ...) or by a number behind one (.1 .~1~ .bak2), several of them too. So does what names the same file
- * on file systems of Windows: dots and spaces behind the name, or "::$DATA". Pure functions, any thread, but those of
+ * .zip .dpkg-old ...) or by a number after one (.1 .~1~ .bak2), several of them too. So does what names the same file
+ * on file systems of Windows: dots and spaces after the name, or "::$DATA". Pure functions, any thread, but those of
  * folders. In the kit: plugins link -lmonkey-kit.
  */
 #ifndef MONKEY_SOURCE_H
@@ -24,7 +24,7 @@ MK_API struct mk_str mk_source_strip(struct mk_str name);
 
 /*
  * Returns whether a segment of a path, or the last one of a file's name, ends with `extension`, which begins with a
- * dot. A segment that is not the last counts, because what is behind it may be the PATH_INFO of a program.
+ * dot. A segment that is not the last counts, because what follows it may be the PATH_INFO of a program.
  */
 MK_API bool mk_source_has_extension(enum mk_source_name kind, struct mk_str name, struct mk_str extension);
 
@@ -52,7 +52,7 @@ MK_API void mk_source_folder_init(struct mk_source_folder *folder, int (*open)(s
 /* Frees what it has; the caller frees the struct. */
 MK_API void mk_source_folder_release(struct mk_source_folder *folder);
 /*
- * Returns what is behind the folder in the name of a file (MK_SOURCE_FILE), with its slash; `.p` NULL: it is elsewhere.
+ * Returns what follows the folder in the name of a file (MK_SOURCE_FILE), with its slash; `.p` NULL: it is elsewhere.
  * If it seems to be, the folder is opened again, ten times a second at most; that waits for a disk only if the path of
  * the folder is not in the kernel's cache. Any thread.
  */

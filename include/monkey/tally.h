@@ -45,7 +45,7 @@ MK_C_BEGIN
 enum mk_tally_counter {
     MK_TALLY_REQUESTS,
     MK_TALLY_RESPONSES,                        /* five: by class, 1xx first */
-    MK_TALLY_RETRIES = MK_TALLY_RESPONSES + 5, /* by enum mk_upstream_loss, the reason */
+    MK_TALLY_RETRIES = MK_TALLY_RESPONSES + 5, /* by enum mk_upstream_failure, the reason */
     MK_TALLY_FAILURES = MK_TALLY_RETRIES + 4,
     MK_TALLY_TIMEOUTS,
     MK_TALLY_OPENED, /* connections */

@@ -31,7 +31,7 @@ struct mk_thread_type {
     size_t bytes; /* of that struct, which is zeroed */
     /* These may be NULL. Prepares the rest of the struct, in the thread. */
     void (*open)(struct mk_thread *thread, struct mk_worker *worker);
-    /* The last worker stops; calls are still accepted. In the thread, or behind its end in another one. */
+    /* The last worker stops; calls are still accepted. In the thread, or after its end in another one. */
     void (*end)(struct mk_thread *thread);
     /* Releases what `open` and others have put into the struct, when nothing holds it any more. Any thread. */
     void (*release)(struct mk_thread *thread);

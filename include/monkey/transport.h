@@ -160,7 +160,7 @@ struct mk_transport {
 };
 
 /*
- * Writes a line to the error log as mk_log(), and behind the message peer and listener: ", peer: 192.0.2.7, listener:
+ * Writes a line to the error log as mk_log(), and after the message peer and listener: ", peer: 192.0.2.7, listener:
  * 0.0.0.0:443". `peer` NULL: asks the system. The message is cut at 559 bytes. For lines about connections
  * that are closed or refused. Builds for small devices leave it out.
  */

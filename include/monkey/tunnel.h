@@ -52,7 +52,7 @@ MK_API ssize_t mk_tunnel_read(struct mk_request *req, void *to, size_t size);
  */
 MK_API ssize_t mk_tunnel_write(struct mk_request *req, const void *from, size_t size);
 /*
- * Ends the server's side: the client reads the end behind what was written, and nothing more can be written. Reading
+ * Ends the server's side: the client reads the end after what was written, and nothing more can be written. Reading
  * continues.
  * Returns 0, or -errno (the connection has failed, for example -ENOTCONN); always 0 on HTTP/2.
  */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Connections to another server on which calls are pipelined: many are under way, and their replies come in the order
- * of the calls. Dials, greets, sends, ends what takes too long, and dials again, with growing delays, while the server
- * fails. Commands and replies are the business of a protocol, which is a table of functions.
+ * of the calls. Dials, does the handshake of the protocol, sends, ends what takes too long, and dials again, with
+ * growing delays, while the server fails. Commands and replies are the business of a protocol, which is a table of
+ * functions.
  *
  *     CLOSED ─► DIALING ─► GREETING (the protocol's first calls) ─► READY
  *      ▲           │           │                                     │
@@ -33,7 +34,7 @@ struct mk_upstream_conn;
 /* What the servers of a loop share. */
 struct mk_upstream_group {
     struct mk_loop *loop;
-    /* Calls fn(data), and may end the owner of the connections behind it; NULL: fn(data) is called as it is. */
+    /* Calls fn(data), and may end the owner of the connections after it; NULL: fn(data) is called as it is. */
     void (*enter)(struct mk_upstream_group *group, void (*fn)(void *data), void *data);
     /* A server has failed, or replies again. `text`: a sentence. */
     void (*log)(struct mk_upstream_group *group, bool has_failed, const char *text);
@@ -50,7 +51,7 @@ struct mk_upstream_options {
     unsigned timeouts_max; /* in a row, before the connection is closed */
     bool closes_late;      /* those count only if nothing was received since the call was sent; and a reply that takes
                               twice as long closes it */
-    uint32_t patience_ms;  /* a server may fail for so long before calls fail instead of waiting for it */
+    uint32_t wait_timeout_ms; /* a server may fail for so long before calls fail instead of waiting for it */
     bool fails_while_dialing; /* then also calls that come while it is dialed again */
     bool redials_at_once;     /* after a connection that has worked was lost: the server may be reachable again */
     uint32_t pending_max;     /* calls of a connection without a reply */
@@ -85,11 +86,11 @@ struct mk_upstream_call {
 
 /* A protocol; the functions without "may be NULL" are required. */
 struct mk_upstream_protocol {
-    /* Sends the calls that come first, by mk_upstream_greet(). Returns 0 or a negative error. May be NULL. */
-    int (*greet)(struct mk_upstream_conn *conn);
+    /* Sends the calls that come first, by mk_upstream_handshake(). Returns 0 or a negative error. May be NULL. */
+    int (*handshake)(struct mk_upstream_conn *conn);
     /*
      * Takes up to MK_UPSTREAM_READ_BYTES received bytes, which may contain pieces of replies: for each whole one
-     * mk_upstream_take(), or mk_upstream_fail() if it makes no sense. Returns behind mk_upstream_fail(): conn->serial
+     * mk_upstream_take(), or mk_upstream_fail() if it makes no sense. Returns after mk_upstream_fail(): conn->serial
      * has changed then.
      */
     void (*feed)(struct mk_upstream_conn *conn, const char *bytes, size_t n);
@@ -113,7 +114,7 @@ enum mk_upstream_state {
     MK_UPSTREAM_CLOSED,
     MK_UPSTREAM_BACKOFF,
     MK_UPSTREAM_DIALING,
-    MK_UPSTREAM_GREETING,
+    MK_UPSTREAM_HANDSHAKE,
     MK_UPSTREAM_READY
 };
 
@@ -124,11 +125,11 @@ struct mk_upstream_conn {
     struct mk_dial dial;
     struct mk_event event; /* fd < 0: not connected */
     uint32_t events;
-    uint64_t serial;                        /* changes when it is closed */
-    struct mk_list greeting, waiting, sent; /* of calls, by `node` */
-    struct mk_list pending;                 /* those with a deadline, the first one first */
-    unsigned n_calls;                       /* without a reply */
-    unsigned n_greetings;
+    uint64_t serial;                               /* changes when it is closed */
+    struct mk_list handshake_calls, waiting, sent; /* of calls, by `node` */
+    struct mk_list pending;                        /* those with a deadline, the first one first */
+    unsigned n_calls;                              /* without a reply */
+    unsigned n_handshake_calls;
     size_t queue_bytes; /* of calls that it has */
     size_t written;     /* of the first one that is not written whole */
     bool has_replied;   /* since it is READY */
@@ -174,8 +175,8 @@ void mk_upstream_call_init(struct mk_upstream_call *call, struct mk_str bytes);
  * -EBUSY or the error of the server, with a sentence in server->text: the call is the caller's.
  */
 int mk_upstream_send(struct mk_upstream_conn *conn, struct mk_upstream_call *call);
-/* Sends one of the first calls, below greet(). */
-void mk_upstream_greet(struct mk_upstream_conn *conn, struct mk_upstream_call *call);
+/* Sends one of the first calls, within handshake(). */
+void mk_upstream_handshake(struct mk_upstream_conn *conn, struct mk_upstream_call *call);
 /* Counts a reply to one of the first calls; after the last one the connection is READY. */
 void mk_upstream_accept(struct mk_upstream_conn *conn);
 /* Notes a valid reply: the server works. */

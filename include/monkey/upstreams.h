@@ -34,7 +34,7 @@ struct mk_upstream_server {
 };
 
 /* Why a server does not serve a request. */
-enum mk_upstream_loss {
+enum mk_upstream_failure {
     MK_UPSTREAM_NOT_REACHED, /* it has none of the request */
     MK_UPSTREAM_KEPT_ENDED,  /* a connection that was kept idle has ended: the server itself may be fine */
     MK_UPSTREAM_SENT,        /* it may have got the request, which may be repeated (RFC 9110 section 9.2.2) */
@@ -45,8 +45,8 @@ enum mk_upstream_loss {
 struct mk_upstream_tries {
     struct mk_upstream_server *servers[MK_UPSTREAM_TRIES_MAX];
     unsigned n;
-    enum mk_upstream_loss loss; /* of the last one */
-    unsigned status;            /* with MK_UPSTREAM_STATUS */
+    enum mk_upstream_failure failure; /* of the last one */
+    unsigned status;                  /* with MK_UPSTREAM_STATUS */
     /* Private to the plugin: when the first one was given, and when Hold is over; how many may have got the request. */
     uint64_t first_ms, hold_end_ms;
     unsigned n_sent;

@@ -49,16 +49,16 @@ MK_API int mk_variable_parse_arg(const char *own, enum mk_variable_arg arg, stru
                                  struct mk_str *ret, struct mk_buf *error);
 
 /*
- * Splits the next piece off a text: a literal, which may be empty, and the name of the variable behind it; `.p` of the
- * name is NULL behind a `$$`, whose literal ends with a dollar, and at the end of the text. `*ret_name` may be longer
+ * Splits the next piece off a text: a literal, which may be empty, and the name of the variable after it; `.p` of the
+ * name is NULL after a `$$`, whose literal ends with a dollar, and at the end of the text. `*ret_name` may be longer
  * than MK_VARIABLE_NAME_BYTES_MAX. Any thread.
- * Returns 1, 0 (the text is empty) or -EINVAL with a sentence in `error`: a dollar has no name behind it. `*text`
+ * Returns 1, 0 (the text is empty) or -EINVAL with a sentence in `error`: a dollar has no name after it. `*text`
  * begins with that dollar then.
  */
 MK_API int mk_variable_next(struct mk_str *text, struct mk_str *ret_literal, struct mk_str *ret_name,
                             struct mk_buf *error);
 
-/* A part of a text: a literal, which may be empty, and the variable behind it, or NULL. */
+/* A part of a text: a literal, which may be empty, and the variable after it, or NULL. */
 struct mk_text_piece {
     const struct mk_text_piece *next;
     struct mk_str literal;

@@ -62,7 +62,7 @@ enum mk_ws_code {
 enum mk_ws_cause {
     MK_WS_CAUSE_LOST,    /* the stream has failed, or has ended without a close frame */
     MK_WS_CAUSE_PEER,    /* the peer has closed it */
-    MK_WS_CAUSE_OWN,     /* mk_ws_close() or mk_ws_abort(); also for a peer that reads too slowly */
+    MK_WS_CAUSE_LOCAL,   /* mk_ws_close() or mk_ws_abort(); also for a peer that reads too slowly */
     MK_WS_CAUSE_ERROR,   /* the peer has broken the protocol or exceeded a limit, or there was no memory */
     MK_WS_CAUSE_TIMEOUT, /* the peer has not answered a ping */
 };
@@ -135,7 +135,7 @@ void mk_ws_group_free(struct mk_ws_group *group);
 int mk_ws_broadcast(struct mk_ws_group *group, int channel, enum mk_ws_opcode opcode, const void *data, size_t len,
                     const struct mk_ws *except);
 /*
- * Closes all WebSockets of a channel in all threads, as mk_ws_close(), behind the messages that the calling thread has
+ * Closes all WebSockets of a channel in all threads, as mk_ws_close(), after the messages that the calling thread has
  * broadcast before. Returns 0, -EAGAIN (as mk_ws_broadcast()) or -ENOMEM.
  */
 int mk_ws_broadcast_close(struct mk_ws_group *group, int channel, unsigned code, struct mk_str reason);
@@ -187,14 +187,14 @@ struct mk_ws *mk_ws_connect(struct mk_ws_worker *worker, const struct mk_ws_sett
  */
 int mk_ws_send(struct mk_ws *ws, enum mk_ws_opcode opcode, const void *data, size_t len);
 /*
- * Sends a close frame behind what waits, and ends the WebSocket when the peer has answered or after close_ms. `code` 0:
+ * Sends a close frame after what waits, and ends the WebSocket when the peer has answered or after close_ms. `code` 0:
  * a frame without a code; the reason is cut at 123 bytes. Does nothing if it is closing already.
  */
 void mk_ws_close(struct mk_ws *ws, unsigned code, struct mk_str reason);
 /* Ends it at once, without a close frame; in a function of its handlers when that returns. */
 void mk_ws_abort(struct mk_ws *ws);
 /*
- * The same behind a close frame, as of mk_ws_close(), if the stream takes it at once. Waits for nothing, so that it may
+ * The same after a close frame, as of mk_ws_close(), if the stream takes it at once. Waits for nothing, so that it may
  * be called in worker_stop when the thread has ended (<monkey/plugin.h>).
  */
 void mk_ws_end(struct mk_ws *ws, unsigned code, struct mk_str reason);
@@ -243,7 +243,7 @@ struct mk_ws_request {
 };
 
 /* What was agreed on. */
-struct mk_ws_agreement {
+struct mk_ws_negotiated {
     char accept[32];        /* Sec-WebSocket-Accept; empty on HTTP/2 */
     struct mk_str protocol; /* points into the settings */
     char extensions[136];   /* Sec-WebSocket-Extensions; empty: none */
@@ -253,14 +253,14 @@ struct mk_ws_agreement {
 };
 
 /* Checks a handshake. Returns 101, or 400, 403 or 426 with a sentence in `*ret_reason`. */
-int mk_ws_agree(const struct mk_ws_request *request, const struct mk_ws_settings *settings, struct mk_ws_agreement *ret,
-                const char **ret_reason);
+int mk_ws_negotiate(const struct mk_ws_request *request, const struct mk_ws_settings *settings,
+                    struct mk_ws_negotiated *ret, const char **ret_reason);
 /*
  * Makes a WebSocket on a stream whose handshake is complete. Returns NULL without memory. It lives until `end` was
  * called or mk_ws_lost().
  */
 struct mk_ws *mk_ws_open(struct mk_ws_worker *worker, const struct mk_ws_settings *settings,
-                         const struct mk_ws_agreement *agreement, int channel, void *ctx,
+                         const struct mk_ws_negotiated *negotiated, int channel, void *ctx,
                          const struct mk_ws_stream_ops *ops, void *stream);
 /* Reads and writes; `events`: of enum mk_tunnel_events. May end the WebSocket. */
 void mk_ws_run(struct mk_ws *ws, unsigned events);

@@ -78,7 +78,7 @@ static struct mk_str split_line(struct mk_str *rest)
     return line;
 }
 
-/* Copies a part of the text behind as many empty lines as come before it: messages have the lines of the whole. */
+/* Copies a part of the text after as many empty lines as come before it: messages have the lines of the whole. */
 static struct mk__program_text *copy_part(struct mk_arena *arena, struct mk_str part, size_t lines_before)
 {
     struct mk__program_text *one = mk_arena_zalloc(arena, sizeof(*one));

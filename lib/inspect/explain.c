@@ -67,7 +67,7 @@ static void add_sentence(struct mk_explain *e, const struct mk_host *host, const
     va_list args;
     mk_buf_init_fixed(&place, storage, sizeof(storage));
     if (section_struct)
-        mk_host_place(host, section_struct, &place);
+        mk_host_conf_origin(host, section_struct, &place);
     va_start(args, format);
     report_args(x, x->phase, mk_buf_str(&place), effect, format, args);
     va_end(args);

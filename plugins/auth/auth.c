@@ -193,7 +193,7 @@ static bool passes_as_preflight(struct mk_request *req, const struct auth_rule *
            mk_request_header_by_name(req, MK_STR("Access-Control-Request-Method")).p;
 }
 
-/* Checks the client certificate, and the login behind it. */
+/* Checks the client certificate, and the login after it. */
 static int check_rule(struct mk_request *req, const struct auth_rule *rule)
 {
     static int (*const checks[])(struct mk_request * req, const struct auth_rule *rule) = {

@@ -46,7 +46,7 @@ bool failures_end(struct mk_client_table *t, const struct mk_address *client, ui
 bool failures_add(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
                   const struct failures_limits *limits);
 
-/* Returns how many clients were evicted since the last answer, but 0 within FAILURES_EVICTIONS_MS behind that. */
+/* Returns how many clients were evicted since the last answer, but 0 within FAILURES_EVICTIONS_MS after that. */
 uint64_t failures_take_evictions(struct failures_evictions *e, struct mk_client_table *t, uint64_t now_ms);
 
 #endif

@@ -286,7 +286,7 @@ static void send_question(struct question *q)
     };
     mk_timer_cancel(&q->timer);
     if (q->lost)
-        mk_tally_add(q->lost, MK_TALLY_RETRIES + q->tries.loss, mk_request_worker(q->req), 1);
+        mk_tally_add(q->lost, MK_TALLY_RETRIES + q->tries.failure, mk_request_worker(q->req), 1);
     q->lost = NULL;
     q->sent_ms = mk_loop_now_ms(mk_request_loop(q->req));
     mk_http_client_start(&q->client, mk_request_loop(q->req), &options, on_response);
@@ -333,9 +333,9 @@ static bool ask_other_server(struct question *q, const struct mk_http_response *
     if (!former || !get_left_ms(q))
         return false;
     q->tries.status = response->status;
-    q->tries.loss = response->err == 0       ? MK_UPSTREAM_STATUS
-                    : response->is_connected ? MK_UPSTREAM_SENT
-                                             : MK_UPSTREAM_NOT_REACHED;
+    q->tries.failure = response->err == 0       ? MK_UPSTREAM_STATUS
+                       : response->is_connected ? MK_UPSTREAM_SENT
+                                                : MK_UPSTREAM_NOT_REACHED;
     q->server = NULL;
     q->lost = find_tally(q, former);
     bool is_asked = choose_server(q) == 0;

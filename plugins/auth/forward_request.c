@@ -88,7 +88,7 @@ static struct mk_str get_trusted(struct mk_request *req, bool is_trusted, struct
     return is_trusted ? mk_request_header_by_name(req, name) : MK_STR_NONE;
 }
 
-/* Writes X-Forwarded-For: the list of a trusted peer, and the peer behind it; and the client that this server knows. */
+/* Writes X-Forwarded-For: the list of a trusted peer, and the peer after it; and the client that this server knows. */
 static void write_addresses(struct mk_buf *out, struct mk_request *req, const struct mk_address *peer, bool is_trusted)
 {
     char text[ADDRESS_BYTES];

@@ -40,7 +40,7 @@ void forward_write_deciding(struct mk_buf *out, struct mk_request *req, const st
 
 /*
  * Returns false if Connection or Trailer names a header that decides or that an answer sets: the header would be
- * missing in the question, a proxy behind this plugin would remove it, or it would come behind the body.
+ * missing in the question, a proxy after this plugin would remove it, or it would come after the body.
  */
 bool forward_is_connection_valid(struct mk_request *req, const struct forward_conf *conf);
 

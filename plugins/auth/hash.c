@@ -91,7 +91,7 @@ static const compute_fn compute[SCHEME_COUNT] = {
     [SCHEME_SHA256] = compute_crypt,   [SCHEME_APR1] = compute_apr1,    [SCHEME_SHA1] = compute_sha1,
 };
 
-/* Copies a string with a NUL behind it. Returns false if it is too long, or has a NUL itself. */
+/* Copies a string with a NUL after it. Returns false if it is too long, or has a NUL itself. */
 static bool copy_text(char *to, size_t size, struct mk_str text)
 {
     if (text.len >= size || memchr(text.len ? text.p : "", '\0', text.len))

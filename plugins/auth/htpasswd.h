@@ -40,7 +40,7 @@ void htpasswd_begin(struct htpasswd_reader *r, struct mk_str text);
 
 /*
  * Reads the next user; what follows a second colon of its line is ignored, as Apache does.
- * Returns 1, 0 (the end) or -EINVAL (see `r->error`; the next call continues behind the line).
+ * Returns 1, 0 (the end) or -EINVAL (see `r->error`; the next call continues after the line).
  */
 int htpasswd_next_user(struct htpasswd_reader *r, struct htpasswd_user *ret);
 

@@ -60,7 +60,7 @@ int key_set_add_secret(struct key_set *keys, struct mk_str secret, struct mk_str
 /* Has the id of the set depend on the bytes of a further file, and on how they are read. Returns 0 or -ENOMEM. */
 int key_set_extend_id(struct key_set *keys, unsigned kind, struct mk_str bytes);
 
-/* Begins a sentence about a file, behind those that `message` has already. Returns `message`. */
+/* Begins a sentence about a file, after those that `message` has already. Returns `message`. */
 struct mk_buf *key_set_report(struct mk_buf *message, const char *name);
 
 #endif

@@ -20,7 +20,7 @@ enum keys_kind {
 };
 
 struct keys_file {
-    struct mk_str path; /* with a NUL behind it */
+    struct mk_str path; /* with a NUL after it */
     enum keys_kind kind;
 };
 

@@ -69,9 +69,9 @@ static void continue_request(struct login *login, struct mk_str user)
 static void finish_login(struct job_waiter *w, enum job_result result, struct mk_str user)
 {
     struct login *login = MK_CONTAINER_OF(w, struct login, waiter);
-    if (result == JOB_RIGHT)
+    if (result == JOB_ACCEPTED)
         continue_request(login, user);
-    else if (result == JOB_WRONG)
+    else if (result == JOB_REJECTED)
         delay_failure(login);
     else
         respond_busy(login->req);

@@ -218,7 +218,7 @@ static void finish_job(struct mk_request_call *call, struct mk_request *req)
         assert(w->job == job);
         mk_list_del(&w->node);
         w->job = NULL;
-        w->done(w, !job->computed ? JOB_SKIPPED : job->right ? JOB_RIGHT : JOB_WRONG, job->credentials.user);
+        w->done(w, !job->computed ? JOB_SKIPPED : job->right ? JOB_ACCEPTED : JOB_REJECTED, job->credentials.user);
     }
     free_job(job);
     mk_worker_put(worker);

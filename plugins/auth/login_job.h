@@ -11,9 +11,9 @@
 #include "rules.h"
 
 enum job_result {
-    JOB_RIGHT,
-    JOB_WRONG,   /* the name or the password */
-    JOB_SKIPPED, /* the server stops */
+    JOB_ACCEPTED,
+    JOB_REJECTED, /* the name or the password */
+    JOB_SKIPPED,  /* the server stops */
 };
 
 struct job_waiter;

@@ -103,7 +103,7 @@ static void free_block(struct block *block)
     OPENSSL_clear_free(block->der, (size_t)block->len);
 }
 
-/* Says what ended the reading. Returns 0 if the text ends behind a key. */
+/* Says what ended the reading. Returns 0 if the text ends after a key. */
 static int check_end(const char *name, const struct block *block, bool found, struct mk_buf *message)
 {
     if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)

@@ -76,7 +76,7 @@ static int check_delay(struct mk_host *host, const struct auth_conf *c)
     uint32_t least_ms, delay_ms = limits->delay_ms, timeout_ms = mk_host_handler_timeout_ms(host, &least_ms);
     const size_t offset = offsetof(struct auth_limits, delay_ms);
     mk_buf_init_fixed(&text, place, sizeof(place));
-    mk_host_place(host, c, &text);
+    mk_host_conf_origin(host, c, &text);
     if (delay_ms >= timeout_ms)
         mk_host_error(host, limits, offset, 0,
                       "FailureDelay of [AUTH_LIMITS], %" PRIu32 " ms, must be shorter than HandlerTimeout, %" PRIu32

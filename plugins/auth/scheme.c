@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Recognizes password hashes (scheme.h) by a table of prefixes. Each row has the fields behind the prefix.
+ * Recognizes password hashes (scheme.h) by a table of prefixes. Each row has the fields after the prefix.
  */
 #include "scheme.h"
 

@@ -27,7 +27,7 @@ static unsigned find_kind(const struct mk_conf_value *value)
     return i < KINDS && has_names == (kinds[i].kind != AUTH_REQUIRE_VALID) ? i : KINDS;
 }
 
-/* Copies the names behind the first word. Returns 0 or -ENOMEM. */
+/* Copies the names after the first word. Returns 0 or -ENOMEM. */
 static int copy_names(struct auth_require *r, const struct mk_conf_value *value, struct mk_arena *arena)
 {
     r->n = value->n - 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Reads JSON by Jansson, and refuses what parsers understand differently: duplicate names, invalid UTF-8, \u0000, text
- * behind the value, numbers beyond the range. Pure, any thread.
+ * after the value, numbers beyond the range. Pure, any thread.
  */
 #ifndef AUTH_STRICT_JSON_H
 #define AUTH_STRICT_JSON_H

@@ -17,7 +17,7 @@ struct entry {
     unsigned char digest[TEXT_CACHE_DIGEST_BYTES];
     int64_t end_ms;
     uint64_t used; /* the number of the call that used it last; 0: the entry is free */
-    char *text;    /* the texts, one behind the other; NULL: all are empty */
+    char *text;    /* the texts, one after the other; NULL: all are empty */
     uint32_t n, len;
     uint16_t lens[TEXT_CACHE_TEXTS_MAX];
 };

@@ -210,7 +210,7 @@ static const char *add_list(struct call *c, struct mk_str body)
 struct change {
     struct cache_worker *worker;
     bool is_add;
-    struct mk_str rest; /* the path behind the name of the call; empty: none */
+    struct mk_str rest; /* the path after the name of the call; empty: none */
 };
 
 static const char *read_change(struct mk_request *req, struct call *c, const struct change *change, struct mk_str body)
@@ -351,7 +351,7 @@ static const struct route routes[] = {
     {MK_STR_INIT("/add"), true, true, add_entries},
 };
 
-/* Finds the route of what is behind the path of the page; `ret_rest`: the path behind it, or nothing. */
+/* Finds the route of what follows the path of the page; `ret_rest`: the path after it, or nothing. */
 static const struct route *find_route(struct mk_str name, struct mk_str *ret_rest)
 {
     for (size_t i = 0; i < MK_COUNT_OF(routes); i++) {

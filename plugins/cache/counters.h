@@ -16,7 +16,7 @@ enum cache_count {
     COUNT_MISSES,      /* no entry, or one that was not valid any more */
     COUNT_REVALIDATED, /* entries that were revalidated and had not changed */
     COUNT_WAITS,       /* lookups that had to wait for a disk */
-    COUNT_EVICTED,     /* and behind it, of each kind of entry; the same for the next two */
+    COUNT_EVICTED,     /* and after it, of each kind of entry; the same for the next two */
     COUNT_ENTRIES = COUNT_EVICTED + ENTRY_KINDS,
     COUNT_BYTES = COUNT_ENTRIES + ENTRY_KINDS,
     COUNT_FOLDERS = COUNT_BYTES + ENTRY_KINDS, /* that are watched */

@@ -29,7 +29,7 @@ int folder_walk_open(struct folder_walk *w, const struct mk_host *host, const st
                      struct mk_str path);
 void folder_walk_close(struct folder_walk *w);
 /*
- * Finds the next path, which has a NUL behind it and is valid until the next call. Returns false at the end. `*ret`
+ * Finds the next path, which has a NUL after it and is valid until the next call. Returns false at the end. `*ret`
  * without bytes: there was an entry that is left out; call it again.
  */
 bool folder_walk_next(struct folder_walk *w, struct mk_str *ret);

@@ -19,7 +19,7 @@ struct name_state {
     uint64_t number;   /* that of the place before the name was looked at */
 };
 
-/* A path and the name behind its last slash; both belong to the path. */
+/* A path and the name after its last slash; both belong to the path. */
 struct split_name {
     struct mk_str folder; /* without the slash; empty: there is none, or nothing before it */
     struct mk_str last;

@@ -19,7 +19,7 @@ struct path_list_pair {
     struct mk_str value;
 };
 
-/* Cuts the next pair off `rest`; empty ones are left out. Returns false behind the last one. */
+/* Cuts the next pair off `rest`; empty ones are left out. Returns false after the last one. */
 bool path_list_next_pair(struct mk_str *rest, struct path_list_pair *ret);
 /* Decodes a value: percent-escapes, and "+" for a blank. Returns its length, -EINVAL or -ENAMETOOLONG. */
 ssize_t path_list_decode(struct mk_str value, char *out, size_t size);
@@ -36,12 +36,12 @@ bool path_list_next_location(struct mk_str *rest, struct mk_str *ret);
 struct path_list_url {
     struct mk_str host;                                 /* without a port; empty: the entry is a path alone */
     char storage[PATH_BYTES + sizeof("http://") + 256]; /* of the host */
-    char path[PATH_BYTES];                              /* decoded and normalized, with a NUL behind it */
+    char path[PATH_BYTES];                              /* decoded and normalized, with a NUL after it */
     size_t path_len;
 };
 
 /*
- * Reads an entry: a path or an http or https URL, percent-encoded; what is behind "?" or "#" is left out. `is_xml`: the
+ * Reads an entry: a path or an http or https URL, percent-encoded; what follows "?" or "#" is left out. `is_xml`: the
  * five entities of XML are resolved first. Returns 0, -EINVAL (neither), -ENOENT (an encoded slash) or -ENAMETOOLONG.
  */
 int path_list_read(struct mk_str entry, bool is_xml, struct path_list_url *ret);

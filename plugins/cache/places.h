@@ -20,8 +20,8 @@ int places_read(struct places *places, const struct mk_host *host);
 void places_release(struct places *places);
 
 /*
- * Writes a path of an entry in the host, with a NUL behind it: that of the place `*at`, from 0, or a later one; sets
- * `*at` behind it. Several aliases may lead to one folder. Returns its length; 0: it has no more that is not hidden.
+ * Writes a path of an entry in the host, with a NUL after it: that of the place `*at`, from 0, or a later one; sets
+ * `*at` after it. Several aliases may lead to one folder. Returns its length; 0: it has no more that is not hidden.
  */
 size_t places_find_path(const struct places *places, const struct entry_key_bytes *key, unsigned *at,
                         char out[PATH_BYTES]);

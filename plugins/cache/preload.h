@@ -54,7 +54,7 @@ void preload_release(struct preload *p);
 int preload_read_list(struct preload *p, int fd);
 /* Begins with a folder of the host, whose path ends with a slash. Returns 0 or -errno. */
 int preload_start_folder(struct preload *p, struct mk_str path);
-/* Loads one path: decoded, normalized and with a NUL behind it. */
+/* Loads one path: decoded, normalized and with a NUL after it. */
 void preload_path(struct preload *p, struct mk_str path);
 /*
  * Loads paths for a moment. `now_ms`, `wall_seconds`: the time at which the caller's turn began, or an earlier one.

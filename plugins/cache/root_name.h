@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The name of a root in the folder above it, which `Files Notify` watches: a link that is replaced there, or a folder
- * that is moved, makes another folder the root. Links before the last component of the path, and behind it, are left to
+ * that is moved, makes another folder the root. Links before the last component of the path, and after it, are left to
  * the plugin that serves files, which looks at the path once in a second.
  */
 #ifndef CACHE_ROOT_NAME_H

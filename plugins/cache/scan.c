@@ -20,7 +20,7 @@ struct scan {
     const struct scan_query *query;
     struct scan_row *rows;
     unsigned n;
-    uint64_t total, left, ages[SCAN_AGES]; /* `left`: rows behind the cursor */
+    uint64_t total, left, ages[SCAN_AGES]; /* `left`: rows after the cursor */
     int err;
 };
 

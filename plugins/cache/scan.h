@@ -14,7 +14,7 @@ extern const char *const scan_sorts[SCAN_SORTS + 1]; /* their names; ends with N
 
 enum { SCAN_ROWS_MAX = 1000, SCAN_AGES = 5 };
 
-/* Where a page begins: behind the row with this position. */
+/* Where a page begins: after the row with this position. */
 struct scan_cursor {
     bool is_set;
     uint64_t value, hash;

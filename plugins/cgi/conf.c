@@ -23,7 +23,7 @@ static bool has_extension(const struct cgi_interpreters *all, struct mk_str exte
     return i != NULL;
 }
 
-/* Joins the path of a program and the arguments behind it, each with a NUL. Returns 0 or -ENOMEM. */
+/* Joins the path of a program and the arguments after it, each with a NUL. Returns 0 or -ENOMEM. */
 static int join_args(const struct mk_conf_value *value, struct cgi_interpreter *i, struct mk_arena *arena)
 {
     size_t bytes = i->path.len + 1;

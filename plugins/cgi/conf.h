@@ -16,7 +16,7 @@ struct cgi_interpreter {
     struct cgi_interpreter *next;
     struct mk_str extension; /* ".py" */
     struct mk_str path;      /* absolute, with a NUL */
-    struct mk_str args;      /* path and further arguments, each with a NUL behind it */
+    struct mk_str args;      /* path and further arguments, each with a NUL after it */
 };
 
 struct cgi_interpreters {

@@ -58,7 +58,7 @@ static void await_room(struct run *r)
 
 /* ── as it comes ── */
 
-/* Writes a piece behind what waits. Returns false if the run has failed. */
+/* Writes a piece after what waits. Returns false if the run has failed. */
 static bool send_piece(struct run *r, struct mk_str piece)
 {
     ssize_t n = r->unsent.len ? 0 : write_input(r, piece);

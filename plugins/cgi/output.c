@@ -102,7 +102,7 @@ static void report_shortage(struct run *r)
     mk_response_wake(r->req);
 }
 
-/* Ends the body behind what is kept. */
+/* Ends the body after what is kept. */
 static void complete_body(struct run *r)
 {
     r->has_all = true;
@@ -237,7 +237,7 @@ static bool keep_output(struct run *r, struct mk_str bytes)
     return err == 0;
 }
 
-/* Begins the body with what has come behind the head. */
+/* Begins the body with what has come after the head. */
 static void begin_body(struct run *r, struct mk_str rest)
 {
     const struct mk_gateway_buffer *buffer = &r->conf->buffer;

@@ -17,7 +17,7 @@ enum { REDIRECTS_MAX = 5 };
 
 /* ── the path ── */
 
-/* Decodes escapes into the arena, with a NUL behind. Returns false if there is a NUL, an escape that is none, or no
+/* Decodes escapes into the arena, with a NUL after. Returns false if there is a NUL, an escape that is none, or no
  * memory. */
 static bool decode_path(struct mk_arena *arena, struct mk_str raw, struct mk_str *ret)
 {

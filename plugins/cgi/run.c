@@ -197,7 +197,7 @@ void run_fail(struct run *r, int status)
         free_slot(r);
     mk_timer_cancel(&r->timer);
     if (r->req && !r->is_complete && has_head) {
-        r->is_truncated |= !r->has_all; /* behind what is kept */
+        r->is_truncated |= !r->has_all; /* after what is kept */
         mk_response_wake(r->req);
     } else if (r->req && !r->is_complete) {
         r->is_complete = true;

@@ -77,7 +77,7 @@ struct run {
     bool has_excess;         /* something was dropped that does not fit Content-Length */
     bool awaits_status;      /* only how it has ended is not known */
     bool is_complete;        /* the client has got all, or nothing is for it */
-    bool has_last_wait;      /* the time is running that a script has behind that */
+    bool has_last_wait;      /* the time is running that a script has after that */
     bool is_truncated;       /* the response ends in the midst */
     struct mk_cgi_stderr errors;
     char prefix[256];

@@ -86,7 +86,7 @@ static int add_variable(struct mk_str name, struct mk_str value, void *ctx)
     return out->err == -ENOBUFS ? -E2BIG : out->err;
 }
 
-/* The script alone, or behind its interpreter; never the query (RFC 3875 section 4.4 is left out). */
+/* The script alone, or after its interpreter; never the query (RFC 3875 section 4.4 is left out). */
 static void write_args(const struct run *r, struct mk_buf *out)
 {
     const struct cgi_interpreter *i = cgi_conf_find_interpreter(r->conf, r->params.script_filename);

@@ -222,7 +222,7 @@ static const struct cheetah_generation *find_current(const struct thread *t)
 }
 
 /* Returns why the shell of a user may do nothing, or NULL. A reload may have taken the right away. */
-static const char *find_objection(const struct thread *t, uid_t uid)
+static const char *find_denial_reason(const struct thread *t, uid_t uid)
 {
     const struct cheetah_generation *g = find_current(t);
     return !g                    ? "the server's configuration does not permit shells any more (plugins.load)"
@@ -232,7 +232,7 @@ static const char *find_objection(const struct thread *t, uid_t uid)
 
 static void run_command(struct client *c, const struct words *words)
 {
-    const char *objection = find_objection(c->thread, c->uid);
+    const char *objection = find_denial_reason(c->thread, c->uid);
     if (!objection) {
         commands_run(c, words);
         return;
@@ -247,11 +247,11 @@ static void check_clients(struct thread *t)
     struct mk_list *n, *save;
     MK_LIST_EACH(&t->clients, n, save) {
         struct client *c = MK_CONTAINER_OF(n, struct client, node);
-        const char *objection = c->closing ? NULL : find_objection(t, c->uid);
+        const char *objection = c->closing ? NULL : find_denial_reason(t, c->uid);
         if (!objection)
             continue;
         mk_log_info("cheetah: closing the shell of process %d, user %u: %s", c->pid, c->uid, objection);
-        client_expel(c, objection);
+        client_close_with_error(c, objection);
     }
 }
 

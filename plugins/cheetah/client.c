@@ -253,7 +253,7 @@ void client_flush(struct client *c)
         client_close(c);
 }
 
-void client_expel(struct client *c, const char *error)
+void client_close_with_error(struct client *c, const char *error)
 {
     struct run *run = c->run;
     assert(!c->in_step);

@@ -55,7 +55,7 @@ void client_open(struct thread *t, int fd, client_request_fn on_request, uint32_
 /* Closes it. */
 void client_close(struct client *c);
 /* Ends its command, sends the sentence, and closes it. Not within a request or a run of the client. */
-void client_expel(struct client *c, const char *error);
+void client_close_with_error(struct client *c, const char *error);
 
 static inline bool client_is_full(const struct client *c)
 {

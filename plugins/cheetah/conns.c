@@ -138,14 +138,14 @@ static enum mk_inspect_action list_conn(const struct mk_inspect_conn *conn, void
         p->found++;
         add_conn(&p->out, p->thread->base.index, conn);
     }
-    return p->found_max && p->found >= p->found_max ? MK_INSPECT_STOP : MK_INSPECT_GO_ON;
+    return p->found_max && p->found >= p->found_max ? MK_INSPECT_STOP : MK_INSPECT_CONTINUE;
 }
 
 static enum mk_inspect_action close_conn(const struct mk_inspect_conn *conn, void *ctx)
 {
     struct piece *p = ctx;
     if (!conn_filter_holds(&p->filter, conn))
-        return MK_INSPECT_GO_ON;
+        return MK_INSPECT_CONTINUE;
     p->found++;
     add_conn(&p->out, p->thread->base.index, conn);
     return MK_INSPECT_ABORT;

@@ -23,7 +23,7 @@ static void make_name(const struct mk_counter_value *v, char *to, size_t size)
     snprintf(to, size, "%.*s%s%.*s", MK_STR_ARG(v->plugin), v->plugin.len ? "_" : "", MK_STR_ARG(v->name));
 }
 
-/* Adds the buckets that are not empty, as "END:NUMBER END:NUMBER ..." with the microseconds behind the bucket. */
+/* Adds the buckets that are not empty, as "END:NUMBER END:NUMBER ..." with the microseconds after the bucket. */
 static void add_buckets(struct mk_buf *out, const uint64_t *buckets)
 {
     char text[MK_COUNTER_BUCKETS * 44]; /* two numbers of 20 digits, and what separates them */

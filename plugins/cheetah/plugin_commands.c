@@ -192,7 +192,7 @@ static void resume_run(struct run *run)
     stop_run(run);
 }
 
-/* Copies the arguments behind the struct: the line is gone when a run continues. */
+/* Copies the arguments after the struct: the line is gone when a run continues. */
 static void copy_args(struct plugin_run *r, const struct mk_str *args, unsigned n)
 {
     char *to = (char *)&r->args[n];

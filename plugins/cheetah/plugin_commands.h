@@ -16,7 +16,7 @@ struct plugin_command {
     const char *plugin;
 };
 
-/* Gets the n-th command of all plugins in their order. Returns false behind the last one. Any thread. */
+/* Gets the n-th command of all plugins in their order. Returns false after the last one. Any thread. */
 bool plugin_commands_get(const struct mk_generation *g, unsigned n, struct plugin_command *ret);
 /* Finds the command of a name; NULL: no plugin has it. Any thread. */
 const struct mk_command *plugin_commands_find(const struct mk_generation *g, struct mk_str name);

@@ -15,7 +15,7 @@ struct mk_worker *thread_worker(const struct thread *t)
     MK_LIST_EACH(&t->base.workers, n, save) {
         worker = MK_CONTAINER_OF(n, struct mk_thread_worker, node)->worker;
         if (worker == mk_inspect_current(worker))
-            break; /* the one behind it is of a generation that is not accepted yet */
+            break; /* the one after it is of a generation that is not accepted yet */
     }
     return worker;
 }

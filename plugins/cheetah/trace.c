@@ -180,7 +180,7 @@ static enum mk_inspect_action mark_conn(const struct mk_inspect_conn *conn, void
     p->found += holds;
     if (holds && p->tracer)
         add_first_state(p->tracer, conn);
-    return holds ? MK_INSPECT_TRACE : MK_INSPECT_GO_ON;
+    return holds ? MK_INSPECT_TRACE : MK_INSPECT_CONTINUE;
 }
 
 static struct tracer *new_tracer(const struct piece *p)

@@ -11,7 +11,7 @@
 
 struct line {
     char *at, *end; /* the rest to read */
-    char *to;       /* where the next byte of a word goes; never behind `at` */
+    char *to;       /* where the next byte of a word goes; never after `at` */
 };
 
 static bool is_blank(char c)
@@ -117,7 +117,7 @@ static bool read_unicode(struct line *l)
     return true;
 }
 
-/* Reads an escape, from behind its backslash. */
+/* Reads an escape, from after its backslash. */
 static bool read_escape(struct line *l)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -132,7 +132,7 @@ static bool read_escape(struct line *l)
     return found != NULL;
 }
 
-/* Reads a string, from behind its first quote to behind its last one. */
+/* Reads a string, from after its first quote to after its last one. */
 static bool read_string(struct line *l)
 {
     while (l->at < l->end && *l->at != '"') {

@@ -2,7 +2,7 @@
 /*
  * A request of a shell is one line: a command and its arguments.
  *
- *     connections state=idle            words; "..." and '...' keep blanks, a backslash the byte behind it
+ *     connections state=idle            words; "..." and '...' keep blanks, a backslash the byte after it
  *     ["connections", "state=idle"]     or a JSON array of strings
  */
 #ifndef CHEETAH_WORDS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * dirlisting: lists folders that have no index. It comes behind the plugin that serves files, which declines them. This
+ * dirlisting: lists folders that have no index. It comes after the plugin that serves files, which declines them. This
  * file decides which requests it answers.
  */
 #include "archive.h"

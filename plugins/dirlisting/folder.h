@@ -27,7 +27,7 @@ struct folder {
     bool reading;                      /* folder_read() has returned MK_AGAIN: */
     struct folder_entry *first, *last; /* what it has read so far */
     size_t path_len;
-    char path[FOLDER_PATH_BYTES]; /* of the folder, decoded, with a slash at both ends; behind it names of entries */
+    char path[FOLDER_PATH_BYTES]; /* of the folder, decoded, with a slash at both ends; after it names of entries */
 };
 
 /*
@@ -59,7 +59,7 @@ ssize_t folder_read_file(struct folder *f, struct mk_str name, char *to);
 bool folder_has_index(const struct mk_host *host, struct mk_str path);
 
 /*
- * Puts the path of an entry, with a slash at the end for a folder and a NUL, behind that of the folder. Returns it;
+ * Puts the path of an entry, with a slash at the end for a folder and a NUL, after that of the folder. Returns it;
  * `.p` is NULL if it is too long. Valid until the next call.
  */
 struct mk_str folder_entry_path(struct folder *f, struct mk_str name, bool is_dir);

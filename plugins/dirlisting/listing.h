@@ -26,7 +26,7 @@ struct listing_entry {
     int64_t mtime_seconds;
     uint16_t name_len;
     bool is_dir, is_link; /* of a link: what it leads to */
-    char name[];          /* any bytes but "/" and NUL, also invalid UTF-8; with a NUL behind them */
+    char name[];          /* any bytes but "/" and NUL, also invalid UTF-8; with a NUL after them */
 };
 
 /* The entries of a folder, or a batch of them; in one piece of memory. For one thread at a time. */

@@ -17,7 +17,7 @@ enum markup_state {
     STATE_BEFORE_VALUE,
     STATE_VALUE,
     STATE_UNQUOTED,
-    STATE_DECLARATION, /* behind "<!" */
+    STATE_DECLARATION, /* after "<!" */
     STATE_BOGUS,       /* to the next ">" */
     STATE_COMMENT,
     STATE_RAW, /* and RCDATA: `kind` tells which */
@@ -213,7 +213,7 @@ static enum markup_state read_bogus(struct markup *m, char c)
     return c == '>' ? STATE_TEXT : STATE_BOGUS;
 }
 
-/* `dashes` is 1 behind "<!-". The comment begins as if two had been read: "<!-->" is a whole one. */
+/* `dashes` is 1 after "<!-". The comment begins as if two had been read: "<!-->" is a whole one. */
 static enum markup_state read_declaration(struct markup *m, char c)
 {
     if (c == '-' && m->dashes == 0) {
@@ -228,7 +228,7 @@ static enum markup_state read_declaration(struct markup *m, char c)
     return read_bogus(m, c);
 }
 
-/* `dashes` counts those before `c`, up to 2; it is -1 behind "--!". */
+/* `dashes` counts those before `c`, up to 2; it is -1 after "--!". */
 static enum markup_state read_comment(struct markup *m, char c)
 {
     if (c == '>' && (m->dashes == 2 || m->dashes < 0)) {

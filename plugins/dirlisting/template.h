@@ -45,7 +45,7 @@ struct template_field {
 
 struct template_piece {
     uint8_t op, place;                  /* internal; enum markup_place */
-    uint32_t next;                      /* of a condition: the piece behind its end */
+    uint32_t next;                      /* of a condition: the piece after its end */
     const struct template_field *field; /* NULL: `text` */
     struct mk_str text;
 };

@@ -149,7 +149,7 @@ void walk_set_output(struct walk *w, struct mk_buf *out)
 /* ── entries ── */
 
 /* Returns 0 for what only means that the entry is not there, or not for clients; else `err`. */
-static int forgive_missing(int err)
+static int ignore_missing(int err)
 {
     static const int missing[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, EXDEV, EACCES, EPERM, ENXIO, ENAMETOOLONG};
     for (size_t i = 0; i < MK_COUNT_OF(missing); i++)
@@ -178,7 +178,7 @@ static int enter_folder(struct walk *w, struct mk_str path)
         return 0;
     int err = push_level(w, rule, path, &st);
     if (err < 0)
-        return forgive_missing(err);
+        return ignore_missing(err);
     err = count_entry(w);
     return err < 0 ? err : tar_add_folder(w->tar, get_archive_name(w, path), st.st_mtim.tv_sec);
 }
@@ -187,7 +187,7 @@ static int begin_file(struct walk *w, struct mk_str path)
 {
     int fd = mk_host_open_path(w->host, path, 0);
     if (fd < 0)
-        return forgive_missing(fd);
+        return ignore_missing(fd);
     w->fd = fd;
     int err = fstat(fd, &w->st) < 0 ? -errno : count_entry(w);
     if (err == 0 && !S_ISREG(w->st.st_mode))

@@ -16,14 +16,14 @@ enum { FASTCGI_TRIES_MAX = 16 };
 enum fastcgi_try_kind {
     FASTCGI_TRY_FILE,   /* $path */
     FASTCGI_TRY_FOLDER, /* $path/ */
-    FASTCGI_TRY_SCRIPT, /* a name that Split matches, behind $path or alone */
+    FASTCGI_TRY_SCRIPT, /* a name that Split matches, after $path or alone */
     FASTCGI_TRY_STATUS, /* =404 */
 };
 
 struct fastcgi_try {
     enum fastcgi_try_kind kind;
     bool has_path;      /* FASTCGI_TRY_SCRIPT: it begins with $path */
-    struct mk_str text; /* of a script, behind $path */
+    struct mk_str text; /* of a script, after $path */
     int status;
 };
 

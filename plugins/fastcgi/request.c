@@ -82,7 +82,7 @@ static int add_netstring_pair(struct mk_str name, struct mk_str value, void *ctx
     return 0;
 }
 
-/* Moves the netstring behind its length. */
+/* Moves the netstring after its length. */
 static void end_netstring(struct mk_buf *out)
 {
     char prefix[NETSTRING_PREFIX_BYTES + 1];

@@ -36,7 +36,7 @@ static void set_status(struct search *s, int err)
                                                                                          : 404;
 }
 
-/* Writes two texts, one behind the other, as the path that the result points into. Returns 0 or -ENAMETOOLONG. */
+/* Writes two texts, one after the other, as the path that the result points into. Returns 0 or -ENAMETOOLONG. */
 static int set_path(struct search *s, struct mk_str first, struct mk_str second)
 {
     char *to = s->to->path;

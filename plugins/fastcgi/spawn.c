@@ -84,7 +84,7 @@ static unsigned count_kept(struct pool *p)
     return kept;
 }
 
-/* Starts it again, behind a delay that grows while children end early; or not, if fewer are wanted. */
+/* Starts it again, after a delay that grows while children end early; or not, if fewer are wanted. */
 static void replace_child(struct spawn_child *c)
 {
     struct pool *p = c->pool;

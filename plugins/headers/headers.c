@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * headers: adds, replaces and removes headers of responses by the rules of a host. All rules that match a path apply,
- * to files and to the responses of all plugins; a header that one has set or removed is left alone by those behind it.
+ * to files and to the responses of all plugins; a header that one has set or removed is left alone by those after it.
  */
 #include <monkey/counters.h>
 #include <monkey/inspect.h>

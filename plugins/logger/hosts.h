@@ -40,7 +40,7 @@ int hosts_start(struct mk_host *host, void **ret_state);
 void hosts_stop(struct mk_host *host, void *state);
 
 /*
- * Finds the next section of a host (or NULL) from `*at` on that has the path, and moves `*at` behind it. Those of
+ * Finds the next section of a host (or NULL) from `*at` on that has the path, and moves `*at` after it. Those of
  * monkey.conf count only if none of the host's own has it. `*at` and `*own` are 0 and false at first.
  */
 const struct logger_logs *hosts_find_logs(const struct logger_host *h, struct mk_str path, unsigned *at, bool *own);

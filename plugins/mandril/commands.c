@@ -36,7 +36,7 @@ static void add_row(const struct listing *l, const struct active_section *s, con
     struct mk_buf place, *row = mk_command_begin_row(l->call);
     struct mk_str host = mk_host_name(l->host, 0);
     mk_buf_init_fixed(&place, storage, sizeof(storage));
-    mk_host_place(l->host, conf, &place);
+    mk_host_conf_origin(l->host, conf, &place);
     mk_json_number(row, "hits", (int64_t)atomic_load(&s->zone->decisions));
     mk_json_cstr(row, "rule", text);
     mk_json_str(row, "host", host.p ? host : MK_STR("default"));

@@ -21,7 +21,7 @@ static struct mk_str find_uri_host(struct mk_str uri)
     size_t end = 0;
     while (end < rest.len && !memchr("/?#\\", rest.p[end], 4))
         end++;
-    const char *at = end ? memrchr(rest.p, '@', end) : NULL; /* behind user information */
+    const char *at = end ? memrchr(rest.p, '@', end) : NULL; /* after user information */
     size_t start = at ? (size_t)(at - rest.p) + 1 : 0;
     bool bracketed = start < end && rest.p[start] == '[';
     const char *port = memchr(rest.p + start, bracketed ? ']' : ':', end - start);

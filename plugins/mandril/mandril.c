@@ -95,8 +95,8 @@ static int check_generation(struct mk_generation *g, void *state)
 {
     struct mk_host *host = mk_generation_first_host(g);
     int err = sections_start_connections(host, state);
-    err = err < 0 ? err : reach_check_connections(host, state);
-    return err < 0 ? err : reach_check_hosts(g);
+    err = err < 0 ? err : shadowed_check_connections(host, state);
+    return err < 0 ? err : shadowed_check_hosts(g);
 }
 
 /* ── workers ── */

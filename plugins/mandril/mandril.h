@@ -135,14 +135,14 @@ void sections_stop_host(struct host_state *state);
 int sections_start_connections(struct mk_host *host, struct generation_state *g);
 void sections_stop_connections(struct generation_state *g);
 
-/* ── reach.c ── */
+/* ── shadowed.c ── */
 
 /*
  * Warn of sections that can never match, because earlier ones do; the first one also reports limits of one name with
  * different rates. In generation_check. Return 0, -EINVAL or -ENOMEM.
  */
-int reach_check_hosts(struct mk_generation *g);
-int reach_check_connections(struct mk_host *host, const struct generation_state *g);
+int shadowed_check_hosts(struct mk_generation *g);
+int shadowed_check_connections(struct mk_host *host, const struct generation_state *g);
 
 /* ── rules.c ── */
 

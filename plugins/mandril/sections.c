@@ -44,7 +44,7 @@ static int set_place(struct active_section *s, const struct section_fields *f, s
     char text[TEXT_BYTES], number[16];
     struct mk_buf place;
     mk_buf_init_fixed(&place, text, sizeof(text));
-    mk_host_place(c->host, f->conf, &place);
+    mk_host_conf_origin(c->host, f->conf, &place);
     s->place = mk_arena_dup(c->arena, mk_buf_str(&place));
     if (!s->place.p)
         return -ENOMEM;

@@ -12,7 +12,7 @@
 enum { WAIT_MS_MIN = 10 };
 
 /*
- * The bucket of a section in a connection. It stays behind the last response until it is full, so that many small
+ * The bucket of a section in a connection. It stays after the last response until it is full, so that many small
  * responses, or ranges, are not faster than a large one.
  */
 struct conn_bucket {

@@ -73,7 +73,7 @@ struct zone_decision {
 };
 
 /*
- * Counts a decision, and logs it, at most 10 lines in a second; behind the message are the peer, the listener and the
+ * Counts a decision, and logs it, at most 10 lines in a second; after the message are the peer, the listener and the
  * host. `now_ms`: of the loop. Any thread.
  */
 void zone_log(struct zone *zone, const struct zone_decision *decision, uint64_t now_ms);

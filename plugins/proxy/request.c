@@ -51,7 +51,7 @@ static void write_target(struct mk_buf *out, struct mk_request *req, const struc
 
 /* ── fields ── */
 
-/* Writes name and value; what stands between and behind them has the room that one check has made. */
+/* Writes name and value; what stands between and after them has the room that one check has made. */
 static void write_field(struct mk_buf *out, struct mk_str name, struct mk_str value)
 {
     static const struct mk_str colon = MK_STR_INIT(": "), end = MK_STR_INIT("\r\n");
@@ -140,7 +140,7 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
 
 /* ── what the proxy says of the client ── */
 
-/* Writes a list, which may be empty, and an element of our own behind it. */
+/* Writes a list, which may be empty, and an element of our own after it. */
 static void write_element(struct mk_buf *out, struct mk_str name, struct mk_str former, struct mk_str element)
 {
     if (!former.len) {

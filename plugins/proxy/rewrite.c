@@ -11,7 +11,7 @@
 
 /* ── the mapping of a section ── */
 
-/* Returns the path behind the one of `To`, if it is below that; else `.p` is NULL. */
+/* Returns the path after the one of `To`, if it is below that; else `.p` is NULL. */
 static struct mk_str remove_prefix(struct mk_str path, struct mk_str prefix)
 {
     if (path.len < prefix.len || memcmp(path.p, prefix.p, prefix.len) != 0)
@@ -58,7 +58,7 @@ static struct mk_str join_texts(struct mk_arena *arena, struct mk_str a, struct 
 
 /* ── Location ── */
 
-/* Returns what is behind scheme and authority, if `url` begins with them; else `.p` is NULL. */
+/* Returns what follows scheme and authority, if `url` begins with them; else `.p` is NULL. */
 static struct mk_str strip_origin(struct mk_str url, struct mk_str authority)
 {
     size_t scheme = url.len >= 8 && strncasecmp(url.p, "https://", 8) == 0  ? 8
@@ -71,7 +71,7 @@ static struct mk_str strip_origin(struct mk_str url, struct mk_str authority)
     return !rest.len || strchr("/?#", rest.p[0]) ? rest : MK_STR_NONE;
 }
 
-/* Returns what is behind the origin, if it is the backend or this host; else `.p` is NULL. */
+/* Returns what follows the origin, if it is the backend or this host; else `.p` is NULL. */
 static struct mk_str strip_own_origin(const struct proxy_conf *conf, struct mk_str authority, struct mk_str value)
 {
     const struct mk_str own[] = {conf->gateway.to.authority, get_host_name(conf), authority};

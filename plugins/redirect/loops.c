@@ -202,7 +202,7 @@ static struct mk_str find_local_path(const struct mk_host *host, struct mk_str t
     return to.p[end] == '/' ? mk_str(to.p + end, to.len - end) : MK_STR_NONE;
 }
 
-/* Sets the path to that of a target, with `rest` behind it unless the target has a query. */
+/* Sets the path to that of a target, with `rest` after it unless the target has a query. */
 static bool set_target_path(struct walk *w, struct mk_str to, struct target_rest rest)
 {
     char storage[PATH_BYTES];

@@ -184,7 +184,7 @@ const void *redirect_find_rule(const struct mk_host *host, unsigned section, str
     return r;
 }
 
-/* Adds the query of a request behind that of the target. */
+/* Adds the query of a request after that of the target. */
 static void add_query(struct mk_buf *location, struct mk_str query)
 {
     if (!query.p)
@@ -193,7 +193,7 @@ static void add_query(struct mk_buf *location, struct mk_str query)
     mk_buf_adds(location, query);
 }
 
-/* Removes the fragment from a target and returns it: it stays at the end, behind what is appended. */
+/* Removes the fragment from a target and returns it: it stays at the end, after what is appended. */
 static struct mk_str split_fragment(struct mk_str *to)
 {
     const char *hash = memchr(to->p, '#', to->len);

@@ -58,7 +58,7 @@ void target_add(struct mk_buf *location, struct mk_str to, const struct mk_str *
 {
     target_add_text(location, to, groups, false);
     while (target_is_path(to) && location->len && !target_is_path(mk_buf_str(location)))
-        mk_buf_drop(location, 1); /* the first slash of "//", behind which browsers expect a host */
+        mk_buf_drop(location, 1); /* the first slash of "//", after which browsers expect a host */
 }
 
 struct target_rest target_find_rest(const struct mk_pattern *match, struct mk_str path)

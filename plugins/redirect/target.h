@@ -40,7 +40,7 @@ void target_check_captures(const struct mk_conf_check *check, const struct mk_pa
 
 /*
  * Adds text of a target, with its captures encoded: in the query each is one value. `groups` NULL: a dollar is a
- * dollar. `query`: the text is a query, or a part of one; else one begins behind a `?`.
+ * dollar. `query`: the text is a query, or a part of one; else one begins after a `?`.
  */
 void target_add_text(struct mk_buf *out, struct mk_str to, const struct mk_str *groups, bool query);
 
@@ -59,7 +59,7 @@ struct target_rest {
 /* For other kinds of patterns nothing follows. */
 struct target_rest target_find_rest(const struct mk_pattern *match, struct mk_str path);
 
-/* Adds the slash of a rest to a target, if that does not end with one; behind a query, only if text follows. */
+/* Adds the slash of a rest to a target, if that does not end with one; after a query, only if text follows. */
 void target_add_slash(struct mk_buf *out, const struct target_rest *rest);
 
 #endif

@@ -28,7 +28,7 @@ void mk__static_alias_free(struct static_site *site);
 /* Sets how sources are recognized below each alias. In generation_check. */
 void mk__static_alias_init_sources(struct static_site *site);
 
-/* Opens a folder of mk_host_folders() as an alias behind the others. Returns 0, -EINVAL (reported) or -ENOMEM. */
+/* Opens a folder of mk_host_folders() as an alias after the others. Returns 0, -EINVAL (reported) or -ENOMEM. */
 int mk__static_alias_add_folder(struct mk_host *host, struct static_site *site, const struct mk_host_folder *folder);
 
 /* Passes the folder of each alias to `fn`. */

@@ -152,7 +152,7 @@ static void cancel_lookup(void *ctx)
 
 /* ── starting ── */
 
-/* Copies `s` with a NUL behind it. */
+/* Copies `s` with a NUL after it. */
 static struct mk_str copy_str(char *to, struct mk_str s)
 {
     memcpy(to, s.p, s.len);

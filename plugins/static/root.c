@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Opens the root of a site, notices that its path names another folder, and swaps the two (root.h). dup3(2) replaces
- * the folder behind the same descriptor number in one step. `swap_seq` shows a thread that has made several calls
+ * the folder of the same descriptor number in one step. `swap_seq` shows a thread that has made several calls
  * meanwhile that some of them may have used the other folder.
  */
 #include "root.h"

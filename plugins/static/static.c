@@ -353,7 +353,7 @@ static int serve_request(struct mk_request *req)
         return MK_DECLINED;
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
     if (!MK_SMALL && sources_have_path(site, at.path))
-        return MK_DECLINED; /* 404, unless a plugin behind this one runs it */
+        return MK_DECLINED; /* 404, unless a plugin after this one runs it */
     if (method != MK_GET && method != MK_HEAD) {
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
         return 0;

@@ -15,7 +15,7 @@
 
 enum { FILE_BYTES = 2048 };
 
-/* Reads the beginning of a file, with a NUL behind it. Returns false if it cannot be read. */
+/* Reads the beginning of a file, with a NUL after it. Returns false if it cannot be read. */
 static bool read_file(const char *path, char *to, size_t size)
 {
     size_t n = 0;

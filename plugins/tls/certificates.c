@@ -220,7 +220,7 @@ static int read_cert_and_key(const struct cert_ref *at, STACK_OF(X509) * *ret_ch
     return err == 0 ? check_key_match(at, *ret_chain, *ret_key) : err;
 }
 
-/* Adds the certificates of CertificateChain behind those of the certificate's file. */
+/* Adds the certificates of CertificateChain after those of the certificate's file. */
 static int add_chain(const struct cert_ref *at, STACK_OF(X509) * chain)
 {
     const struct tls_host_conf *conf = get_conf(at);

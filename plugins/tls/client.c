@@ -155,7 +155,7 @@ bool client_is_address(const char *name)
     return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
 }
 
-/* Removes brackets around an address, and the dot behind a name. */
+/* Removes brackets around an address, and the dot after a name. */
 static struct mk_str trim_name(struct mk_str name)
 {
     if (name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']')
@@ -195,7 +195,7 @@ static int check_client(struct mk_transport_client *client, struct mk_buf *error
     return check_name(client, error);
 }
 
-/* Writes the names as ALPN sends them: each behind its length. */
+/* Writes the names as ALPN sends them: each after its length. */
 static int copy_protocols(struct mk_transport_client *client, const struct mk_transport_client_conf *conf,
                           struct mk_buf *error)
 {

@@ -43,7 +43,7 @@ static ssize_t read_records(struct tls_conn *conn, char *to, size_t size)
         if (n <= 0) {
             r = tls_conn_error(conn);
             if (r == -EAGAIN && !got && conn->is_client && conn->socket_empty) {
-                conn->socket_empty = false; /* no data yet, such as a ticket: the end may have come behind it */
+                conn->socket_empty = false; /* no data yet, such as a ticket: the end may have come after it */
                 continue;
             }
             break;

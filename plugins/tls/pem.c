@@ -163,7 +163,7 @@ STACK_OF(X509) * pem_read_certificates(const char *path, struct mk_buf *fault)
     while (bio && all && (one = PEM_read_bio_X509(bio, NULL, refuse_passphrase, &asked)))
         if (!sk_X509_push(all, one))
             X509_free(one);
-    bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; /* the file ends behind the last one */
+    bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; /* the file ends after the last one */
     BIO_free(bio);
     if (ended)
         ERR_clear_error();

@@ -47,7 +47,7 @@ void socket_bio_free_unsent(struct tls_conn *conn)
     conn->unsent_len = conn->unsent_pos = 0;
 }
 
-/* Copies bytes that the socket did not take behind those that are held. Returns -EAGAIN or -ENOMEM. */
+/* Copies bytes that the socket did not take after those that are held. Returns -EAGAIN or -ENOMEM. */
 static int save_unsent(struct tls_conn *conn, const char *data, size_t len)
 {
     assert(len > 0 && conn->unsent_pos <= conn->unsent_len);

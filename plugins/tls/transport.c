@@ -273,7 +273,7 @@ static int flush_conn(struct mk_io *io)
     return r == 0 && conn->broken ? -EPROTO : r;
 }
 
-/* Sends close_notify behind what is held. Returns 0, -EAGAIN (some of it is still held) or another -errno. */
+/* Sends close_notify after what is held. Returns 0, -EAGAIN (some of it is still held) or another -errno. */
 static int send_close_notify(struct tls_conn *conn)
 {
     if (!conn->ssl || conn->broken || !conn->established)

@@ -4,7 +4,7 @@
  */
 #include "check.h"
 
-#include "check_judge.h"
+#include "check_evaluate.h"
 #include "check_request.h"
 
 #include <monkey/siphash.h>
@@ -33,7 +33,7 @@ static uint32_t note_result(struct check *check, const struct mk_http_response *
     char storage[REASON_BYTES];
     struct mk_buf reason;
     mk_buf_init_fixed(&reason, storage, sizeof(storage));
-    enum check_result result = check_judge(conf, response, &reason);
+    enum check_result result = check_evaluate(conf, response, &reason);
     const char *text = mk_buf_cstr(&reason);
     if (result == CHECK_NOT_MADE) {
         log_failure_to_check(check, text, now_ms);

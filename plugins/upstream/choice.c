@@ -137,7 +137,7 @@ static int balance_members(struct mk_upstream_group *group, const uint64_t *key,
  */
 static struct member *find_sticky(struct mk_upstream_group *group, const struct criteria *criteria, bool *ret_is_full)
 {
-    const struct server *sticky = criteria->wish->sticky;
+    const struct server *sticky = criteria->preference->sticky;
     struct members *members = group_members(group);
     MK_UNINITIALIZED struct choice choice;
     choice.n = 0;
@@ -156,11 +156,11 @@ static struct member *find_sticky(struct mk_upstream_group *group, const struct 
 struct member *choice_make(struct mk_upstream_group *group, const struct criteria *criteria, bool *ret_is_full)
 {
     MK_UNINITIALIZED struct choice choice;
-    struct member *sticky = criteria->wish->sticky ? find_sticky(group, criteria, ret_is_full) : NULL;
-    if (sticky || (criteria->wish->sticky && *ret_is_full))
+    struct member *sticky = criteria->preference->sticky ? find_sticky(group, criteria, ret_is_full) : NULL;
+    if (sticky || (criteria->preference->sticky && *ret_is_full))
         return sticky;
     find_members(group, criteria, &choice);
     *ret_is_full = choice.is_full;
-    int chosen = balance_members(group, criteria->wish->key, &choice);
+    int chosen = balance_members(group, criteria->preference->key, &choice);
     return chosen < 0 ? NULL : choice.members[chosen];
 }

@@ -9,7 +9,7 @@
 
 struct criteria {
     const struct mk_upstream_tries *tries; /* servers that it has had */
-    const struct wish *wish;
+    const struct preference *preference;
     const struct server *only; /* NULL: any */
     bool is_probe;             /* also those that are ejected: none responds */
     uint64_t now_ms;

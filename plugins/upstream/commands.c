@@ -25,7 +25,7 @@ static const struct mk_upstream_group *find_group(const struct mk_command_call *
     return group;
 }
 
-/* Returns the first server of a line, behind which are those of its other addresses; `*ret_n`: their number. */
+/* Returns the first server of a line, after which are those of its other addresses; `*ret_n`: their number. */
 static const struct member *find_line(const struct mk_upstream_group *group, struct mk_str name, unsigned *ret_n)
 {
     const struct members *members = group_members(group);
@@ -217,7 +217,7 @@ static void warn_of_none(struct mk_command_call *call, const struct mk_upstream_
 }
 
 /* The server is in use again: SlowStart begins, and requests that wait may have it. */
-static void note_back(struct server *server, uint64_t now_ms)
+static void log_return(struct server *server, uint64_t now_ms)
 {
     atomic_store(&server->slow_from_ms, now_ms);
     group_note_up(server, now_ms);
@@ -240,7 +240,7 @@ static int change_line(struct mk_command_call *call, const struct member *m, uns
     uint64_t came = find_used(m, n, now) & ~before;
     for (unsigned i = 0; came >> i && i < 64; i++)
         if (came >> i & 1)
-            note_back(m[i].server, now);
+            log_return(m[i].server, now);
     return err;
 }
 

@@ -15,7 +15,7 @@ static bool is_same_server(const struct server_line *a, const struct server_line
            (is_path ? mk_str_eq(x->host, y->host) : mk_str_ieq(x->host, y->host));
 }
 
-static void check_twins(const struct mk_conf_check *check, const struct server_lines *lines, uint32_t i)
+static void report_duplicate_servers(const struct mk_conf_check *check, const struct server_lines *lines, uint32_t i)
 {
     for (uint32_t k = 0; k < i; k++)
         if (is_same_server(&lines->items[i], &lines->items[k]))
@@ -46,7 +46,7 @@ static void check_servers(const struct mk_conf_check *check, const struct upstre
         const struct server_line *line = &conf->servers.items[i];
         weights += line->weight;
         is_usable |= !line->is_down && !line->is_draining && line->weight;
-        check_twins(check, &conf->servers, i);
+        report_duplicate_servers(check, &conf->servers, i);
         check_service(check, conf, i);
     }
     if (conf->servers.n && !weights)

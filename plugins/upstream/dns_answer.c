@@ -67,7 +67,7 @@ static int add_label(struct name *name, const uint8_t *label, size_t len)
 /* Reads a name, whose end may stand before it: each pointer leads to a place before the part that it ends. */
 static int read_name(struct reader *r, struct name *ret)
 {
-    size_t at = r->at, start = at, end = 0; /* behind the name; 0: not known yet */
+    size_t at = r->at, start = at, end = 0; /* after the name; 0: not known yet */
     ret->len = 0;
     for (;;) {
         if (at >= r->len)

@@ -28,7 +28,7 @@ const struct mk_upstream_group *groups_first(const struct mk_generation *g);
  * As mk_upstreams.choose, in the thread of `loop`, where `wait->fn` is called with the request `wait->req`. The load of
  * the server has this request then.
  */
-int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, const struct wish *wish,
+int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, const struct preference *preference,
                  struct mk_upstream_tries *tries, struct mk_upstream_wait *wait, struct mk_upstream_server **ret);
 /* As mk_upstreams.cancel. */
 void group_cancel(struct mk_upstream_wait *wait);

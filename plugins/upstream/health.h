@@ -26,7 +26,7 @@ struct health_state {
     uint32_t in_row; /* 0: the next result decides at once */
 };
 
-/* Returns the state behind a result. */
+/* Returns the state after a result. */
 struct health_state health_next(struct health_state state, const struct health_rules *rules, bool has_passed);
 /*
  * Returns how long to wait until the next check: the interval less 10 to 25 % by `random`; a fifth of it, but not less

@@ -21,7 +21,7 @@ static uint32_t get_wait(struct lookup *l, uint64_t most)
 
 /* ── in a loop ── */
 
-/* Behind a call that may have ended the lookup. */
+/* After a call that may have ended the lookup. */
 static void continue_lookup(struct lookup *l)
 {
     uint64_t now = mk_loop_now_ms(l->loop);

@@ -152,7 +152,7 @@ const struct member *members_find(const struct members *members, const struct mk
     return NULL;
 }
 
-/* A server that stays is mostly behind the one that was found last. */
+/* A server that stays is mostly after the one that was found last. */
 void members_take_turns(struct members *members, const struct members *former)
 {
     unsigned next = 0;

@@ -49,7 +49,7 @@ struct mk_upstream_group {
     _Atomic uint32_t version; /* of `members` */
     uint64_t sticky_key[2];
     bool has_tokens;             /* made of that key; under the lock of names */
-    struct admin **admins;       /* of the lines, held; behind `watches` */
+    struct admin **admins;       /* of the lines, held; after `watches` */
     struct name_watch watches[]; /* of the lines; those without a name are zeroed */
 };
 
@@ -63,7 +63,7 @@ static inline struct members *group_members(const struct mk_upstream_group *grou
 }
 
 /* What a request wants, except a server that it has not had. */
-struct wish {
+struct preference {
     const uint64_t *key;         /* for Hash; NULL: it has none */
     const struct server *sticky; /* which its cookie names; NULL: none */
     const struct server *login;  /* which knows its login: before that one, if it has room; NULL: none */

@@ -65,7 +65,7 @@ void names_resolve(struct names *names, uint32_t ms);
 /* Says why the last lookup has found no addresses; NULL: it has found some, or nothing is watched. Under the lock. */
 const char *names_get_failure(const struct name_watch *watch);
 
-/* Looks up the names from now on, and ends that. In the loop's thread, the second also behind its end. */
+/* Looks up the names from now on, and ends that. In the loop's thread, the second also after its end. */
 void names_start(struct names *names, struct mk_loop *loop);
 void names_stop(struct names *names);
 

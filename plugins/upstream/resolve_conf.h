@@ -14,7 +14,7 @@ int resolve_parse_name_server(const struct mk_conf_value *value, void *field, st
                               struct mk_buf *error);
 
 /*
- * Parses the name of a line `Server srv:NAME`, of which `text` is the part behind the colon. Returns 0, -ENOMEM, or
+ * Parses the name of a line `Server srv:NAME`, of which `text` is the part after the colon. Returns 0, -ENOMEM, or
  * -EINVAL with a sentence in `error`.
  */
 int resolve_parse_srv(struct mk_str text, const struct mk_dial_target **ret, struct mk_arena *arena,

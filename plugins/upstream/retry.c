@@ -41,7 +41,7 @@ bool retry_has_tried(const struct mk_upstream_tries *tries, const struct mk_upst
 
 bool retry_allows(const struct retry *retry, const struct mk_upstream_tries *tries)
 {
-    switch (tries->loss) {
+    switch (tries->failure) {
     case MK_UPSTREAM_SENT:
         return retry->kind == RETRY_IDEMPOTENT;
     case MK_UPSTREAM_STATUS:

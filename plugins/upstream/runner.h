@@ -10,7 +10,7 @@
  *
  * So the users of two generations of a server never run at the same time, and those of one that is refused never do.
  * What lasts over reloads belongs to the process, and `start` finds it there. start and stop are called in the thread;
- * stop also behind its end, when its loop is closed.
+ * stop also after its end, when its loop is closed.
  */
 #ifndef UPSTREAM_RUNNER_H
 #define UPSTREAM_RUNNER_H

@@ -108,7 +108,7 @@ static inline bool server_take_response(struct server *server)
  */
 void server_note_begin(struct server *server, const struct mk_worker *worker);
 void server_end(struct server *server, const struct mk_worker *worker);
-/* Takes back a request that was not counted. The server may be gone behind this, and behind server_end(). */
+/* Takes back a request that was not counted. The server may be gone after this, and after server_end(). */
 void server_drop_load(struct server *server);
 /* A request is given to the server: notes the end of an ejection. */
 void server_note_chosen(struct server *server, uint64_t now_ms);

@@ -23,7 +23,7 @@ static const struct {
 static const char *const same_sites[] = {
     [MK_SAME_SITE_LAX] = "Lax", [MK_SAME_SITE_STRICT] = "Strict", [MK_SAME_SITE_NONE] = "None"};
 
-/* Returns what stands behind `name=`; `.p` NULL: another word. */
+/* Returns what stands after `name=`; `.p` NULL: another word. */
 static struct mk_str find_value(struct mk_str word, struct mk_str name)
 {
     bool has_name = word.len > name.len && mk_str_ieq(mk_str(word.p, name.len), name);

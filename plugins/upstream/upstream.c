@@ -64,10 +64,11 @@ static struct mk_str get_server_name(const struct mk_upstream_group *group, unsi
 }
 
 /* What the request has to say about its server. */
-static void read_wish(const struct mk_upstream_group *group, struct mk_request *req, uint64_t *key, struct wish *ret)
+static void read_preference(const struct mk_upstream_group *group, struct mk_request *req, uint64_t *key,
+                            struct preference *ret)
 {
     const struct upstream_conf *conf = group->conf;
-    *ret = (struct wish){0};
+    *ret = (struct preference){0};
     if (conf->balance == UPSTREAM_HASH && hash_by_get(&conf->hash_by, req, key))
         ret->key = key;
     if (conf->balance == UPSTREAM_STICKY)
@@ -78,12 +79,12 @@ static int choose_server(const struct mk_upstream_group *group, struct mk_reques
                          struct mk_upstream_wait *wait, mk_upstream_wait_fn fn, struct mk_upstream_server **ret)
 {
     uint64_t key;
-    struct wish wish;
-    read_wish(group, req, &key, &wish);
-    wish.login = wait->sticky ? server_of(wait->sticky) : NULL;
+    struct preference preference;
+    read_preference(group, req, &key, &preference);
+    preference.login = wait->sticky ? server_of(wait->sticky) : NULL;
     wait->req = req;
     wait->fn = fn;
-    int r = group_choose(group, mk_request_loop(req), &wish, tries, wait, ret);
+    int r = group_choose(group, mk_request_loop(req), &preference, tries, wait, ret);
     if (r == 0)
         server_note_begin(server_of(*ret), mk_request_worker(req));
     return r;
@@ -252,7 +253,7 @@ static void log_own_key(struct mk_generation *g, const struct mk_upstream_group 
 {
     struct mk_buf place;
     mk_buf_init(&place, PLACE_BYTES_MAX);
-    mk_host_place(mk_generation_first_host(g), group->conf, &place);
+    mk_host_conf_origin(mk_generation_first_host(g), group->conf, &place);
     mk_log_info("upstream %.*s: %s: there is no StickySecret: a secret was made, which lasts until the server ends; "
                 "other servers do not know it, and other groups without one have the same",
                 MK_STR_ARG(group->conf->name), mk_buf_cstr(&place));

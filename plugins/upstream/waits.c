@@ -35,7 +35,7 @@ static int pick_server(const struct mk_upstream_group *group, const struct crite
 /* A retry that adds to the work of the servers: the one before may have done some of it. */
 static bool is_costly_retry(const struct mk_upstream_tries *tries)
 {
-    return tries->n && (tries->loss == MK_UPSTREAM_SENT || tries->loss == MK_UPSTREAM_STATUS);
+    return tries->n && (tries->failure == MK_UPSTREAM_SENT || tries->failure == MK_UPSTREAM_STATUS);
 }
 
 /* The first server may have been given by another thread, whose clock is some ms ahead. */
@@ -52,19 +52,19 @@ static bool may_repeat(const struct mk_upstream_group *group, const struct mk_up
            retry_budget_allows(&group->pool->budget, now, (uint64_t)conf->retry_budget);
 }
 
-/* Tells whether the request may have another server, by the number, the time and the loss of its tries. */
+/* Tells whether the request may have another server, by the number, the time and the failure of its tries. */
 static bool has_tries_left(const struct mk_upstream_group *group, const struct mk_upstream_tries *tries, uint64_t now)
 {
     const struct upstream_conf *conf = group->conf;
-    bool is_bound =
-        tries->loss == MK_UPSTREAM_KEPT_ENDED && (conf->balance == UPSTREAM_HASH || conf->balance == UPSTREAM_STICKY);
+    bool is_bound = tries->failure == MK_UPSTREAM_KEPT_ENDED &&
+                    (conf->balance == UPSTREAM_HASH || conf->balance == UPSTREAM_STICKY);
     return !is_bound && tries->n <= conf->retry_most && is_in_retry_time(conf, tries, now) &&
            (!is_costly_retry(tries) || may_repeat(group, tries, now));
 }
 
 /* ── waits ── */
 
-static void note_waited(struct server *server, const struct mk_worker *worker)
+static void count_waited(struct server *server, const struct mk_worker *worker)
 {
     server_note_begin(server, worker);
     mk_counter_add(server->counters[SERVER_WAITED], worker, 1);
@@ -79,7 +79,7 @@ static void deliver_server(struct mk_upstream_wait *wait, int err, struct mk_ups
         retry_budget_note_retry(&wait->group->pool->budget, mk_loop_now_ms(wait->loop));
     mk_counter_observe(counters[POOL_WAITED], worker, (mk_loop_now_ms(wait->loop) - wait->began_ms) * 1000);
     if (server)
-        note_waited(server_of(server), worker);
+        count_waited(server_of(server), worker);
     else
         mk_counter_add(counters[POOL_REFUSED], worker, 1);
     wait->fn(wait, err, server);
@@ -107,10 +107,10 @@ static const struct mk_upstream_group *get_group(const struct mk_upstream_wait *
 static int pick_for(struct mk_upstream_wait *wait, const struct server *only, uint64_t now,
                     struct mk_upstream_server **ret)
 {
-    const struct wish wish = {.key = wait->has_key ? &wait->key : NULL,
-                              .sticky = wait->sticky ? server_of(wait->sticky) : NULL};
+    const struct preference preference = {.key = wait->has_key ? &wait->key : NULL,
+                                          .sticky = wait->sticky ? server_of(wait->sticky) : NULL};
     const struct criteria criteria = {
-        .tries = wait->tries, .wish = &wish, .only = only, .is_probe = wait->is_held, .now_ms = now};
+        .tries = wait->tries, .preference = &preference, .only = only, .is_probe = wait->is_held, .now_ms = now};
     return pick_server(get_group(wait), &criteria, wait->tries, ret);
 }
 
@@ -257,14 +257,14 @@ static void on_timer(struct mk_timer *timer)
 }
 
 static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_group *group, struct mk_loop *loop,
-                      const struct wish *wish, struct mk_upstream_tries *tries)
+                      const struct preference *preference, struct mk_upstream_tries *tries)
 {
     wait->loop = loop;
     wait->group = group;
     wait->tries = tries;
     wait->began_ms = mk_loop_now_ms(loop);
-    wait->has_key = wish->key != NULL;
-    wait->key = wish->key ? *wish->key : 0;
+    wait->has_key = preference->key != NULL;
+    wait->key = preference->key ? *preference->key : 0;
     wait->is_costly = is_costly_retry(tries);
     wait->message.fn = on_granted;
     mk_list_init(&wait->node);
@@ -272,15 +272,15 @@ static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_gr
 }
 
 /* Returns how many requests queue for the same server, or for any. */
-static uint32_t count_rivals(struct pool *pool, const struct mk_upstream_wait *wait)
+static uint32_t count_queued(struct pool *pool, const struct mk_upstream_wait *wait)
 {
-    uint32_t rivals = 0;
+    uint32_t n_queued = 0;
     struct mk_list *n, *save;
     MK_LIST_EACH(&pool->queues, n, save) {
         const struct mk_upstream_queue *queue = MK_CONTAINER_OF(n, struct mk_upstream_queue, node);
-        rivals += !queue->is_held && queue->sticky == wait->sticky ? queue->n : 0;
+        n_queued += !queue->is_held && queue->sticky == wait->sticky ? queue->n : 0;
     }
-    return rivals;
+    return n_queued;
 }
 
 /* MaxConnections: the request waits for its turn. Under the lock. Returns MK_AGAIN, 0 or -EBUSY. */
@@ -288,7 +288,7 @@ static int begin_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk
 {
     struct pool *pool = wait->group->pool;
     wait->is_held = false;
-    if (count_rivals(pool, wait) >= wait->group->conf->queue || pool_add(pool, wait) < 0)
+    if (count_queued(pool, wait) >= wait->group->conf->queue || pool_add(pool, wait) < 0)
         return -EBUSY;
     /* there may be room: of a request that has ended in between, or that those before this one do not want */
     return serve_with(wait, now, ret) ? 0 : MK_AGAIN;
@@ -311,14 +311,14 @@ static int choose_now(const struct mk_upstream_group *group, const struct criter
 
 static bool can_wait(const struct mk_upstream_tries *tries)
 {
-    return !tries->n || tries->loss == MK_UPSTREAM_NOT_REACHED || tries->loss == MK_UPSTREAM_SENT;
+    return !tries->n || tries->failure == MK_UPSTREAM_NOT_REACHED || tries->failure == MK_UPSTREAM_SENT;
 }
 
-static int choose_or_queue(const struct wish *wish, struct mk_upstream_tries *tries, struct mk_upstream_wait *wait,
-                           uint64_t now, struct mk_upstream_server **ret)
+static int choose_or_queue(const struct preference *preference, struct mk_upstream_tries *tries,
+                           struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
-    const struct criteria criteria = {.tries = tries, .wish = wish, .now_ms = now};
-    wait->sticky = wish->sticky ? (struct mk_upstream_server *)(uintptr_t)&wish->sticky->base : NULL;
+    const struct criteria criteria = {.tries = tries, .preference = preference, .now_ms = now};
+    wait->sticky = preference->sticky ? (struct mk_upstream_server *)(uintptr_t)&preference->sticky->base : NULL;
     int err = choose_now(wait->group, &criteria, tries, ret);
     if (err != -EBUSY || !can_wait(tries))
         return err;
@@ -329,15 +329,16 @@ static int choose_or_queue(const struct wish *wish, struct mk_upstream_tries *tr
 }
 
 /* Under the lock, if the group has MaxConnections. */
-static int choose_or_wait(const struct wish *wish, struct mk_upstream_tries *tries, struct mk_upstream_wait *wait,
-                          uint64_t now, struct mk_upstream_server **ret)
+static int choose_or_wait(const struct preference *preference, struct mk_upstream_tries *tries,
+                          struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
-    const struct wish of_login = {.key = wish->key, .sticky = wish->login};
-    int err = wish->login ? choose_or_queue(&of_login, tries, wait, now, ret) : -EBUSY;
-    return err == -EBUSY ? choose_or_queue(wish, tries, wait, now, ret) : err; /* another one is better than none */
+    const struct preference of_login = {.key = preference->key, .sticky = preference->login};
+    int err = preference->login ? choose_or_queue(&of_login, tries, wait, now, ret) : -EBUSY;
+    return err == -EBUSY ? choose_or_queue(preference, tries, wait, now, ret)
+                         : err; /* another one is better than none */
 }
 
-int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, const struct wish *wish,
+int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, const struct preference *preference,
                  struct mk_upstream_tries *tries, struct mk_upstream_wait *wait, struct mk_upstream_server **ret)
 {
     struct pool *pool = group->pool;
@@ -346,10 +347,10 @@ int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, co
         retry_budget_note_request(&pool->budget, now);
     tries->is_counted = true;
     tries->n_sent += is_costly_retry(tries);
-    init_wait(wait, group, loop, wish, tries);
+    init_wait(wait, group, loop, preference, tries);
     if (group->conf->max_connections)
         pthread_mutex_lock(&pool->lock);
-    int r = choose_or_wait(wish, tries, wait, now, ret);
+    int r = choose_or_wait(preference, tries, wait, now, ret);
     if (group->conf->max_connections)
         pthread_mutex_unlock(&pool->lock);
     if (r == -ENXIO && group->conf->hold_ms && can_wait(tries)) {

@@ -44,7 +44,7 @@ static struct {
     struct mk_ws_group *group;
     struct mk_ws_worker *worker;
     struct mk_ws_settings settings;
-    struct mk_ws_agreement agreement;
+    struct mk_ws_negotiated negotiated;
     struct peer peers[PEERS], *current;
     const uint8_t *at, *end;
     uint8_t plan;
@@ -79,7 +79,7 @@ static void check_frame(struct peer *p, const struct mk__ws_head *head, uint8_t 
 static void check_output(struct peer *p)
 {
     const struct mk__ws_rules rules = {.masked = p->is_client,
-                                       .rsv1 = run.agreement.deflate,
+                                       .rsv1 = run.negotiated.deflate,
                                        .frame_max = OUTPUT_BYTES};
     size_t at = 0;
     for (;;) {
@@ -281,9 +281,9 @@ static void open_peer(struct peer *p)
     p->room = p->read_max = SIZE_MAX / 2;
     p->sent = (struct mk__ws_sequence){0};
     p->fin = p->error = p->woken = p->ended = p->opened = p->said_close = false;
-    struct mk_ws_agreement agreement = run.agreement;
-    agreement.is_client = p->is_client = p == &run.peers[PEERS - 1];
-    struct mk_ws *ws = mk_ws_open(run.worker, &run.settings, &agreement, (int)(take_byte() & 3) - 1, p, &ops, p);
+    struct mk_ws_negotiated negotiated = run.negotiated;
+    negotiated.is_client = p->is_client = p == &run.peers[PEERS - 1];
+    struct mk_ws *ws = mk_ws_open(run.worker, &run.settings, &negotiated, (int)(take_byte() & 3) - 1, p, &ops, p);
     if (!ws)
         return;
     p->ws = ws;
@@ -452,11 +452,11 @@ static void set_up(void)
     uint8_t agreed = take_byte(), limits = take_byte();
     run.plan = take_byte();
     run.depth = 0;
-    run.agreement = (struct mk_ws_agreement){.deflate = agreed & 1,
-                                             .send_context = agreed & 2,
-                                             .receive_context = agreed & 4,
-                                             .send_bits = (uint8_t)(9 + (agreed >> 3) % 7),
-                                             .receive_bits = (uint8_t)(8 + (agreed >> 5))};
+    run.negotiated = (struct mk_ws_negotiated){.deflate = agreed & 1,
+                                               .send_context = agreed & 2,
+                                               .receive_context = agreed & 4,
+                                               .send_bits = (uint8_t)(9 + (agreed >> 3) % 7),
+                                               .receive_bits = (uint8_t)(8 + (agreed >> 5))};
     run.settings = (struct mk_ws_settings){
         .handlers = {on_open, on_message, on_ping, on_writable, on_close},
         .message_bytes_max = limits & 1 ? 1000 : MESSAGE_MAX,

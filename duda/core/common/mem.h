@@ -12,7 +12,7 @@
 void *mem_alloc(size_t size);
 void *mem_realloc(void *ptr, size_t size);
 void mem_free(void *ptr);
-/* Returns a copy with a NUL behind it, or NULL. */
+/* Returns a copy with a NUL after it, or NULL. */
 char *mem_dup(struct mk_str s);
 
 #endif

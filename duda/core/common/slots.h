@@ -25,7 +25,7 @@ struct slots {
 
 /* Makes room for one more item. Returns 0, -EAGAIN (there are `max`, a power of two from 16 on) or -ENOMEM. */
 int slots_reserve(struct slots *all, uint32_t max);
-/* Adds an item behind slots_reserve(). Returns its number; *ret_index is that of its slot. */
+/* Adds an item after slots_reserve(). Returns its number; *ret_index is that of its slot. */
 uint64_t slots_add(struct slots *all, void *item, uint32_t *ret_index);
 /* Frees the slot. */
 void slots_remove(struct slots *all, uint32_t index);

@@ -75,7 +75,7 @@ static int send_headers(duda_request_t *dr)
 
 /*
  * The original did not copy, but response->end() wrote to the socket before it returned: buffers of the function, and
- * those that are freed behind it, were sent if the socket had room for them.
+ * those that are freed after it, were sent if the socket had room for them.
  */
 static int add_bytes(duda_request_t *dr, const char *data, int len)
 {

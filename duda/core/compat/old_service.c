@@ -46,7 +46,7 @@ struct old_parts {
     struct duda_old_string params[DUDA_OLD_SEGMENTS_MAX];
 };
 
-/* Copies a string and puts a blank and a NUL behind it, which `len` does not count. */
+/* Copies a string and puts a blank and a NUL after it, which `len` does not count. */
 static struct duda_old_string copy_with_blank(struct mk_arena *arena, struct mk_str s)
 {
     char *copy = mk_arena_alloc(arena, s.len + 2);
@@ -84,7 +84,7 @@ static struct duda_old_string split_field(struct mk_str *path)
 
 /*
  * Fills the fields that are those of the path, "/interface/method/params", whatever its route is. They are parts of
- * uri_processed, because services read on behind a field: there is the rest of the path.
+ * uri_processed, because services read on after a field: there is the rest of the path.
  */
 static void fill_route(duda_request_t *dr, size_t path_len)
 {

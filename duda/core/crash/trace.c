@@ -107,7 +107,7 @@ static void read_from(struct trace *t, uintptr_t pc)
  * The program counter is at an address without code, which the unwinder would read: a null pointer was called, or code
  * was unmapped that still runs. If it was called, the caller is on the stack.
  */
-static void read_from_nowhere(struct trace *t, ucontext_t *c)
+static void unwind_from_return_address(struct trace *t, ucontext_t *c)
 {
     const ucontext_t before = *c;
     if (is_mapped(get_stack(c)))
@@ -128,5 +128,5 @@ void trace_read_signal(struct trace *t, void *context)
     if (is_mapped(get_pc(c)))
         read_from(t, get_pc(c));
     else
-        read_from_nowhere(t, c);
+        unwind_from_return_address(t, c);
 }

@@ -9,7 +9,7 @@
 
 enum { TRACE_FRAMES_MAX = 64 };
 
-/* Addresses of code, the innermost first: where the thread is, and behind it what the calls return to. */
+/* Addresses of code, the innermost first: where the thread is, and after it what the calls return to. */
 struct trace {
     uintptr_t frames[TRACE_FRAMES_MAX];
     int first, n; /* `first`: of the frames before it nothing is wanted */

@@ -35,7 +35,7 @@ void duda_context_begin(void) __attribute__((visibility("hidden")));
 /*
  * The jump at the end goes to what `call` has pushed, or to duda_context_begin. A `ret` would do the same, but the
  * processor would predict the return to the function that has called the routine on the stack that is left. `notrack`:
- * the place behind a call has no endbr64.
+ * the place after a call has no endbr64.
  */
 __asm__(".pushsection .text\n"
         ".globl duda_context_swap\n"

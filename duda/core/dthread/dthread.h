@@ -97,7 +97,7 @@ void dthread_init(struct service_worker *w);
 void dthread_stop(struct service_worker *w);
 /* Runs those that are ready, and has the waits of the others fail, once. On the thread's own stack. */
 void dthread_report_end(struct service_worker *w);
-/* Runs all to their ends and frees what there is. On the thread's own stack, behind dthread_stop(). */
+/* Runs all to their ends and frees what there is. On the thread's own stack, after dthread_stop(). */
 void dthread_cancel_all(struct service_worker *w);
 
 /* Makes a dthread. Returns NULL with -errno in *ret_err: -EAGAIN for stack_limit(). */

@@ -17,7 +17,7 @@ enum {
      * of all sizes of pages up to 16 KB; where they are larger, a page. */
     GUARD_BYTES = 16 * 1024,
     IDLE_MAX = 64,
-    MAPPINGS_OF_A_STACK = 2,
+    MAPPINGS_PER_STACK = 2,
     DEFAULT_MAPPINGS = 65530, /* of the kernel */
 };
 
@@ -36,7 +36,7 @@ static unsigned read_limit(void)
         mappings = DEFAULT_MAPPINGS;
     if (file)
         fclose(file);
-    unsigned long n = mappings / 2 / MAPPINGS_OF_A_STACK;
+    unsigned long n = mappings / 2 / MAPPINGS_PER_STACK;
     return n > 1000000 ? 1000000 : (unsigned)n;
 }
 

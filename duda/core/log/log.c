@@ -78,7 +78,7 @@ static void release_lines(struct mk_log_producer *producer)
     pthread_mutex_destroy(&lines->lock);
 }
 
-/* Adds a line, behind the number of those that were lost before. Returns whether there was room. With the lock. */
+/* Adds a line, after the number of those that were lost before. Returns whether there was room. With the lock. */
 static bool put_line(struct mk_log_producer *producer, struct log_lines *lines, struct mk_str line)
 {
     char text[LOST_BYTES_MAX];

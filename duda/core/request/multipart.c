@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ── parameters, behind the first word of Content-Type and Content-Disposition (RFC 9110 section 5.6.6) ── */
+/* ── parameters, after the first word of Content-Type and Content-Disposition (RFC 9110 section 5.6.6) ── */
 
 struct parameter {
     struct mk_str name, value;
@@ -163,7 +163,7 @@ static struct mk_str unescape_parameter(struct multipart *m, const struct parame
     return mk_str(text, n);
 }
 
-/* Returns the part of a name behind the folders, of Windows too; empty if it names a folder. */
+/* Returns the part of a name after the folders, of Windows too; empty if it names a folder. */
 static struct mk_str get_base_name(struct mk_str name)
 {
     size_t at = name.len;
@@ -305,7 +305,7 @@ static int read_content(struct multipart *m, struct mk_str *in, const struct mul
     return err == 0 && matched == m->delimiter_len ? end_content(m, events, ctx) : err;
 }
 
-/* Behind a delimiter: blanks and a line end, or two dashes behind the last one. */
+/* After a delimiter: blanks and a line end, or two dashes after the last one. */
 static int read_delimiter_end(struct multipart *m, struct mk_str *in, const struct multipart_events *events, void *ctx)
 {
     static const struct {

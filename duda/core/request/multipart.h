@@ -34,8 +34,8 @@ struct multipart_events {
 
 enum multipart_state {
     MULTIPART_PREAMBLE,
-    MULTIPART_DELIMITER, /* behind it */
-    MULTIPART_PADDING,   /* blanks behind it */
+    MULTIPART_DELIMITER, /* after it */
+    MULTIPART_PADDING,   /* blanks after it */
     MULTIPART_LINE_END,  /* CR */
     MULTIPART_CLOSING,   /* one dash */
     MULTIPART_HEAD,

@@ -17,7 +17,7 @@ enum {
     ARENA_TEXT_BYTES = 4096,
     TEXT_BYTES_MIN = 512,
     HEAP_TEXT_BYTES_MIN = 16 * 1024,
-    GATHERED_BYTES_MAX = 256, /* shorter than this, bytes are copied behind others */
+    GATHERED_BYTES_MAX = 256, /* shorter than this, bytes are copied after others */
     WINDOW_BYTES = 64 * 1024, /* what the server takes at once */
     GATHER_BYTES_MAX = 8 * 1024,
 };

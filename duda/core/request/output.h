@@ -60,7 +60,7 @@ void output_stop(struct duda_request *dr);
 void output_send_page(struct duda_request *dr, int status);
 /* Cuts the response, so that the client sees that it is incomplete. */
 void output_abort(struct duda_request *dr);
-/* Returns how many bytes wait here, behind what the server has taken; generators do not count. */
+/* Returns how many bytes wait here, after what the server has taken; generators do not count. */
 uint64_t output_count_queued(const struct duda_request *dr);
 /*
  * Copies all parts of a page (request.h) into an arena, and removes them. Returns MK_STR_NONE: there are generators,

@@ -12,7 +12,7 @@ struct duda_request;
 /* Begins to gather. Returns 0 or -ENOMEM. */
 int raw_head_begin(struct duda_request *dr);
 /*
- * Takes bytes that the service prints; `ret_rest`: what of them is behind the head, valid as long as `data` or until
+ * Takes bytes that the service prints; `ret_rest`: what of them follows the head, valid as long as `data` or until
  * the next call. Returns 0, -EINVAL (it is no head), -EMSGSIZE (longer than 16 KB) or -ENOMEM.
  */
 int raw_head_add(struct duda_request *dr, struct mk_str data, struct mk_str *ret_rest);

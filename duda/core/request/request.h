@@ -71,7 +71,7 @@ struct duda_request {
     struct task *tasks;            /* of task->start() for it; or NULL */
 };
 
-/* Sets the collected body, which has a NUL behind it and is valid until the exchange ends. */
+/* Sets the collected body, which has a NUL after it and is valid until the exchange ends. */
 void request_set_body(struct duda_request *dr, struct mk_str data);
 
 /* Logs why `dr` cannot be used. Returns -EINVAL, -EPERM or -ESTALE. */

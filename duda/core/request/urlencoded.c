@@ -18,7 +18,7 @@ size_t urlencoded_bound(const char *text, size_t len)
     return n;
 }
 
-/* Decodes the byte at `*at`, and moves `*at` behind it. */
+/* Decodes the byte at `*at`, and moves `*at` after it. */
 static char decode_byte(const char *text, size_t len, size_t *at)
 {
     char c = text[(*at)++];

@@ -265,7 +265,7 @@ int dispatch_next(struct duda_request *dr)
 
 /* ── requests ── */
 
-/* Copies the values of the parameters, each with a NUL behind it. */
+/* Copies the values of the parameters, each with a NUL after it. */
 static int copy_values(struct dispatch *d, struct mk_arena *arena, const struct mk_route_match *match)
 {
     size_t size = match->n * sizeof(*d->values);
@@ -307,7 +307,7 @@ static struct dispatch *new_dispatch(struct mk_request *req, struct service_work
     return copy_values(d, mk_request_arena(req), match) < 0 ? NULL : d;
 }
 
-/* Tells whether there are files behind the routes: those of the service, or those of the host for a root service. */
+/* Tells whether there are files after the routes: those of the service, or those of the host for a root service. */
 static bool has_files(const struct service *s)
 {
     return s->self.docroot.len || (!s->self.url.len && !s->router->not_found);

@@ -46,7 +46,7 @@ int dispatch_request(struct mk_request *req, struct service_worker *worker, stru
 /* Returns whether a service leaves GET of a path below its URL to its files, or those of the host. */
 bool dispatch_leaves_file(const struct service *s, struct mk_str path);
 
-/* Redirects to the path with a slash behind it; is_old: as the original did, to an absolute URI and without a page. */
+/* Redirects to the path with a slash after it; is_old: as the original did, to an absolute URI and without a page. */
 void dispatch_redirect(struct mk_request *req, bool is_old);
 
 /* The request ends. If HandlerTimeout was the reason of a 503, the log names the function that was to respond. */

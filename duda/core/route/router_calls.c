@@ -19,7 +19,7 @@ static void log_refusal(const char *function, const char *text, const char *prob
     message_log(MK_LOG_ERROR, "%s(\"%.200s\") adds no route: %s", function, text ? text : "", problem);
 }
 
-/* Returns a pattern behind the prefix of the group; `.p` NULL, and a sentence in *problem, if that cannot be. */
+/* Returns a pattern after the prefix of the group; `.p` NULL, and a sentence in *problem, if that cannot be. */
 static struct mk_str add_prefix(const struct router *router, struct mk_str pattern, const char **problem)
 {
     struct mk_buf whole;

@@ -12,7 +12,7 @@ enum { CONF_FILE_BYTES_MAX = 1 << 20, CONF_LINE_BYTES_MAX = 4096, CONF_NAME_BYTE
 
 struct conf_key {
     struct conf_key *next;
-    struct mk_str name, value; /* with a NUL behind them; neither is empty */
+    struct mk_str name, value; /* with a NUL after them; neither is empty */
 };
 
 struct duda_config_section {

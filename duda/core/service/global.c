@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The object `global`, and the values behind it (global.h).
+ * The object `global`, and its values (global.h).
  */
 #include "service/global.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Loads packages (package.h). A package that cannot be loaded ends duda_main() at the place of the call, by longjmp():
- * a service continues behind it as if it had the table, and would use a null pointer.
+ * a service continues after it as if it had the table, and would use a null pointer.
  */
 #include "service/package.h"
 

@@ -74,7 +74,7 @@ static void end_worker(struct service_worker *w)
     inbox_close(&w->inbox, service_worker_has_loop(w) ? w->loop : NULL);
     request_pool_release(w);
     sse_channels_release(&w->channels);
-    pthread_mutex_lock(&s->lock); /* the service may be freed behind it */
+    pthread_mutex_lock(&s->lock); /* the service may be freed after it */
     mk_list_del(&w->node);
     pthread_cond_signal(&s->idle);
     pthread_mutex_unlock(&s->lock);

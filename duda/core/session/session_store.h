@@ -30,7 +30,7 @@ struct session_limits {
     uint32_t sessions_max, session_bytes;
 };
 
-/* One session in memory; its values are behind it on the heap. */
+/* One session in memory; its values are after it on the heap. */
 struct session_record {
     struct mk_list node;         /* in session_store.by_use */
     struct session_record *next; /* with the same slot */

@@ -69,7 +69,7 @@ struct task_item *task_queue_take(struct task_queue *q)
     return item;
 }
 
-/* Lets the next task of a serial queue begin, behind those that are ready already. */
+/* Lets the next task of a serial queue begin, after those that are ready already. */
 static void advance_serial(struct task_queue *q, struct duda_serial_queue *serial)
 {
     if (!serial)

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Sets the length. Returns the memory with a NUL behind it, or NULL after an error, for which it is freed. */
+/* Sets the length. Returns the memory with a NUL after it, or NULL after an error, for which it is freed. */
 static char *finish_text(struct mk_buf *out, bool right, size_t *ret_len)
 {
     bool fine = right && !out->err;

@@ -57,7 +57,7 @@ int kv_table_add(struct kv_table *t, struct mk_str key, int64_t n, uint64_t ends
 /* Returns 0 or -ENOENT. */
 int kv_table_remove(struct kv_table *t, struct mk_str key, uint64_t now_ms);
 /*
- * Finds an item by its place to `key`. Copies key and value, each with a NUL behind it, for mem->free(); either result
+ * Finds an item by its place to `key`. Copies key and value, each with a NUL after it, for mem->free(); either result
  * may be NULL. Returns 0, -ENOENT or -ENOMEM.
  */
 int kv_table_find(struct kv_table *t, enum kv_place place, struct mk_str key, uint64_t now_ms, struct mk_str *ret_key,

@@ -41,7 +41,7 @@ static bool is_number(unsigned op)
 /* Moves the value into the reply. Returns 0, -ENOMEM or -EPROTO. */
 static int take_value(struct mc_command *c, struct mk_str value)
 {
-    if (is_number(c->op)) { /* one that has lost digits may have spaces behind it */
+    if (is_number(c->op)) { /* one that has lost digits may have spaces after it */
         while (value.len && value.p[value.len - 1] == ' ')
             value.len--;
         return mk_str_u64(value, UINT64_MAX, &c->reply.number) ? 0 : -EPROTO;
@@ -115,7 +115,7 @@ static void finish_command(struct mc_conn *conn, struct mc_command *c, int resul
 }
 
 /* The reply to mn: other errors than those of a command are too many connections, a missing password ... */
-static void take_greeting(struct mc_conn *conn, struct mc_command *c, const struct mc_reply *reply)
+static void take_handshake_reply(struct mc_conn *conn, struct mc_command *c, const struct mc_reply *reply)
 {
     char text[MC_ERROR_BYTES];
     if (reply->code >= MC_ERROR) {
@@ -147,7 +147,7 @@ static void match_reply(struct mc_conn *conn, const struct mc_reply *reply, stru
     if (!c)
         return;
     if (c->op == MC_NOOP) {
-        take_greeting(conn, c, reply);
+        take_handshake_reply(conn, c, reply);
         return;
     }
     int result = take_reply(c, reply, value);
@@ -246,7 +246,7 @@ static void feed_reader(struct mk_upstream_conn *base, const char *bytes, size_t
 
 /* ── the connection ── */
 
-static int greet_server(struct mk_upstream_conn *base)
+static int start_handshake(struct mk_upstream_conn *base)
 {
     struct mc_conn *conn = conn_of(base);
     struct mc_worker *w = conn->server->pool->worker;
@@ -256,7 +256,7 @@ static int greet_server(struct mk_upstream_conn *base)
     mc_count(w, w->service->counters.connections);
     if (!c)
         return -ENOMEM;
-    mk_upstream_greet(base, &c->base);
+    mk_upstream_handshake(base, &c->base);
     return 0;
 }
 
@@ -289,7 +289,7 @@ static void on_close(struct mk_upstream_conn *base)
 }
 
 const struct mk_upstream_protocol mc_protocol = {
-    .greet = greet_server,
+    .handshake = start_handshake,
     .feed = feed_reader,
     .done = report_error,
     .free = free_call,

@@ -9,7 +9,7 @@
 static const struct {
     struct mk_str name;
     enum mc_code code;
-    bool has_text; /* what is behind the code is text for people, not flags */
+    bool has_text; /* what follows the code is text for people, not flags */
 } codes[] = {
     {MK_STR("HD"), MC_HD, false},
     {MK_STR("VA"), MC_VA, false},

@@ -33,8 +33,8 @@ enum {
 
 struct mc_reply {
     enum mc_code code;
-    size_t len;         /* of the value, with "\r\n" behind it, that follows the line */
-    struct mk_str text; /* of ME and the errors: what is behind the code; in the caller's bytes */
+    size_t len;         /* of the value, with "\r\n" after it, that follows the line */
+    struct mk_str text; /* of ME and the errors: what follows the code; in the caller's bytes */
     uint64_t opaque, cas;
     int64_t ttl_s;
     uint32_t flags;

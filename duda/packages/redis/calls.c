@@ -109,7 +109,7 @@ static int submit_call(struct redis_client *client, struct redis_call *call)
 /* ── straight code ── */
 
 /* What a dthread waits for. */
-struct asked {
+struct reply_wait {
     struct duda_package_wait wait;
     unsigned left; /* replies */
     int err;       /* of the first command that has failed, with its sentence */
@@ -117,7 +117,7 @@ struct asked {
 };
 
 struct slot {
-    struct asked *asked;
+    struct reply_wait *asked;
     struct redis_call *call; /* NULL: it is over */
     int err;
     redisReply *reply;
@@ -125,7 +125,7 @@ struct slot {
 
 static void fill_slot(struct slot *slot, int err, redisReply *reply, const char *text)
 {
-    struct asked *asked = slot->asked;
+    struct reply_wait *asked = slot->asked;
     slot->call = NULL;
     slot->err = err;
     slot->reply = reply;
@@ -168,7 +168,7 @@ static void leave_slots(struct slot *slots, unsigned n)
 }
 
 /* Waits for all slots. Returns 0, or an error of the dthread's own: the slots are empty then. */
-static int wait_for_slots(struct asked *asked, struct slot *slots, unsigned n)
+static int wait_for_slots(struct reply_wait *asked, struct slot *slots, unsigned n)
 {
     int err = duda_package_loader->wait(&asked->wait, UINT32_MAX);
     if (err < 0)
@@ -185,7 +185,7 @@ static int fail_wait(struct redis_client *client, int err)
 }
 
 /* Sends a call and waits for its reply. */
-static int ask_call(struct redis_client *client, struct asked *asked, struct redis_call *call, redisReply **ret)
+static int ask_call(struct redis_client *client, struct reply_wait *asked, struct redis_call *call, redisReply **ret)
 {
     struct slot slot = {.asked = asked};
     asked->left = 1;
@@ -204,12 +204,12 @@ static int ask_call(struct redis_client *client, struct asked *asked, struct red
 
 /* Begins the wait of a call of straight code. Returns NULL with an error in *ret_err. */
 static struct redis_client *begin_ask(const struct duda_redis *db, const char *call, const char *whole_call,
-                                      struct asked *asked, int *ret_err)
+                                      struct reply_wait *asked, int *ret_err)
 {
     struct redis_client *client = find_client(db, call, ret_err);
     if (!client)
         return NULL;
-    *asked = (struct asked){0};
+    *asked = (struct reply_wait){0};
     *ret_err = duda_package_loader->begin_wait(&asked->wait, whole_call);
     if (*ret_err == 0)
         return client;
@@ -219,7 +219,7 @@ static struct redis_client *begin_ask(const struct duda_redis *db, const char *c
 
 int redis_ask_args(duda_redis_t *db, redisReply **ret, const struct duda_redis_arg *args, unsigned n)
 {
-    struct asked asked;
+    struct reply_wait asked;
     int err;
     if (ret)
         *ret = NULL;
@@ -230,7 +230,7 @@ int redis_ask_args(duda_redis_t *db, redisReply **ret, const struct duda_redis_a
 
 int redis_ask(duda_redis_t *db, redisReply **ret, const char *format, ...)
 {
-    struct asked asked;
+    struct reply_wait asked;
     int err;
     if (ret)
         *ret = NULL;
@@ -247,7 +247,7 @@ int redis_ask(duda_redis_t *db, redisReply **ret, const char *format, ...)
 /* ── several at once ── */
 
 /* Sends each command by itself, and waits for all. */
-static int ask_each(struct redis_client *client, struct asked *asked, struct duda_redis_item *items, unsigned n)
+static int ask_each(struct redis_client *client, struct reply_wait *asked, struct duda_redis_item *items, unsigned n)
 {
     struct slot *slots = mem->alloc_z(n * sizeof(*slots));
     if (!slots)
@@ -310,7 +310,7 @@ static void copy_reply(struct duda_redis_item *item, const redisReply *from)
         item->result = -ENOMEM;
 }
 
-static int ask_atomic(struct redis_client *client, struct asked *asked, struct duda_redis_item *items, unsigned n)
+static int ask_atomic(struct redis_client *client, struct reply_wait *asked, struct duda_redis_item *items, unsigned n)
 {
     redisReply *reply = NULL;
     int err = -EINVAL;
@@ -334,7 +334,7 @@ static int ask_atomic(struct redis_client *client, struct asked *asked, struct d
 
 int redis_ask_all(duda_redis_t *db, struct duda_redis_item *items, unsigned n, bool atomic)
 {
-    struct asked asked;
+    struct reply_wait asked;
     int err = -EINVAL;
     for (unsigned i = 0; items && i < n; i++) {
         items[i].reply = NULL;

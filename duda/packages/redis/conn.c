@@ -26,7 +26,7 @@ struct mk_upstream_options redis_options(uint32_t connect_timeout_ms, uint32_t t
         .connect_timeout_ms = connect_timeout_ms,
         .timeout_ms = timeout_ms,
         .timeouts_max = TIMEOUTS_MAX,
-        .patience_ms = timeout_ms,
+        .wait_timeout_ms = timeout_ms,
         .fails_while_dialing = true,
         .pending_max = pending_max,
         .queue_bytes_max = QUEUE_BYTES_MAX,
@@ -141,7 +141,7 @@ static void match_reply(struct redis_conn *conn, redisReply *reply)
 static void handle_reply(struct redis_conn *conn, redisReply *reply)
 {
     uint64_t serial = conn->base.serial;
-    bool is_refusal = reply->type == REDIS_REPLY_ERROR && (conn->base.state == MK_UPSTREAM_GREETING ||
+    bool is_refusal = reply->type == REDIS_REPLY_ERROR && (conn->base.state == MK_UPSTREAM_HANDSHAKE ||
                                                            conn->role->protocol.is_lasting); /* it is of no use */
     if (!is_refusal) {
         if (conn->up.failures)
@@ -171,11 +171,11 @@ void redis_feed(struct mk_upstream_conn *base, const char *bytes, size_t n)
 
 /* ── logging in ── */
 
-static void finish_greeting(void *owner, const struct redis_result *result)
+static void finish_handshake_call(void *owner, const struct redis_result *result)
 {
     struct redis_conn *conn = owner;
     mem->free(result->reply);
-    if (conn->base.state != MK_UPSTREAM_GREETING)
+    if (conn->base.state != MK_UPSTREAM_HANDSHAKE)
         return;
     if (result->err < 0)
         mk_upstream_fail(&conn->base, result->err, result->text ? result->text : "it does not reply", true);
@@ -183,18 +183,18 @@ static void finish_greeting(void *owner, const struct redis_result *result)
         mk_upstream_accept(&conn->base);
 }
 
-static bool add_greeting(struct redis_conn *conn, const struct duda_redis_arg *args, unsigned n)
+static bool add_handshake_call(struct redis_conn *conn, const struct duda_redis_arg *args, unsigned n)
 {
-    struct redis_call *call = redis_call_new(redis_format_measure(args, n), finish_greeting, conn);
+    struct redis_call *call = redis_call_new(redis_format_measure(args, n), finish_handshake_call, conn);
     if (!call)
         return false;
     redis_format_write(call->bytes, args, n);
     redis_worker_count(conn->worker, REDIS_WAITING, 1);
-    mk_upstream_greet(&conn->base, &call->base);
+    mk_upstream_handshake(&conn->base, &call->base);
     return true;
 }
 
-int redis_greet(struct mk_upstream_conn *base)
+int redis_handshake(struct mk_upstream_conn *base)
 {
     struct redis_conn *conn = redis_conn_of(base);
     const struct redis_server *server = conn->server;
@@ -204,9 +204,10 @@ int redis_greet(struct mk_upstream_conn *base)
     snprintf(db, sizeof(db), "%u", server->db);
     if (!server->user)
         auth[1] = auth[2];
-    if (err == 0 && server->password && !add_greeting(conn, auth, server->user ? 3 : 2))
+    if (err == 0 && server->password && !add_handshake_call(conn, auth, server->user ? 3 : 2))
         err = -ENOMEM;
-    if (err == 0 && server->db && !add_greeting(conn, (const struct duda_redis_arg[]){{"SELECT", -1}, {db, -1}}, 2))
+    if (err == 0 && server->db &&
+        !add_handshake_call(conn, (const struct duda_redis_arg[]){{"SELECT", -1}, {db, -1}}, 2))
         err = -ENOMEM;
     return err;
 }

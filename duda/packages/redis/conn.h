@@ -55,9 +55,9 @@ struct redis_role {
 };
 
 #define REDIS_PROTOCOL \
-    .greet = redis_greet, .feed = redis_feed, .done = redis_done, .free = redis_free, .on_close = redis_close
+    .handshake = redis_handshake, .feed = redis_feed, .done = redis_done, .free = redis_free, .on_close = redis_close
 
-int redis_greet(struct mk_upstream_conn *base);
+int redis_handshake(struct mk_upstream_conn *base);
 void redis_feed(struct mk_upstream_conn *base, const char *bytes, size_t n);
 void redis_done(struct mk_upstream_conn *base, struct mk_upstream_call *call, int err, const char *text);
 void redis_free(struct mk_upstream_conn *base, struct mk_upstream_call *call);

@@ -40,7 +40,7 @@ static const char *find_fault(const redisReadTask *task)
     return task->type > REDIS_REPLY_ERROR ? "a type of RESP3" : NULL;
 }
 
-/* Makes a node with `extra` bytes behind it, in its place of the tree. Returns NULL without memory, or at the limit. */
+/* Makes a node with `extra` bytes after it, in its place of the tree. Returns NULL without memory, or at the limit. */
 static redisReply *new_node(const redisReadTask *task, size_t extra)
 {
     struct redis_reader *r = task->privdata;
@@ -155,7 +155,7 @@ static size_t measure_tree(const redisReply *reply)
     return size;
 }
 
-/* Copies a tree to `*at`, which is moved behind it. */
+/* Copies a tree to `*at`, which is moved after it. */
 static redisReply *copy_tree(const redisReply *from, char **at)
 {
     redisReply *to = (redisReply *)(void *)*at;

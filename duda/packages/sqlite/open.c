@@ -89,7 +89,7 @@ static int run_migration(struct sq_conn *c, int64_t number, const char *sql, str
     int err = sq_conn_sql(c, sql, &reason);
     if (err < 0)
         return sq_error_set(e, err, "%s: migration %lld (%.60s): %s", c->conf->name, (long long)number, sql,
-                            reason.text + strlen(c->conf->name) + 2); /* behind "NAME: " */
+                            reason.text + strlen(c->conf->name) + 2); /* after "NAME: " */
     if (sqlite3_get_autocommit(c->db))
         return sq_error_set(e, -EINVAL, "%s: migration %lld ends the transaction", c->conf->name, (long long)number);
     return record_migration(c, number, sql, e);

@@ -19,7 +19,7 @@ struct duda_sqlite_rows {
 
 /* ── building ── */
 
-/* Makes room for `more` behind `used` of `size` bytes each. Returns false without memory. */
+/* Makes room for `more` after `used` of `size` bytes each. Returns false without memory. */
 static bool grow_array(void **array, size_t *room, size_t used, size_t more, size_t size)
 {
     size_t wanted = *room ? *room : 64;

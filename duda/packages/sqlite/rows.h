@@ -9,7 +9,7 @@
 
 enum { SQ_CELL_BYTES = 24 }; /* what a value counts, with its bytes, in bytes_max */
 
-/* A value. Bytes of texts and blobs are behind the cells, with a NUL. */
+/* A value. Bytes of texts and blobs are after the cells, with a NUL. */
 struct sq_cell {
     enum duda_sqlite_type type;
     size_t len;

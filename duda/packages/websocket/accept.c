@@ -94,7 +94,7 @@ static struct mk_ws_request read_handshake(duda_request_t *dr)
     };
 }
 
-static int add_headers(duda_request_t *dr, const struct mk_ws_agreement *a)
+static int add_headers(duda_request_t *dr, const struct mk_ws_negotiated *a)
 {
     int err = 0;
     if (*a->accept)
@@ -145,10 +145,10 @@ static int open_tunnel(struct ws_conn *conn)
     return err == -ENOMEM ? 503 : 400;
 }
 
-static int open_conn(struct ws_conn *conn, const struct mk_ws_agreement *agreement)
+static int open_conn(struct ws_conn *conn, const struct mk_ws_negotiated *negotiated)
 {
     conn->ws =
-        mk_ws_open(conn->worker->server, &conn->endpoint->settings, agreement, conn->channel, conn, &tunnel_ops, conn);
+        mk_ws_open(conn->worker->server, &conn->endpoint->settings, negotiated, conn->channel, conn, &tunnel_ops, conn);
     return conn->ws ? open_tunnel(conn) : 503;
 }
 
@@ -156,12 +156,12 @@ static int open_conn(struct ws_conn *conn, const struct mk_ws_agreement *agreeme
 static int begin_conn(struct ws_conn *conn)
 {
     const struct mk_ws_request handshake = read_handshake(conn->wr.dr);
-    struct mk_ws_agreement agreement;
+    struct mk_ws_negotiated negotiated;
     const char *reason;
-    int status = mk_ws_agree(&handshake, &conn->endpoint->settings, &agreement, &reason);
+    int status = mk_ws_negotiate(&handshake, &conn->endpoint->settings, &negotiated, &reason);
     if (status != 101)
         return status;
-    return add_headers(conn->wr.dr, &agreement) == 0 ? open_conn(conn, &agreement) : 503;
+    return add_headers(conn->wr.dr, &negotiated) == 0 ? open_conn(conn, &negotiated) : 503;
 }
 
 /* Returns what the worker of a request has; or NULL, which is logged. */

@@ -27,7 +27,7 @@ struct ws_endpoint {
     struct ws_endpoint *next;
     ws_callback_t callbacks[WS_CALLBACKS];
     struct mk_ws_settings settings;
-    char *protocols; /* a copy of the subprotocols, each with a NUL behind it; or NULL */
+    char *protocols; /* a copy of the subprotocols, each with a NUL after it; or NULL */
     char *origins;   /* or NULL */
     char *list;      /* settings.protocols, or NULL */
 };

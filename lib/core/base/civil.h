@@ -20,7 +20,7 @@ struct mk__civil {
 struct mk__civil mk__civil_of(int64_t seconds);
 /* Returns the seconds of a date whose fields are valid. */
 int64_t mk__civil_seconds(const struct mk__civil *c);
-/* Writes two digits and another byte. Returns what is behind them. */
+/* Writes two digits and another byte. Returns what follows them. */
 char *mk__civil_put(char *out, int value, char after);
 
 #endif

@@ -121,7 +121,7 @@ static unsigned count_star_bytes(struct mk_str glob, size_t at)
     return at + 1 < glob.len && glob.p[at + 1] == '*' ? 2 : 1;
 }
 
-/* Adds a position and those behind its stars, which may match nothing. `marks[at] == turn`: is in the set already. */
+/* Adds a position and those after its stars, which may match nothing. `marks[at] == turn`: is in the set already. */
 static void add_position(struct glob_positions *set, struct mk_str glob, size_t at, uint32_t *marks, uint32_t turn)
 {
     assert(at <= glob.len);
@@ -257,7 +257,7 @@ static bool covers_prefix(struct mk_str prefix, struct mk_str glob)
 }
 
 /*
- * Returns a glob for the last segment of all paths that a glob with slashes matches: behind `**` it is anything but a
+ * Returns a glob for the last segment of all paths that a glob with slashes matches: after `**` it is anything but a
  * slash.
  */
 static struct mk_str find_last_items(struct mk_str glob)

@@ -224,7 +224,7 @@ static void find_groups(pcre2_match_data *data, struct mk_str path, int found, s
 
 /*
  * Each match allocates its memory (20 KiB, rarely more) and frees it: workers share nothing, and a costly path leaves
- * nothing behind. In a release build this makes a simple match take some 150 ns.
+ * nothing after. In a release build this makes a simple match take some 150 ns.
  */
 int mk__regex_match(const struct mk_regex *regex, struct mk_str path, struct mk_str *groups, unsigned n)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Looks at eight bytes at a time, on any processor. The first byte in memory is the lowest one of a word. A mark is bit
- * 7 of a byte. Functions that mark bytes are exact up to the first mark; bytes behind it may be marked without a
+ * 7 of a byte. Functions that mark bytes are exact up to the first mark; bytes after it may be marked without a
  * reason, because a carry passes from byte to byte.
  */
 #ifndef MK_BASE_WORD_H

@@ -85,7 +85,7 @@ static void add_settings(struct mk__conf *conf, struct mk__conf_values *values, 
 }
 
 /*
- * Returns the column of a byte of the value. Behind an escape or a variable, where the line and the value differ, it is
+ * Returns the column of a byte of the value. After an escape or a variable, where the line and the value differ, it is
  * the column of the word. Builds for small devices report that of the first word.
  */
 static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin origin, size_t fault)
@@ -134,7 +134,7 @@ static bool reject_semicolon(struct mk__conf *conf, const struct mk_conf_key *ke
 }
 
 /*
- * Returns the word that begins a comment of other servers' syntax behind the value; 0: there is none. The value of a
+ * Returns the word that begins a comment of other servers' syntax after the value; 0: there is none. The value of a
  * text may have such a word.
  */
 static uint32_t find_comment(const struct mk__words *w, const struct mk_conf_key *key)
@@ -145,7 +145,7 @@ static uint32_t find_comment(const struct mk__words *w, const struct mk_conf_key
     return 0;
 }
 
-/* Reports a comment behind the value that does not begin with a `#`. Returns whether there is one. */
+/* Reports a comment after the value that does not begin with a `#`. Returns whether there is one. */
 static bool reject_comment(struct mk__conf *conf, const struct mk_conf_key *key, struct mk__conf_origin origin)
 {
     uint32_t i = find_comment(&conf->words, key);

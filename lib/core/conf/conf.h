@@ -52,7 +52,7 @@ void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ct
 
 /*
  * Sets a callback for the message that the plugin of a section or key is not loaded: it adds the place of the line to
- * add, behind "add \"Load NAME\" to plugins.load". Its context is that of mk__conf_on_unknown().
+ * add, after "add \"Load NAME\" to plugins.load". Its context is that of mk__conf_on_unknown().
  */
 typedef void (*mk__conf_absent_fn)(const char *owner, struct mk_buf *out, void *ctx);
 void mk__conf_on_absent(struct mk__conf *conf, mk__conf_absent_fn fn);

@@ -18,7 +18,7 @@ bool mk__foreign_syntax_scan(struct mk__scan *s, struct mk__scan_line *line, str
 struct mk__foreign_key {
     struct mk_str name, value;
     char sign;
-    bool within;  /* the sign is within the first word, not at its end or behind it */
+    bool within;  /* the sign is within the first word, not at its end or after it */
     uint32_t col; /* of the sign */
 };
 

@@ -349,7 +349,7 @@ static void on_event(struct mk_event *event, uint32_t events)
         enter_state(c, MK__CONN_CLOSED);
     else if ((info->want & MK__CONN_WANT_READ && c->sock.readable) ||
              (info->want & MK__CONN_WANT_WRITE && c->sock.writable) ||
-             (c->sock.readable && c->req && mk__request_is_uninvited(c->req))) /* HANDLER reads nothing else */
+             (c->sock.readable && c->req && mk__request_awaits_continue(c->req))) /* HANDLER reads nothing else */
         run_turn(c);
 }
 

@@ -128,7 +128,7 @@ struct mk__http_app {
 
 enum {
     MK__OUT_BYTES = 32 * 1024,  /* the size of the output buffer */
-    MK__READ_BYTES = 16 * 1024, /* the least room for a read behind a full head */
+    MK__READ_BYTES = 16 * 1024, /* the least room for a read after a full head */
     MK__DATE_LINES_BYTES = 128,
     /* of the head of a response: clients accept no more either */
     MK__RESPONSE_HEAD_BYTES_MAX = MK_SMALL ? MK__OUT_BYTES : 64 * 1024,
@@ -238,7 +238,7 @@ static inline bool mk__context_is_low_on_memory(const struct mk__context *http)
 struct mk_str mk__context_date_lines(struct mk__context *http);
 /* Returns the value of Date. */
 struct mk_str mk__context_date(struct mk__context *http);
-/* Returns the same behind MK__OK_LINE. */
+/* Returns the same after MK__OK_LINE. */
 struct mk_str mk__context_ok_lines(struct mk__context *http);
 
 #endif

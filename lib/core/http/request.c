@@ -15,8 +15,7 @@
 enum {
     COLLECT_BYTES_FIRST = 1024,
     RATE_GRACE_MS = 5000,
-    UPGRADE_BYTES =
-        352, /* what an exchange that becomes a tunnel needs behind its head, such as that of the response */
+    UPGRADE_BYTES = 352, /* what an exchange that becomes a tunnel needs after its head, such as that of the response */
 };
 
 /* The plugins of small builds share no files. */

@@ -162,7 +162,7 @@ struct mk_request {
     uint64_t began_us;
     struct mk_str user, claims, id; /* NULL until set, or first asked for */
     uint16_t access;                /* as mk_request_access() returns it */
-    uint16_t appended_bytes;        /* of headers that a plugin has set, behind the head */
+    uint16_t appended_bytes;        /* of headers that a plugin has set, after the head */
     bool defers_denial;
     bool client_known, is_https; /* valid with client_known */
     const char *base;
@@ -301,9 +301,10 @@ static inline bool mk__request_expects_continue(const struct mk_request *req)
     return req->head.expects_continue && !req->continue_sent && req->output_state < MK__OUTPUT_HEAD && !req->body_bytes;
 }
 
-/* Tells whether the handler reads the body of a client that it has not invited yet, so that the client need not send.
+/* Tells whether the handler reads the body of a client that still waits for 100 (Continue), so that the client need not
+ * send.
  */
-static inline bool mk__request_is_uninvited(const struct mk_request *req)
+static inline bool mk__request_awaits_continue(const struct mk_request *req)
 {
     return MK__EXTRAS && req->continue_held && mk__request_expects_continue(req) && req->body_fn &&
            req->body_state == MK__BODY_STATE_READING;
@@ -312,7 +313,7 @@ static inline bool mk__request_is_uninvited(const struct mk_request *req)
 /* Tells, once, that a 100 is to be sent. */
 static inline bool mk__request_needs_continue(struct mk_request *req)
 {
-    if (!mk__request_expects_continue(req) || mk__request_is_uninvited(req) || !mk__request_wants_body(req))
+    if (!mk__request_expects_continue(req) || mk__request_awaits_continue(req) || !mk__request_wants_body(req))
         return false;
     req->continue_sent = true;
     return true;

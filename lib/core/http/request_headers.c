@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Replaces headers of a request, for the plugins that are called later. The new lines are written behind the head, so
+ * Replaces headers of a request, for the plugins that are called later. The new lines are written after the head, so
  * that method and target keep their places, and parsed as those of a head are: values are valid, and each line has its
  * ID.
  *
@@ -98,7 +98,7 @@ static unsigned copy_fields(const struct mk_request *req, struct mk_field *to, c
     return kept;
 }
 
-/* Writes a line behind those in `out`, and reads it. Returns 0 or -EINVAL (it is not one line). */
+/* Writes a line after those in `out`, and reads it. Returns 0 or -EINVAL (it is not one line). */
 static int add_line(struct mk_buf *out, const char *base, struct mk_str name, struct mk_str value, struct mk_field *ret)
 {
     const char *line = out->data + out->len;

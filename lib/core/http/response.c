@@ -310,7 +310,7 @@ static int queue_part(struct mk_request *req, struct mk__part *part, size_t cost
 }
 
 /*
- * Small pieces behind others in memory are gathered in parts of GATHER_BYTES, because each part takes room in the arena
+ * Small pieces after others in memory are gathered in parts of GATHER_BYTES, because each part takes room in the arena
  * of the exchange, which is small. The plugins of small builds write few pieces.
  */
 static bool is_gathered(const struct mk_request *req, size_t len)

@@ -23,7 +23,7 @@ int mk_request_keep_trailers(struct mk_request *req)
     if (req->trailers_dropped || has_ended)
         return -EALREADY;
     extra->keeps_trailers = true;
-    /* a line without a blank behind its colon is longer here */
+    /* a line without a blank after its colon is longer here */
     mk_buf_init(&extra->trailers, MK_REQUEST_TRAILER_BYTES_MAX + MK_REQUEST_TRAILERS_MAX);
     req->chunked.trailers = &extra->trailers;
     return 0;

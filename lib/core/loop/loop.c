@@ -184,7 +184,7 @@ void mk_post(struct mk_loop *loop, struct mk_message *message)
     atomic_fetch_sub_explicit(&loop->wakeups_in_flight, 1, memory_order_release);
 }
 
-/* Moves the messages of the inbox behind those that were taken before. */
+/* Moves the messages of the inbox after those that were taken before. */
 static void take_messages(struct mk_loop *loop)
 {
     struct mk_message *left = loop->inbox_closed ? &closed_inbox : NULL, *oldest = NULL;

@@ -64,7 +64,7 @@ static int write_held(struct mk__sock *s, struct mk_account *account)
     return 0;
 }
 
-/* Copies the unsent end of the scratch buffer behind the bytes that are held already. Returns MK_AGAIN or -ENOMEM. */
+/* Copies the unsent end of the scratch buffer after the bytes that are held already. Returns MK_AGAIN or -ENOMEM. */
 static int hold_unsent(struct mk__sock *s, struct mk_account *account, const char *data, size_t len)
 {
     assert(len);

@@ -16,7 +16,7 @@ struct mk__limits;
 struct mk__listeners;
 struct mk__receiver;
 
-/* Returns the index of the least of `n` loads; among equals the first behind `last`, so that workers take turns. */
+/* Returns the index of the least of `n` loads; among equals the first after `last`, so that workers take turns. */
 unsigned mk__balancer_pick(const uint32_t *loads, unsigned n, unsigned last);
 
 enum { MK__BALANCER_WORKERS_MAX = 1024 };

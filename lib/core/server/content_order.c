@@ -36,7 +36,7 @@ static bool is_shared(const struct mk_host *host, const void *conf)
 }
 
 /*
- * Tells whether no request for the paths of `later` gets behind this place. A host may override what is in monkey.conf
+ * Tells whether no request for the paths of `later` gets beyond this place. A host may override what is in monkey.conf
  * for all hosts.
  */
 static bool takes_all(const struct mk_host *host, const struct place *p, const struct place *later)
@@ -49,7 +49,7 @@ static bool takes_all(const struct mk_host *host, const struct place *p, const s
 }
 
 /* Finds the first section of a plugin, before `later`, that takes all of its requests. */
-static bool find_taker(const struct mk_host *host, const struct place *later, struct place *at)
+static bool find_shadowing_section(const struct mk_host *host, const struct place *later, struct place *at)
 {
     const struct mk_plugin *plugin = host->generation->plugins[at->plugin];
     if (!plugin->takes_section || host->generation->failed & 1u << at->plugin)
@@ -117,7 +117,7 @@ static void check_place(const struct mk_host *host, const struct place *later)
     struct place before = {.plugin = has_handler(host, later->plugin) ? later->plugin : 0};
     if (is_shared(host, later->conf) && host != host->generation->hosts)
         return; /* checked for the first host */
-    while (before.plugin <= later->plugin && !find_taker(host, later, &before))
+    while (before.plugin <= later->plugin && !find_shadowing_section(host, later, &before))
         before.plugin++;
     if (before.plugin <= later->plugin)
         warn_of_order(host, &before, later);

@@ -10,7 +10,7 @@
 
 #include <monkey/plugin.h>
 
-/* Tells whether a plugin takes the request; a line of [HANDLERS] has set the end behind the one that it names. */
+/* Tells whether a plugin takes the request; a line of [HANDLERS] has set the end after the one that it names. */
 static bool may_take(const struct mk_request *req, const struct mk_generation *g, unsigned i)
 {
     bool has_handler = req->hook_end < MK__HOOK_RESPONSE * MK__PLUGINS_MAX;

@@ -115,7 +115,7 @@ static const char *suggest_transport(const struct mk_generation *g, struct mk_st
 }
 
 /* Returns what the configuration needs for this transport, or the name that was probably meant. */
-static const char *describe_cure(const struct mk_generation *g, struct mk_str name, char *text, size_t size)
+static const char *describe_fix(const struct mk_generation *g, struct mk_str name, char *text, size_t size)
 {
     struct mk_buf cure;
     const char *meant = suggest_transport(g, name);
@@ -145,7 +145,7 @@ static void report_unknown_transport(struct mk_generation *g, struct mk_str name
     }
     mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, nth),
                    "%sno loaded plugin \"%.*s\" can carry connections%s", what, MK_STR_ARG(name),
-                   MK_SMALL ? "" : describe_cure(g, name, text, sizeof(text)));
+                   MK_SMALL ? "" : describe_fix(g, name, text, sizeof(text)));
 }
 
 static void find_listen_modes(struct mk_generation *g)

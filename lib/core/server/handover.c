@@ -47,7 +47,7 @@ void mk_server_hand_over(struct mk_server *s)
     mk__plugin_sockets_hand_over();
     MK_LIST_EACH(&s->listeners.open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        if (one->owner == MK__LISTENER_OURS)
+        if (one->owner == MK__LISTENER_OWNED)
             one->owner = MK__LISTENER_SHARED;
     }
 }

@@ -236,7 +236,7 @@ void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offse
     va_end(args);
 }
 
-void mk_host_place(const struct mk_host *host, const void *section_struct, struct mk_buf *out)
+void mk_host_conf_origin(const struct mk_host *host, const void *section_struct, struct mk_buf *out)
 {
     mk__conf_origin_print(find_field(host, section_struct, MK__CONF_SECTION, 0), out);
 }

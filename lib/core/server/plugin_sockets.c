@@ -21,7 +21,7 @@
 
 enum { SOCKETS_MAX = 16, OFFERS_MAX = 256 }; /* Unix sockets of Listen are offered, too */
 
-struct kept {
+struct plugin_listen_fd {
     int fd;
     bool taken; /* from the process before, which has it until this one serves */
 };
@@ -30,7 +30,7 @@ struct kept {
 static struct {
     pthread_mutex_t lock;
     int offered[OFFERS_MAX];
-    struct kept kept[SOCKETS_MAX];
+    struct plugin_listen_fd kept[SOCKETS_MAX];
     unsigned n_offered, n_kept;
     bool serves, handed_over;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -68,7 +68,7 @@ static int add_kept(int fd, bool taken)
 {
     if (all.n_kept == SOCKETS_MAX)
         return -ENOSPC;
-    all.kept[all.n_kept++] = (struct kept){fd, taken};
+    all.kept[all.n_kept++] = (struct plugin_listen_fd){fd, taken};
     return 0;
 }
 

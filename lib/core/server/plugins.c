@@ -11,7 +11,7 @@
 #include "server/handlers.h"
 #include "server/module.h"
 #include "server/path_limits.h"
-#include "server/plugin_place.h"
+#include "server/load_order.h"
 #include "server/autoload.h"
 #include "server/spools.h"
 
@@ -95,7 +95,7 @@ static void declare_absent_modules(struct mk__conf *conf, void *ctx)
 void mk__plugins_describe_place(const char *name, struct mk_buf *out, void *generation)
 {
     const struct mk_generation *g = generation;
-    mk__plugin_place_describe(mk__conf_first_text(g->load_conf), mk__plugin_order, name, out);
+    mk__load_order_describe(mk__conf_first_text(g->load_conf), mk__plugin_order, name, out);
 }
 
 int mk__plugins_declare(struct mk_generation *g)
@@ -233,7 +233,7 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
 static void check_place(struct mk_generation *g, const struct mk_plugin *plugin, struct mk__conf_origin origin)
 {
     for (unsigned i = 0; i < g->n_plugins; i++) {
-        const char *consequence = mk__plugin_place_check(plugin->name, g->plugins[i]->name);
+        const char *consequence = mk__load_order_check(plugin->name, g->plugins[i]->name);
         if (consequence)
             mk__conf_error(g->load_conf, origin, "the plugin \"%s\" must come before \"%s\": %s", plugin->name,
                            g->plugins[i]->name, consequence);
@@ -361,7 +361,7 @@ static void report_program_plugins(struct mk_generation *g, const struct mk__pro
                            "the plugin \"%s\" of the program has the name of another one", program->plugins[i]->name);
 }
 
-/* Makes room for `n` plugins behind the transports. Returns the index of the first one. */
+/* Makes room for `n` plugins after the transports. Returns the index of the first one. */
 static unsigned make_room(struct mk_generation *g, unsigned n)
 {
     unsigned at = 0;
@@ -374,7 +374,7 @@ static unsigned make_room(struct mk_generation *g, unsigned n)
     return at;
 }
 
-/* Inserts the plugins of the program behind the transports: they are asked before others, and need no name in a file.
+/* Inserts the plugins of the program after the transports: they are asked before others, and need no name in a file.
  */
 static void insert_program_plugins(struct mk_generation *g, const struct mk__program *program)
 {

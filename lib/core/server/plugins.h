@@ -7,7 +7,7 @@
 
 #include "server/generation.h"
 
-/* Adds where in plugins.load, which was read, the line of a plugin belongs (server/plugin_place.h). */
+/* Adds where in plugins.load, which was read, the line of a plugin belongs (server/load_order.h). */
 void mk__plugins_describe_place(const char *name, struct mk_buf *out, void *generation);
 /* Reads plugins.load and opens what it names; the problems are in g->load_conf. Returns 0 or -ENOMEM. */
 int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source);

@@ -89,7 +89,7 @@ static void choose_handler(struct mk_request *req, const struct mk_host *host)
     req->hook_end = req->hook + 1;
 }
 
-/* Behind the last on_head, which may have changed the path, and before the body is read. */
+/* After the last on_head, which may have changed the path, and before the body is read. */
 static void choose_limits(struct mk_request *req, const struct mk_host *host)
 {
     const struct mk__http_limits *limits = mk__path_limits_find(host, mk_request_path(req));

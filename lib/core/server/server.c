@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The server behind <monkey/monkey.h>: loads a generation, opens its listeners, starts and stops its workers. All of it
+ * The server of <monkey/monkey.h>: loads a generation, opens its listeners, starts and stops its workers. All of it
  * runs in the main thread, which serves no connections.
  */
 #include <monkey/monkey.h>

@@ -5,7 +5,7 @@
  */
 #include "server/settings.h"
 
-#include "server/listen/mistakes.h"
+#include "server/listen/hints.h"
 #include "server/listen/names.h"
 #include "server/user.h"
 #include "version.h"
@@ -46,7 +46,7 @@ static int parse_option(struct mk_str word, struct mk__listen_conf *one, struct 
             *(bool *)((char *)one + listener_options[i].flag) = true;
             return 0;
         }
-    if (mk__listen_mistakes_find_option(word, error))
+    if (mk__listen_hints_find_option(word, error))
         return -EINVAL;
     if (one->transport.len) {
         mk_buf_addf(error, "one plugin carries connections, not %.*s and %.*s", MK_STR_ARG(one->transport),
@@ -111,7 +111,7 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     const char *reason = "one address a line";
     if (!one.text.p)
         return -ENOMEM;
-    if (!MK_SMALL && mk__listen_mistakes_find(one.text, error))
+    if (!MK_SMALL && mk__listen_hints_find(one.text, error))
         return -EINVAL;
     bool named = !MK_SMALL && mk__listen_names_split(one.text, &name);
     if ((!MK_HAS_TLS && value->n > 1) || (!named && mk__addr_parse(one.text, &one.addr, &reason) < 0)) {

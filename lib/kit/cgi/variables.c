@@ -101,7 +101,7 @@ static bool is_https(const struct writer *w)
     return mk_request_scheme(w->req).len == 5;
 }
 
-/* Reads the port behind a host; 0: there is none. */
+/* Reads the port after a host; 0: there is none. */
 static uint64_t read_port(struct mk_str authority)
 {
     uint64_t port = 0;

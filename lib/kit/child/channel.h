@@ -21,7 +21,7 @@ enum mk__child_state {
  * none.
  */
 void mk__channel_flush(struct mk_child_channel *channel);
-/* Adds a child behind the others and gives it a number. Returns 0 or -ENOBUFS. */
+/* Adds a child after the others and gives it a number. Returns 0 or -ENOBUFS. */
 int mk__channel_add(struct mk_child_channel *channel, struct mk_child *child);
 /* Takes a child off its channel. */
 void mk__channel_remove(struct mk_child_channel *channel, struct mk_child *child);

@@ -20,7 +20,7 @@ static const struct row {
     {MK_STR_INIT("processes"), offsetof(struct mk_child_limits, processes), UNIT_NUMBER, 1, 1 << 22},
 };
 
-/* What a number is multiplied by, by the letter behind it. */
+/* What a number is multiplied by, by the letter after it. */
 static const struct suffix {
     char letter;
     enum unit unit;

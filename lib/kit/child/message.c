@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends and receives messages (message.h). Calls only what is allowed behind a fork of a process with threads.
+ * Sends and receives messages (message.h). Calls only what is allowed after a fork of a process with threads.
  */
 #include "message.h"
 

@@ -18,7 +18,7 @@ enum mk__message_kind {
 
 enum { MK__MESSAGE_FDS_MAX = 3 };
 
-/* Behind it: path, folder, arguments and variables, each string with a NUL. */
+/* After it: path, folder, arguments and variables, each string with a NUL. */
 struct mk__message {
     uint32_t kind, id;
     uint32_t fd_bits;                                        /* which of stdin, stdout, stderr are sent */

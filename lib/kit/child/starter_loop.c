@@ -46,7 +46,7 @@ struct row {
 static struct {
     int signal_fd, channels[CHANNELS_MAX]; /* -1: none */
     bool ends, has_reaped;
-    unsigned n_channels, n_rows; /* those behind are free */
+    unsigned n_channels, n_rows; /* those after are free */
     struct row rows[MK_CHILD_RUNNING_MAX];
     union {
         struct mk__message head;
@@ -238,7 +238,7 @@ static int kill_late(void)
 
 /* ── starts ── */
 
-/* Splits strings with a NUL behind each into `to`, of `max` and a NULL. Returns false if there are more. */
+/* Splits strings with a NUL after each into `to`, of `max` and a NULL. Returns false if there are more. */
 static bool split_strings(char *at, size_t bytes, char **to, unsigned max)
 {
     unsigned n = 0;

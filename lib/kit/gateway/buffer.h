@@ -46,7 +46,7 @@ void mk__gw_buffer_offer(struct mk__gw_buffer *b);
 
 /* Returns 0 (MK_SPOOL_WRITE_MAX bytes can be added), MK_AGAIN (`fill` follows when they can) or -errno. */
 int mk__gw_buffer_room(struct mk__gw_buffer *b);
-/* Adds bytes, none or more, behind mk__gw_buffer_room(). `end`: they are the last. Returns 0 or -errno. */
+/* Adds bytes, none or more, after mk__gw_buffer_room(). `end`: they are the last. Returns 0 or -errno. */
 int mk__gw_buffer_add(struct mk__gw_buffer *b, struct mk_str bytes, bool end);
 
 /* Tells whether bytes wait: they come before others. */

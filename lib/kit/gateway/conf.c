@@ -5,7 +5,7 @@
 #include <monkey/gateway.h>
 #include <monkey/spool.h>
 
-const char *const mk_gateway_leave_names[] = {"Cancel", "Finish", NULL};
+const char *const mk_gateway_client_abort_names[] = {"Cancel", "Finish", NULL};
 
 /* Parses 100, 100B, 256K, 64M or 1G. Returns false if it is no size. */
 static bool parse_size(struct mk_str word, uint64_t *ret)

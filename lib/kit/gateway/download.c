@@ -8,7 +8,7 @@
 #include <errno.h>
 
 enum {
-    HEAD_READ_BYTES = 4096, /* with a head; what is behind that may go by splice(2) */
+    HEAD_READ_BYTES = 4096, /* with a head; what follows that may go by splice(2) */
     EMPTY_READS_MAX = 16,   /* of bytes that have none of the response in them; then others have their turn */
 };
 

@@ -16,11 +16,11 @@ struct mk__gw_download {
     struct mk_field *fields; /* of the last head; in the arena, as `kept`, while that is not complete */
     char *kept;              /* the beginning of a head that is not complete */
     size_t kept_len;
-    char *rest; /* bytes behind the head, in the buffer of the last read: valid until the callback returns */
+    char *rest; /* bytes after the head, in the buffer of the last read: valid until the callback returns */
     size_t rest_len;
     struct mk_buf trailers;
     bool has_begun;  /* a byte has come on this connection */
-    bool has_excess; /* there were bytes behind the response */
+    bool has_excess; /* there were bytes after the response */
     bool has_failed; /* the connection, by its transport's word */
     bool has_ended;  /* the response, as the protocol around it says */
     bool is_refused; /* the backend has not begun the request */
@@ -38,7 +38,7 @@ int mk__gw_download_move(struct mk__gw_download *to, struct mk__gw_download *fro
 
 /*
  * Reads up to the end of the next head, into `buffer`, and its headers into `fields`, of which there are as many as the
- * limit says. Call it again behind a head of 1xx.
+ * limit says. Call it again after a head of 1xx.
  * Returns 0 (d->parser and d->fields describe the head in `*ret_head`), -EAGAIN, -EPIPE (the connection has ended),
  * -EINVAL, -EMSGSIZE, -ENOMEM or another -errno of the connection.
  */
@@ -46,7 +46,7 @@ int mk__gw_download_head(struct mk__gw_download *d, struct mk__gw_backend_conn *
                          struct mk_field *fields, char *buffer, size_t size, struct mk_str *ret_head);
 
 /*
- * Returns what of the body came with the head; decoded in place. Once, behind the last head. `*ret_err`: 0 or -errno of
+ * Returns what of the body came with the head; decoded in place. Once, after the last head. `*ret_err`: 0 or -errno of
  * what follows.
  */
 struct mk_str mk__gw_download_first(struct mk__gw_download *d, int *ret_err);

@@ -3,7 +3,7 @@
  * The exchange with a backend. Both directions run at the same time:
  *
  *     MK__GW_DIALING ─► HANDSHAKE (of TLS) ─► WAITING (the request is being sent, the response awaited) ─► MK__GW_BODY
- * ─► MK__GW_OVER │           │                      │ a kept connection that ends before the first byte: a new one │
+ * ─► MK__GW_ENDED │           │                      │ a kept connection that ends before the first byte: a new one │
  *        └───────────┴──────────────────────┼──► 502, 504                                         cut ◄────┘
  *                                           └──► a tunnel (tunnel.h), if the backend does an upgrade
  *
@@ -50,7 +50,7 @@ static void drop_conn(struct mk__gw_exchange *x)
 
 static void end_waits(struct mk__gw_exchange *x)
 {
-    x->phase = MK__GW_OVER;
+    x->phase = MK__GW_ENDED;
     mk_timer_cancel(&x->timer);
     mk_dial_cancel(&x->dial);
     if (x->route->group)
@@ -102,8 +102,8 @@ void mk__gw_exchange_free(struct mk__gw_exchange *x)
 static void abandon_exchange(struct mk__gw_exchange *x)
 {
     bool is_whole = x->up.is_sent && (mk__gw_upload_is_taken(&x->up) || x->received.spooled);
-    if (x->conf->client_leave != MK_GATEWAY_LEAVE_FINISH || !x->conn || x->phase < MK__GW_WAITING ||
-        x->phase == MK__GW_OVER || !is_whole || x->up.is_refused || x->buffer.is_live || x->call.is_upgrade)
+    if (x->conf->client_leave != MK_GATEWAY_CLIENT_ABORT_FINISH || !x->conn || x->phase < MK__GW_WAITING ||
+        x->phase == MK__GW_ENDED || !is_whole || x->up.is_refused || x->buffer.is_live || x->call.is_upgrade)
         return;
     const struct mk__gw_orphan_parts parts = {.worker = mk_request_worker(x->req),
                                               .call = &x->call,
@@ -200,7 +200,7 @@ static const char *describe_failure(const struct mk__gw_exchange *x, const struc
 /* To another server, if there is one: this one may be about to end. */
 static void retry_exchange(struct mk__gw_exchange *x)
 {
-    x->tries.loss = MK_UPSTREAM_KEPT_ENDED;
+    x->tries.failure = MK_UPSTREAM_KEPT_ENDED;
     if (!x->route->group || mk__gw_exchange_choose_server(x) != 0) /* without another one it stays */
         mk__gw_report_retry(&x->report, MK_UPSTREAM_KEPT_ENDED);
     drop_conn(x);
@@ -217,7 +217,7 @@ static int try_other_server(struct mk__gw_exchange *x)
 {
     bool is_free = x->is_idempotent && is_unanswered(x);
     bool can_repeat = x->phase == MK__GW_WAITING && (is_free || (x->down.is_refused && mk__gw_exchange_can_resend(x)));
-    x->tries.loss = x->phase == MK__GW_WAITING && !x->down.is_refused ? MK_UPSTREAM_SENT : MK_UPSTREAM_NOT_REACHED;
+    x->tries.failure = x->phase == MK__GW_WAITING && !x->down.is_refused ? MK_UPSTREAM_SENT : MK_UPSTREAM_NOT_REACHED;
     if (!x->route->group || x->phase == MK__GW_QUEUED || (x->phase >= MK__GW_WAITING && !can_repeat) ||
         mk_loop_now_ms(x->loop) >= x->deadline_ms)
         return -ECANCELED;
@@ -232,7 +232,7 @@ static int try_other_server(struct mk__gw_exchange *x)
 
 /* Tells whether the exchange waits for the backend, and not for the client: with a Deadline either may take too long.
  */
-static bool is_backends_turn(const struct mk__gw_exchange *x)
+static bool is_waiting_for_backend(const struct mk__gw_exchange *x)
 {
     if (x->phase == MK__GW_WAITING)
         return mk__gw_upload_is_blocked(&x->up) || mk__gw_upload_is_taken(&x->up);
@@ -266,7 +266,7 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
     char storage[REASON_BYTES];
     struct mk_buf reason;
     assert(err < 0);
-    if (x->phase == MK__GW_OVER)
+    if (x->phase == MK__GW_ENDED)
         return;
     const struct mk__gw_failure *f = mk__gw_failure_find(x->phase < MK__GW_WAITING, err);
     mk__gw_report_error(&x->report, f->type);
@@ -274,7 +274,7 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
         retry_exchange(x);
         return;
     }
-    if (!f->is_own && (err != -ETIMEDOUT || is_backends_turn(x)))
+    if (!f->is_own && (err != -ETIMEDOUT || is_waiting_for_backend(x)))
         mk__gw_exchange_report_error(x, err);
     int r = try_other_server(x);
     if (r >= 0)
@@ -306,7 +306,7 @@ static uint32_t get_wait_ms(const struct mk__gw_exchange *x)
         return x->conf->connect_timeout_ms;
     if (x->phase == MK__GW_WAITING && mk__gw_upload_is_blocked(&x->up))
         return x->conf->send_timeout_ms;
-    if (x->phase == MK__GW_WAITING && (mk__gw_upload_is_taken(&x->up) || !x->is_invited))
+    if (x->phase == MK__GW_WAITING && (mk__gw_upload_is_taken(&x->up) || !x->is_continue_received))
         return x->conf->response_timeout_ms;
     return x->phase == MK__GW_BODY && x->awaits_backend ? x->conf->read_timeout_ms : 0;
 }
@@ -329,7 +329,7 @@ void mk__gw_exchange_wait(struct mk__gw_exchange *x, uint32_t ms)
 {
     uint64_t now = mk_loop_now_ms(x->loop);
     x->wait_end_ms = ms ? now + ms : UINT64_MAX;
-    if (x->phase != MK__GW_OVER)
+    if (x->phase != MK__GW_ENDED)
         arm_timer(x, now);
 }
 
@@ -366,7 +366,7 @@ static void begin_request(struct mk__gw_exchange *x)
     mk__gw_exchange_touch(x);
 }
 
-/* Bytes that come with the end of the handshake are read behind the request. */
+/* Bytes that come with the end of the handshake are read after the request. */
 static void continue_handshake(struct mk__gw_exchange *x)
 {
     int r = x->conn->io.transport->handshake(&x->conn->io);
@@ -558,8 +558,8 @@ static void begin_exchange(struct mk__gw_exchange *x)
     struct mk_request *req = x->req;
     x->body = get_body(req);
     x->is_idempotent = is_idempotent(req);
-    x->is_invited = !mk_request_expects_continue(req);
-    if (x->conf->client_leave == MK_GATEWAY_LEAVE_CANCEL)
+    x->is_continue_received = !mk_request_expects_continue(req);
+    if (x->conf->client_leave == MK_GATEWAY_CLIENT_ABORT_CANCEL)
         mk_request_end_with_client(req);
     int status = x->call.protocol->begin ? x->call.protocol->begin(&x->call) : 0;
     if (status) {

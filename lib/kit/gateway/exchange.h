@@ -22,7 +22,7 @@ enum mk__gw_phase {
     MK__GW_HANDSHAKE, /* within the time of the dial */
     MK__GW_WAITING,   /* for the head of the response */
     MK__GW_BODY,      /* the head was passed to the client */
-    MK__GW_OVER,      /* it has no connection any more */
+    MK__GW_ENDED,     /* it has no connection any more */
 };
 
 struct mk__gw_exchange;
@@ -57,7 +57,7 @@ struct mk__gw_exchange {
     struct mk_gateway_call call;
     struct mk_gateway_body body;
     bool is_idempotent;
-    bool is_invited; /* the client does not wait for a 100 (Continue) */
+    bool is_continue_received; /* the client does not wait for a 100 (Continue) */
     bool is_retry;
     bool is_redial;      /* there was no descriptor for the dial */
     bool is_reading;     /* the request's body has a reader */
@@ -77,7 +77,7 @@ struct mk__gw_exchange {
 
 /* ── exchange.c ── */
 
-/* Fails with -errno: retries, responds instead of the backend or cuts the response. Does nothing in MK__GW_OVER. */
+/* Fails with -errno: retries, responds instead of the backend or cuts the response. Does nothing in MK__GW_ENDED. */
 void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err);
 /* Something has happened: the present wait begins anew. */
 void mk__gw_exchange_touch(struct mk__gw_exchange *x);

@@ -278,7 +278,7 @@ static int take_interim_head(struct mk__gw_exchange *x, const struct mk_gateway_
 {
     if (++x->n_interim > INTERIM_MAX)
         return -ELOOP;
-    x->is_invited |= x->down.parser.status == 100;
+    x->is_continue_received |= x->down.parser.status == 100;
     if (x->call.protocol->pass_interim)
         x->call.protocol->pass_interim(&x->call, head);
     return MK_AGAIN;

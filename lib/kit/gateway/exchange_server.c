@@ -49,7 +49,7 @@ static int use_server(struct mk__gw_exchange *x, struct mk_upstream_server *serv
         return -ENOMEM;
     set_backend(x, backend);
     if (server)
-        mk__gw_report_server(&x->report, backend->tally, server->address, x->tries.loss);
+        mk__gw_report_server(&x->report, backend->tally, server->address, x->tries.failure);
     return 0;
 }
 
@@ -106,7 +106,7 @@ bool mk__gw_exchange_tries_after_status(struct mk__gw_exchange *x, unsigned stat
     if (!x->route->group || !x->is_idempotent || !mk__gw_exchange_can_resend(x) ||
         mk_loop_now_ms(x->loop) >= x->deadline_ms)
         return false;
-    x->tries.loss = MK_UPSTREAM_STATUS;
+    x->tries.failure = MK_UPSTREAM_STATUS;
     x->tries.status = status;
     if (mk__gw_exchange_choose_server(x) != 0)
         return false;

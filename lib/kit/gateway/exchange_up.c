@@ -48,7 +48,7 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
         mk__gw_exchange_respond_failure(x, 502, "proxy_internal_error", MK_STR_NONE); /* it would be missing */
         return;
     }
-    if (x->phase == MK__GW_OVER || x->phase < MK__GW_WAITING) {
+    if (x->phase == MK__GW_ENDED || x->phase < MK__GW_WAITING) {
         x->up.body_ended |= end;
         return;
     }
@@ -68,7 +68,7 @@ static ssize_t move_piece(struct mk_request *req, int fd, size_t size, void *ctx
     struct mk__gw_exchange *x = ctx;
     ssize_t n = -EBUSY;
     (void)req;
-    if (x->phase == MK__GW_OVER)
+    if (x->phase == MK__GW_ENDED)
         return -EOPNOTSUPP;
     if (x->phase >= MK__GW_WAITING && !mk__gw_upload_is_blocked(&x->up)) {
         n = mk__gw_upload_splice(&x->up, &x->thread->pipes, &x->conn->io, fd, size);
@@ -196,7 +196,7 @@ static void on_received(struct mk__gw_received *r, int err)
         x->body = (struct mk_gateway_body){.kind = MK_GATEWAY_BODY_LENGTH,
                                            .bytes = mk__gw_received_length(r),
                                            .is_received = true};
-        x->is_invited = true;
+        x->is_continue_received = true;
         mk__gw_exchange_connect(x);
     }
 }

@@ -42,7 +42,7 @@ void mk__gw_received_release(struct mk__gw_received *r);
 /* Returns the length of a body that is complete. */
 uint64_t mk__gw_received_length(const struct mk__gw_received *r);
 /*
- * Sends what the connection takes, behind a head that mk__gw_upload_begin() was given. Returns 0 (`ready` follows if
+ * Sends what the connection takes, after a head that mk__gw_upload_begin() was given. Returns 0 (`ready` follows if
  * that is not all, or the connection can take bytes again), -EDQUOT (it cannot be read) or -ENOMEM.
  */
 int mk__gw_received_send(struct mk__gw_received *r, struct mk__gw_upload *u, struct mk_io *io);

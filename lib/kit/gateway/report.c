@@ -92,7 +92,7 @@ void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const 
     note_number(r, MK_STR("retries"), 0);
 }
 
-static void count_retry(struct mk__gw_report *r, enum mk_upstream_loss reason)
+static void count_retry(struct mk__gw_report *r, enum mk_upstream_failure reason)
 {
     r->retries++;
     count_sum(r, MK_GATEWAY_COUNT_RETRIES);
@@ -102,11 +102,11 @@ static void count_retry(struct mk__gw_report *r, enum mk_upstream_loss reason)
 }
 
 void mk__gw_report_server(struct mk__gw_report *r, const struct mk_tally *tally, struct mk_str address,
-                          enum mk_upstream_loss loss)
+                          enum mk_upstream_failure failure)
 {
     bool is_first = r->servers++ == 0;
     if (!is_first)
-        count_retry(r, loss);
+        count_retry(r, failure);
     r->tally = tally;
     r->server_us = r->began_us ? get_now_us(r) : 0;
     count_event(r, MK_TALLY_REQUESTS, 1);
@@ -140,7 +140,7 @@ static void note_same_server(const struct mk__gw_report *r)
     note_element(r, name, mk_str(list.p + skip, list.len - skip));
 }
 
-void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_loss reason)
+void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_failure reason)
 {
     count_retry(r, reason);
     if (r->began_us)

@@ -25,19 +25,19 @@ struct mk__gw_report {
 
 /* The request is for this route. With a group, mk__gw_report_server() follows. */
 void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const struct mk_gateway_route *route);
-/* It goes to this server of a group; after another one, whose `loss` is the reason. */
+/* It goes to this server of a group; after another one, whose `failure` is the reason. */
 void mk__gw_report_server(struct mk__gw_report *r, const struct mk_tally *tally, struct mk_str address,
-                          enum mk_upstream_loss loss);
+                          enum mk_upstream_failure failure);
 /* It has a connection, kept or new. */
 void mk__gw_report_connected(const struct mk__gw_report *r);
 /* A new connection was opened; it is ready for the request, this long after its dial began. */
 void mk__gw_report_opened(const struct mk__gw_report *r);
 void mk__gw_report_ready(const struct mk__gw_report *r, uint64_t connect_us);
 /* The request is sent again. */
-void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_loss reason);
+void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_failure reason);
 /* The head of the response has come, with this status. */
 void mk__gw_report_head(const struct mk__gw_report *r, unsigned status);
-/* Instead of a head, or behind it, this try has ended with an error: its type (RFC 9209 section 2.3). */
+/* Instead of a head, or after it, this try has ended with an error: its type (RFC 9209 section 2.3). */
 void mk__gw_report_error(const struct mk__gw_report *r, const char *type);
 /* The response is complete, or has become a tunnel. */
 void mk__gw_report_end(const struct mk__gw_report *r);

@@ -45,7 +45,7 @@ static int open_below(const char *folder, const char *path, uint64_t cached)
     return fd;
 }
 
-/* Returns what is behind the folder in an absolute path, without a slash before it; NULL: the path is elsewhere. */
+/* Returns what follows the folder in an absolute path, without a slash before it; NULL: the path is elsewhere. */
 static const char *strip_folder(const char *path, struct mk_str folder)
 {
     while (folder.len && folder.p[folder.len - 1] == '/')

@@ -83,7 +83,7 @@ static int write_parts(struct mk__gw_upload *u, struct mk_io *io, struct iovec *
     return err == -EAGAIN ? 0 : err;
 }
 
-/* Sends bytes, or keeps them behind others. */
+/* Sends bytes, or keeps them after others. */
 static int send_parts(struct mk__gw_upload *u, struct mk_io *io, struct iovec *vec, int n)
 {
     if (u->is_refused)

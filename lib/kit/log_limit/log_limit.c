@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* With the 0 behind the text. */
+/* With the 0 after the text. */
 uint64_t mk_log_limit_hash(uint64_t hash, const char *text)
 {
     return mk_hash_add(MK_HASH_EMPTY ^ hash, text, strlen(text) + 1);

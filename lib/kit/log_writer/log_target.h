@@ -34,7 +34,7 @@ struct mk_log_target {
     const struct mk_log_writer_type *type;
     struct mk_log_writer *writer;
     struct mk_list node, producers;     /* mk__log_lock */
-    struct mk_log_dest dest;            /* the path is stored behind the struct */
+    struct mk_log_dest dest;            /* the path is stored after the struct */
     size_t bytes;                       /* of struct and path */
     unsigned users;                     /* references; mk__log_lock */
     _Atomic bool stalled;               /* it cannot be written now: producers need not wake the writer */

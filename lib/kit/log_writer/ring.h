@@ -26,7 +26,7 @@ struct mk__log_ring {
 };
 
 /*
- * Returns the position of the oldest line, for the producer: behind a skip, even if `tail` is still before it.
+ * Returns the position of the oldest line, for the producer: after a skip, even if `tail` is still before it.
  * Otherwise an empty ring that has returned to its beginning would seem almost full.
  */
 static inline uint64_t mk__log_ring_oldest(const struct mk__log_ring *r)

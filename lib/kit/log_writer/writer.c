@@ -69,7 +69,7 @@ struct mk_log_target *mk_log_target_get(struct mk_log_writer *w, const struct mk
 
 /* ── rounds ── */
 
-/* Returns the target behind this one, the first one for NULL; NULL at the end. Only the caller removes targets. */
+/* Returns the target after this one, the first one for NULL; NULL at the end. Only the caller removes targets. */
 static struct mk_log_target *next_target(struct mk_log_writer *w, struct mk_log_target *target)
 {
     pthread_mutex_lock(&mk__log_lock);

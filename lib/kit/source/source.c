@@ -8,7 +8,7 @@
 
 enum { PATH_BYTES_MAX = 4096 };
 
-/* What is behind the name of a program in that of a copy, or in another name of the same file. */
+/* What follows the name of a program in that of a copy, or in another name of the same file. */
 static const struct mk_str suffixes[] = {
     MK_STR(".gz"),       MK_STR(".br"),       MK_STR(".zst"),      MK_STR(".bak"),       MK_STR(".old"),
     MK_STR(".orig"),     MK_STR(".swp"),      MK_STR(".swo"),      MK_STR(".save"),      MK_STR(".tmp"),

@@ -49,7 +49,7 @@ void mk__spool_shrink(struct mk_spool *s)
 
 /* ── what is ready ── */
 
-/* Returns whether the tail comes behind the head. */
+/* Returns whether the tail comes after the head. */
 static bool is_tail_next(const struct mk_spool *s)
 {
     return !mk__spool_in_file(s) && !mk__spool_is_writing(s);

@@ -37,7 +37,7 @@ uint64_t mk__fingerprints_resize(struct mk__fingerprints *f, uint64_t n)
     bytes = groups * GROUP * sizeof(*f->entries);
     uint64_t before = atomic_exchange_explicit(&f->group_mask, groups - 1, memory_order_relaxed) + 1;
     if (groups < before)
-        mk__pages_forget((char *)f->map + bytes, before * GROUP * sizeof(*f->entries) - bytes);
+        mk__pages_discard((char *)f->map + bytes, before * GROUP * sizeof(*f->entries) - bytes);
     return bytes;
 }
 

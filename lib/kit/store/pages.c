@@ -43,7 +43,7 @@ void *mk__pages_reserve(size_t bytes)
     return must_fail() ? NULL : map_pages(bytes, MAP_NORESERVE);
 }
 
-void mk__pages_forget(void *p, size_t bytes)
+void mk__pages_discard(void *p, size_t bytes)
 {
     madvise(p, bytes, MADV_DONTNEED);
 }

@@ -24,7 +24,7 @@ void *mk__pages_map(size_t bytes);
 /* Maps zeroed memory, more than is likely to be used. Returns NULL without address space. */
 void *mk__pages_reserve(size_t bytes);
 /* Gives the memory of whole pages back; they are zeroed when they are used again. */
-void mk__pages_forget(void *p, size_t bytes);
+void mk__pages_discard(void *p, size_t bytes);
 void mk__pages_unmap(void *p, size_t bytes);
 
 /* Makes each access to the bytes an error in builds with AddressSanitizer, until they are unpoisoned. */

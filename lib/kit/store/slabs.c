@@ -330,7 +330,7 @@ void mk__slabs_free(struct mk__slabs *s, void *p)
 /* ── making room ── */
 
 struct window {
-    struct mk__block *first, *end; /* end: the block behind it, or NULL */
+    struct mk__block *first, *end; /* end: the block after it, or NULL */
     uint32_t bytes, used;
 };
 

@@ -46,7 +46,7 @@ size_t mk__slabs_block_bytes(size_t bytes);
 size_t mk__slabs_bytes_of(const void *p);
 
 /*
- * Returns `bytes` bytes, at most MK__SLABS_BLOCK_MAX, that lie 8 bytes behind a multiple of 16; the first `zeroed` of
+ * Returns `bytes` bytes, at most MK__SLABS_BLOCK_MAX, that lie 8 bytes after a multiple of 16; the first `zeroed` of
  * them are 0. Returns NULL without a free block and without budget or memory for a slab. Any thread.
  */
 void *mk__slabs_alloc(struct mk__slabs *s, size_t bytes, size_t zeroed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Tables of items. A removed slot keeps a mark, because searches pass over it; it is used again by an item whose search
- * ends behind it. Every table has an empty slot, so that each search ends.
+ * ends after it. Every table has an empty slot, so that each search ends.
  */
 #include "table.h"
 
@@ -105,7 +105,7 @@ void mk__table_remove(struct mk__table *t, _Atomic uintptr_t *slot)
         atomic_store_explicit(slot, REMOVED, memory_order_relaxed);
         return;
     }
-    /* No search continues behind this slot: it and the marks before it are empty from now on. */
+    /* No search continues after this slot: it and the marks before it are empty from now on. */
     do {
         atomic_store_explicit(&t->slots[i], EMPTY, memory_order_relaxed);
         t->full--;

@@ -24,7 +24,7 @@ void mk_threads_release(struct mk_threads *all)
 
 /* ── calls ── */
 
-/* A call may remove the last worker: those behind it run with NULL then. */
+/* A call may remove the last worker: those after it run with NULL then. */
 static void run_calls(struct mk_thread *t, struct mk_inbox_item *first)
 {
     for (struct mk_inbox_item *item = first, *next; item; item = next) {
@@ -87,7 +87,7 @@ static struct mk_thread *find_thread(struct mk_threads *all, const struct mk_loo
     return found;
 }
 
-/* Adds the record behind those with lower indexes. */
+/* Adds the record after those with lower indexes. */
 static void insert_thread(struct mk_threads *all, struct mk_thread *t)
 {
     pthread_mutex_lock(&all->lock);

@@ -15,7 +15,7 @@
 
 enum {
     WRITE_CALLS = 64, /* in one system call */
-    READS_OF_AN_EVENT = 16,
+    READS_PER_EVENT = 16,
 };
 
 static uint64_t now_ms(const struct mk_upstream_conn *conn)
@@ -25,7 +25,7 @@ static uint64_t now_ms(const struct mk_upstream_conn *conn)
 
 static bool is_connected(const struct mk_upstream_conn *conn)
 {
-    return conn->state == MK_UPSTREAM_READY || conn->state == MK_UPSTREAM_GREETING;
+    return conn->state == MK_UPSTREAM_READY || conn->state == MK_UPSTREAM_HANDSHAKE;
 }
 
 /* ── one call ── */
@@ -94,7 +94,7 @@ static void watch_events(struct mk_upstream_conn *conn, uint32_t events)
 
 static struct mk_list *get_queue(struct mk_upstream_conn *conn)
 {
-    return conn->state == MK_UPSTREAM_GREETING ? &conn->greeting : &conn->waiting;
+    return conn->state == MK_UPSTREAM_HANDSHAKE ? &conn->handshake_calls : &conn->waiting;
 }
 
 /* Collects what is to be written. Returns the number of pieces. */
@@ -184,7 +184,7 @@ static void read_replies(struct mk_upstream_conn *conn)
 {
     char *buffer = conn->server->group->buffer;
     uint64_t serial = conn->serial;
-    for (unsigned i = 0; i < READS_OF_AN_EVENT; i++) {
+    for (unsigned i = 0; i < READS_PER_EVENT; i++) {
         ssize_t n = recv(conn->event.fd, buffer, MK_UPSTREAM_READ_BYTES, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
@@ -215,7 +215,7 @@ static void on_event(struct mk_event *event, uint32_t events)
 
 /* ── deadlines ── */
 
-/* Gives a call time from now on: its deadline is behind those of all others. */
+/* Gives a call time from now on: its deadline is after those of all others. */
 static void arm_call(struct mk_upstream_conn *conn, struct mk_upstream_call *call)
 {
     uint32_t ms = conn->server->options->timeout_ms;
@@ -248,7 +248,7 @@ static void time_out(struct mk_upstream_conn *conn, struct mk_upstream_call *cal
         conn->timeouts++;
     if (o->closes_late)
         arm_call(conn, call);
-    report_error(conn, call, err, text); /* behind it the call may be gone */
+    report_error(conn, call, err, text); /* after it the call may be gone */
 }
 
 static void do_timer(struct mk_upstream_conn *conn, int64_t unused)
@@ -302,7 +302,7 @@ int mk_upstream_send(struct mk_upstream_conn *conn, struct mk_upstream_call *cal
                  o->name, MK_STR_ARG(o->target->text), conn->n_calls, conn->queue_bytes);
         return -EBUSY;
     }
-    if (is_down && !is_connected(conn) && mk__upstream_has_lost_patience(server))
+    if (is_down && !is_connected(conn) && mk__upstream_is_wait_timed_out(server))
         return server->err;
     add_call(conn, &conn->waiting, call);
     if (conn->state == MK_UPSTREAM_READY)
@@ -312,11 +312,11 @@ int mk_upstream_send(struct mk_upstream_conn *conn, struct mk_upstream_call *cal
     return 0;
 }
 
-void mk_upstream_greet(struct mk_upstream_conn *conn, struct mk_upstream_call *call)
+void mk_upstream_handshake(struct mk_upstream_conn *conn, struct mk_upstream_call *call)
 {
-    assert(conn->state == MK_UPSTREAM_GREETING);
-    add_call(conn, &conn->greeting, call);
-    conn->n_greetings++;
+    assert(conn->state == MK_UPSTREAM_HANDSHAKE);
+    add_call(conn, &conn->handshake_calls, call);
+    conn->n_handshake_calls++;
 }
 
 void mk__upstream_io_init(struct mk_upstream_conn *conn)

@@ -49,10 +49,10 @@ void mk__upstream_set_error(struct mk_upstream *server, int err, const char *tex
     snprintf(server->text, sizeof(server->text), "%s %.*s: %s", o->name, MK_STR_ARG(o->target->text), text);
 }
 
-bool mk__upstream_has_lost_patience(const struct mk_upstream *server)
+bool mk__upstream_is_wait_timed_out(const struct mk_upstream *server)
 {
     uint64_t down_ms = server->failed_ms ? now_ms(server) - server->failed_ms : 0;
-    return down_ms >= server->options->patience_ms;
+    return down_ms >= server->options->wait_timeout_ms;
 }
 
 /* Logs a failure, unless the last line about one was just written: a server may accept and close again and again. */
@@ -138,7 +138,7 @@ static void close_fd(struct mk_upstream_conn *conn, bool has_loop)
     conn->event.fd = -1;
     conn->serial++;
     conn->written = 0;
-    conn->n_greetings = 0;
+    conn->n_handshake_calls = 0;
     conn->timeouts = 0;
     conn->received_ms = 0;
     if (conn->protocol->on_close)
@@ -192,14 +192,14 @@ void mk_upstream_fail(struct mk_upstream_conn *conn, int err, const char *text, 
     snprintf(copy, sizeof(copy), "%s", text); /* it may be in what close_fd() frees */
     mk_dial_cancel(&conn->dial);
     mk_list_join(&lost, &conn->sent);
-    if (conn->state != MK_UPSTREAM_GREETING)
+    if (conn->state != MK_UPSTREAM_HANDSHAKE)
         take_back_part(conn, &lost);
-    mk_list_join(&lost, &conn->greeting);
+    mk_list_join(&lost, &conn->handshake_calls);
     close_fd(conn, true);
     mk__upstream_set_error(conn->server, err, copy);
     if (!may_redial)
         note_failure(conn);
-    if (fails_waiting || protocol->is_single || (!may_redial && mk__upstream_has_lost_patience(conn->server)))
+    if (fails_waiting || protocol->is_single || (!may_redial && mk__upstream_is_wait_timed_out(conn->server)))
         mk_list_join(&unsent, &conn->waiting);
     if (!protocol->is_single && (protocol->is_lasting || !mk_list_empty(&conn->waiting)))
         back_off(conn);
@@ -231,8 +231,8 @@ static void begin_ready(struct mk_upstream_conn *conn)
 
 void mk_upstream_accept(struct mk_upstream_conn *conn)
 {
-    assert(conn->state == MK_UPSTREAM_GREETING && conn->n_greetings);
-    if (--conn->n_greetings == 0)
+    assert(conn->state == MK_UPSTREAM_HANDSHAKE && conn->n_handshake_calls);
+    if (--conn->n_handshake_calls == 0)
         begin_ready(conn);
 }
 
@@ -241,17 +241,17 @@ static void begin_conn(struct mk_upstream_conn *conn, int fd)
     conn->event.fd = fd;
     conn->events = EPOLLIN;
     conn->has_replied = false;
-    conn->state = MK_UPSTREAM_GREETING;
+    conn->state = MK_UPSTREAM_HANDSHAKE;
     int err = mk_event_add(conn->server->group->loop, &conn->event, EPOLLIN);
     if (err < 0) {
         close(fd);
         conn->event.fd = -1;
-    } else if (conn->protocol->greet) {
-        err = conn->protocol->greet(conn);
+    } else if (conn->protocol->handshake) {
+        err = conn->protocol->handshake(conn);
     }
     if (err < 0)
         mk_upstream_fail(conn, err, strerror(-err), false);
-    else if (conn->n_greetings)
+    else if (conn->n_handshake_calls)
         mk_task_schedule(conn->server->group->loop, &conn->flush);
     else
         begin_ready(conn);
@@ -305,7 +305,7 @@ void mk_upstream_conn_init(struct mk_upstream_conn *conn, struct mk_upstream *se
                            const struct mk_upstream_protocol *protocol)
 {
     *conn = (struct mk_upstream_conn){.server = server, .protocol = protocol};
-    mk_list_init(&conn->greeting);
+    mk_list_init(&conn->handshake_calls);
     mk_list_init(&conn->waiting);
     mk_list_init(&conn->sent);
     mk_list_init(&conn->pending);
@@ -323,7 +323,7 @@ void mk_upstream_stop(struct mk_upstream_conn *conn, bool has_loop)
     mk_task_cancel(&conn->flush);
     close_fd(conn, has_loop);
     mk_list_join(&all, &conn->sent);
-    mk_list_join(&all, &conn->greeting);
+    mk_list_join(&all, &conn->handshake_calls);
     mk_list_join(&all, &conn->waiting);
     mk__upstream_fail_calls(conn, &all, -ECANCELED, "the service ends in this worker");
 }

@@ -16,7 +16,7 @@ void mk__upstream_enter(struct mk_upstream_conn *conn, mk__upstream_fn fn, int64
 /* Sets the error of a server, of a clause. */
 void mk__upstream_set_error(struct mk_upstream *server, int err, const char *text);
 /* Returns whether calls that wait for the server fail. */
-bool mk__upstream_has_lost_patience(const struct mk_upstream *server);
+bool mk__upstream_is_wait_timed_out(const struct mk_upstream *server);
 /* The server has closed a connection that was not in use. */
 void mk__upstream_close_idle(struct mk_upstream_conn *conn);
 

@@ -253,7 +253,7 @@ int mk_variable_parse_arg(const char *own, enum mk_variable_arg arg, struct mk_s
     return 0;
 }
 
-/* Parses the name behind a dollar, alone or in brackets. Returns the length with the dollar; 0 if there is none. */
+/* Parses the name after a dollar, alone or in brackets. Returns the length with the dollar; 0 if there is none. */
 static size_t parse_name(struct mk_str s, struct mk_str *ret_name)
 {
     const char *close = s.len > 1 && s.p[1] == '{' ? "}" : s.len > 1 && s.p[1] == '(' ? ")" : NULL;

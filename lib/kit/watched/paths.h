@@ -41,7 +41,7 @@ bool mk__paths_is_watched(const struct mk__paths *p, int wd);
 
 /*
  * Returns a number that changes with the files: their identity, size, times and mode, or that they are missing.
- * `*ret_denied`: the first file behind a folder that may not be searched; NULL: there is none.
+ * `*ret_denied`: the first file below a folder that may not be searched; NULL: there is none.
  */
 uint64_t mk__paths_signature(const struct mk__paths *p, const char **ret_denied);
 

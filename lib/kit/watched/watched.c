@@ -30,7 +30,7 @@ enum {
     UNSURE_MS = 1000, /* after one that begins something: a new name may be a file that is still written */
     BURST_MS = 2000,  /* changes do not delay a load any longer than this */
     POLL_MS = 2000,
-    DENIED_MS = 60000,   /* the same for files behind a folder that may not be searched */
+    DENIED_MS = 60000,   /* the same for files below a folder that may not be searched */
     SHORTAGE_MS = 10000, /* until a load that failed for lack of memory or descriptors is repeated */
     PAUSE_MS = 20,       /* between two reads of events: a busy folder does not keep the thread busy */
 };

@@ -94,7 +94,7 @@ static int add_header(struct mk_request *req, const char *name, struct mk_str va
 }
 
 /* The protocol stays where it is, in the settings; the other values are copied. */
-static int add_headers(struct mk_request *req, const struct mk_ws_agreement *a)
+static int add_headers(struct mk_request *req, const struct mk_ws_negotiated *a)
 {
     if (mk_response_header_ref(req, MK_STR("Upgrade"), MK_STR("websocket")) < 0 ||
         add_header(req, "Sec-WebSocket-Accept", mk_str_c(a->accept)) < 0 ||
@@ -127,9 +127,9 @@ static void refuse_upgrade(struct mk_request *req, int status)
 
 /* Returns 101, 400 (HTTP/1.0, a body, or no "Connection: upgrade") or 503 (no memory). */
 static int open_exchange(struct exchange *x, struct mk_ws_worker *worker, const struct mk_ws_settings *settings,
-                         const struct mk_ws_agreement *agreement, int channel, void *ctx)
+                         const struct mk_ws_negotiated *negotiated, int channel, void *ctx)
 {
-    struct mk_ws *ws = mk_ws_open(worker, settings, agreement, channel, ctx, &tunnel_ops, x);
+    struct mk_ws *ws = mk_ws_open(worker, settings, negotiated, channel, ctx, &tunnel_ops, x);
     if (!ws)
         return 503;
     int err = mk_request_take_over(x->req, run_tunnel, x);
@@ -145,7 +145,7 @@ struct mk_ws *mk_ws_accept(struct mk_request *req, struct mk_ws_worker *worker, 
                            int channel, void *ctx)
 {
     struct mk_ws_request handshake = read_handshake(req);
-    struct mk_ws_agreement agreement;
+    struct mk_ws_negotiated negotiated;
     struct exchange *x = mk_arena_alloc(mk_request_arena(req), sizeof(*x));
     const char *reason;
     if (x)
@@ -154,9 +154,10 @@ struct mk_ws *mk_ws_accept(struct mk_request *req, struct mk_ws_worker *worker, 
         refuse_upgrade(req, 503);
         return NULL;
     }
-    int status = mk_ws_agree(&handshake, settings, &agreement, &reason);
+    int status = mk_ws_negotiate(&handshake, settings, &negotiated, &reason);
     if (status == 101)
-        status = add_headers(req, &agreement) == 0 ? open_exchange(x, worker, settings, &agreement, channel, ctx) : 503;
+        status =
+            add_headers(req, &negotiated) == 0 ? open_exchange(x, worker, settings, &negotiated, channel, ctx) : 503;
     if (status != 101) {
         refuse_upgrade(req, status);
         return NULL;

@@ -16,7 +16,7 @@
 
 enum {
     PENDING_BYTES_MAX = 64 * 1024 * 1024,
-    RECEIVERS_OF_TURN = 1024,
+    RECEIVERS_PER_TURN = 1024,
     BATCH_MAX = 64,
 };
 
@@ -132,7 +132,7 @@ int mk_ws_broadcast_close(struct mk_ws_group *group, int channel, unsigned code,
     return 0;
 }
 
-/* Moves what is in the inbox behind the deliveries under way. */
+/* Moves what is in the inbox after the deliveries under way. */
 static void empty_inbox(struct mk_ws_worker *w)
 {
     struct mk__ws_delivery *newest = atomic_exchange_explicit(&w->inbox, NULL, memory_order_acquire);
@@ -284,7 +284,7 @@ static bool deliver_batch(struct mk_ws_worker *w, unsigned *budget)
 static void deliver_message(void *arg)
 {
     struct mk_ws_worker *w = arg;
-    unsigned budget = RECEIVERS_OF_TURN;
+    unsigned budget = RECEIVERS_PER_TURN;
     while (w->first && deliver_batch(w, &budget))
         end_batch(w);
     if (w->first)

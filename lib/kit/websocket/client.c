@@ -111,17 +111,17 @@ static void send_request(struct client *c)
 /* Checks the response head, if it is complete. Returns MK_AGAIN if it is not. */
 static int take_response(struct client *c)
 {
-    struct mk_ws_agreement agreement;
+    struct mk_ws_negotiated negotiated;
     const char *reason = NULL;
     struct mk_str in = mk_str(c->head, c->head_len);
-    int r = mk__ws_client_check(in, c->key, c->ws->settings, &agreement, &c->head_taken, &reason);
+    int r = mk__ws_client_check(in, c->key, c->ws->settings, &negotiated, &c->head_taken, &reason);
     if (r < 0)
         fail_client(c, reason);
     if (r != 0)
         return r;
     c->state = CLIENT_OPEN;
     mk_timer_cancel(&c->timer);
-    mk__ws_agree_late(c->ws, &agreement);
+    mk__ws_negotiate_late(c->ws, &negotiated);
     mk_ws_run(c->ws, MK_TUNNEL_READ | MK_TUNNEL_WRITE);
     return 0;
 }
@@ -241,12 +241,12 @@ static struct client *make_client(struct mk_ws_worker *worker)
 struct mk_ws *mk_ws_connect(struct mk_ws_worker *worker, const struct mk_ws_settings *settings, const char *url,
                             int channel, void *ctx, const char **ret_error)
 {
-    const struct mk_ws_agreement agreement = {.is_client = true};
+    const struct mk_ws_negotiated negotiated = {.is_client = true};
     struct client *c = make_client(worker);
     *ret_error = "no memory";
     if (!c)
         return NULL;
-    c->ws = mk_ws_open(worker, settings, &agreement, channel, ctx, &client_ops, c);
+    c->ws = mk_ws_open(worker, settings, &negotiated, channel, ctx, &client_ops, c);
     if (!c->ws) {
         end_client(c);
         return NULL;

@@ -54,7 +54,7 @@ static void make_key(char key[MK_WS_KEY_BYTES + 1])
 int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, const struct mk_ws_settings *settings,
                           char key[MK_WS_KEY_BYTES + 1], struct mk_str *ret_request)
 {
-    const struct mk__ws_deflate_params wishes = mk__ws_deflate_wishes(settings);
+    const struct mk__ws_deflate_params wishes = mk__ws_deflate_params_of(settings);
     const char *protocols = settings->protocols ? settings->protocols : "";
     size_t size = 512 + url->target.len + url->authority.len + strlen(protocols);
     char *storage = mk_arena_alloc(arena, size);
@@ -153,15 +153,15 @@ static const char *check_answer(const struct answer *a, const char *key, struct 
 }
 
 int mk__ws_client_check(struct mk_str in, const char *key, const struct mk_ws_settings *settings,
-                        struct mk_ws_agreement *ret, size_t *ret_size, const char **ret_reason)
+                        struct mk_ws_negotiated *ret, size_t *ret_size, const char **ret_reason)
 {
-    const struct mk__ws_deflate_params wishes = mk__ws_deflate_wishes(settings);
+    const struct mk__ws_deflate_params wishes = mk__ws_deflate_params_of(settings);
     struct mk_str offered = settings->protocols ? mk_str_c(settings->protocols) : MK_STR_NONE;
     struct answer answer = {0};
     int r = read_head(in, &answer, &wishes, ret_size, ret_reason);
     if (r != 0)
         return r;
-    *ret = (struct mk_ws_agreement){.is_client = true};
+    *ret = (struct mk_ws_negotiated){.is_client = true};
     const char *wrong = check_answer(&answer, key, offered, &ret->protocol);
     if (wrong) {
         *ret_reason = wrong;

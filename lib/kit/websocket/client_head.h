@@ -28,6 +28,6 @@ int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, 
  * is incomplete), or -EPROTO with a phrase in `*ret_reason`.
  */
 int mk__ws_client_check(struct mk_str in, const char *key, const struct mk_ws_settings *settings,
-                        struct mk_ws_agreement *ret, size_t *ret_size, const char **ret_reason);
+                        struct mk_ws_negotiated *ret, size_t *ret_size, const char **ret_reason);
 
 #endif

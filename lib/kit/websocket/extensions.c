@@ -62,7 +62,7 @@ static void add_to_value(struct param *p, char c)
         p->value[p->value_len++] = c;
 }
 
-/* Reads a quoted string behind its first quote; unescaped it must be a token. Returns false if it is malformed. */
+/* Reads a quoted string after its first quote; unescaped it must be a token. Returns false if it is malformed. */
 static bool read_quoted(struct mk_str *rest, struct param *p)
 {
     for (; rest->len; rest->p++, rest->len--) {
@@ -124,7 +124,7 @@ static int read_name(struct mk_str *rest, struct mk_str *ret_name)
 enum { SERVER_NO_CONTEXT = 1, CLIENT_NO_CONTEXT = 2, SERVER_BITS = 4, CLIENT_BITS = 8, CLIENT_BITS_VALUE = 16 };
 
 /* What one extension in the list says. */
-struct terms {
+struct offer {
     const char *wrong;                /* why it cannot be accepted; NULL if it can */
     unsigned has;                     /* the bits above */
     uint8_t server_bits, client_bits; /* 15 without a value */
@@ -158,8 +158,8 @@ static uint8_t read_bits(const struct param *p)
     return bits >= 8 ? (uint8_t)bits : 0;
 }
 
-/* Adds a parameter to the terms. Returns what is wrong with it, or NULL. */
-static const char *add_param(struct terms *t, const struct param *p)
+/* Adds a parameter to the offer. Returns what is wrong with it, or NULL. */
+static const char *add_param(struct offer *t, const struct param *p)
 {
     const struct rule *rule = find_rule(p->name);
     uint8_t bits = p->has_value ? read_bits(p) : MK__WS_BITS_MAX;
@@ -180,11 +180,11 @@ static const char *add_param(struct terms *t, const struct param *p)
 }
 
 /* Reads the parameters of an extension of any name to their end. Returns 0 or -EINVAL (malformed). */
-static int read_terms(struct mk_str *rest, struct terms *t)
+static int parse_offer(struct mk_str *rest, struct offer *t)
 {
     struct param p;
     int result;
-    *t = (struct terms){.server_bits = MK__WS_BITS_MAX, .client_bits = MK__WS_BITS_MAX};
+    *t = (struct offer){.server_bits = MK__WS_BITS_MAX, .client_bits = MK__WS_BITS_MAX};
     while ((result = read_param(rest, &p)) > 0)
         if (!t->wrong)
             t->wrong = add_param(t, &p);
@@ -198,7 +198,7 @@ static uint8_t get_smaller(uint8_t a, uint8_t b)
 
 /* ── the server ── */
 
-static bool accept_offer(const struct terms *t, const struct mk__ws_deflate_params *ours,
+static bool accept_offer(const struct offer *t, const struct mk__ws_deflate_params *ours,
                          struct mk__ws_deflate_params *params)
 {
     if (t->wrong || t->server_bits < MK__WS_BITS_MIN)
@@ -221,11 +221,11 @@ int mk__ws_deflate_choose(struct mk_str line, const struct mk__ws_deflate_params
 {
     for (unsigned offers = 0; offers < MK__WS_OFFERS_MAX; offers++) {
         struct mk_str name;
-        struct terms t;
+        struct offer t;
         int result = read_name(&line, &name);
         if (result <= 0)
             return result;
-        if (read_terms(&line, &t) < 0)
+        if (parse_offer(&line, &t) < 0)
             return -EINVAL;
         if (ours->on && !params->on && mk_str_ieq(name, deflate_name))
             accept_offer(&t, ours, params);
@@ -261,8 +261,8 @@ void mk__ws_deflate_write_offer(struct mk_buf *out, const struct mk__ws_deflate_
         mk_buf_addf(out, "=%u", ours->client_bits);
 }
 
-/* Returns what is wrong with the terms of the server, or NULL. */
-static const char *check_terms(const struct terms *t, const struct mk__ws_deflate_params *ours)
+/* Returns what is wrong with the offer of the server, or NULL. */
+static const char *check_answer(const struct offer *t, const struct mk__ws_deflate_params *ours)
 {
     if (t->wrong)
         return t->wrong;
@@ -290,14 +290,14 @@ int mk__ws_deflate_check(struct mk_str line, const struct mk__ws_deflate_params 
     struct mk_str name;
     int result;
     while ((result = read_name(&line, &name)) > 0) {
-        struct terms t;
-        if (read_terms(&line, &t) < 0)
+        struct offer t;
+        if (parse_offer(&line, &t) < 0)
             return fail_parse(malformed, ret_reason);
         if (!ours->on || !mk_str_ieq(name, deflate_name))
             return fail_parse("the server uses an extension that was not offered", ret_reason);
         if (params->on)
             return fail_parse("the server accepts permessage-deflate twice", ret_reason);
-        const char *wrong = check_terms(&t, ours);
+        const char *wrong = check_answer(&t, ours);
         if (wrong)
             return fail_parse(wrong, ret_reason);
         *params = (struct mk__ws_deflate_params){

@@ -32,7 +32,7 @@ enum mk__ws_opcode {
 enum {
     MK__WS_HEAD_BYTES_MAX = 14,
     MK__WS_CONTROL_BYTES_MAX = 125,                         /* the payload of a control frame */
-    MK__WS_REASON_BYTES_MAX = MK__WS_CONTROL_BYTES_MAX - 2, /* behind the code of Close */
+    MK__WS_REASON_BYTES_MAX = MK__WS_CONTROL_BYTES_MAX - 2, /* after the code of Close */
 };
 
 struct mk__ws_head {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /*
- * Masks `n` bytes, which stand `offset` bytes behind the beginning of the payload. `key` is as in the frame, in the
+ * Masks `n` bytes, which stand `offset` bytes after the beginning of the payload. `key` is as in the frame, in the
  * order of memory. `to` and `from` are the same, or do not overlap.
  */
 void mk__ws_mask(void *to, const void *from, size_t n, uint32_t key, size_t offset);

@@ -110,7 +110,7 @@ void mk_ws_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
 {
     if (ws->state != MK__WS_OPEN)
         return;
-    ws->cause = MK_WS_CAUSE_OWN;
+    ws->cause = MK_WS_CAUSE_LOCAL;
     set_code(ws, code, reason);
     if (!may_send_close(ws)) {
         mk__ws_set_failed(ws);
@@ -155,7 +155,7 @@ void mk_ws_abort(struct mk_ws *ws)
         return;
     mk__ws_enter(ws);
     if (ws->state == MK__WS_OPEN)
-        ws->cause = MK_WS_CAUSE_OWN;
+        ws->cause = MK_WS_CAUSE_LOCAL;
     ws->is_failed = true;
     mk__ws_leave(ws);
 }
@@ -166,7 +166,7 @@ void mk_ws_end(struct mk_ws *ws, unsigned code, struct mk_str reason)
         return;
     mk__ws_enter(ws);
     if (ws->state == MK__WS_OPEN) {
-        ws->cause = MK_WS_CAUSE_OWN;
+        ws->cause = MK_WS_CAUSE_LOCAL;
         set_code(ws, code, reason);
         if (may_send_close(ws))
             queue_close(ws, code, reason);
@@ -363,33 +363,33 @@ void *mk_ws_ctx(const struct mk_ws *ws)
     return ws->ctx;
 }
 
-static void set_agreement(struct mk_ws *ws, const struct mk_ws_agreement *agreement)
+static void set_negotiated(struct mk_ws *ws, const struct mk_ws_negotiated *negotiated)
 {
-    ws->is_client = agreement->is_client;
-    ws->deflate = agreement->deflate;
-    ws->send_context = agreement->send_context;
-    ws->receive_context = agreement->receive_context;
-    ws->send_bits = agreement->send_bits;
-    ws->receive_bits = agreement->receive_bits;
-    ws->protocol = agreement->protocol;
+    ws->is_client = negotiated->is_client;
+    ws->deflate = negotiated->deflate;
+    ws->send_context = negotiated->send_context;
+    ws->receive_context = negotiated->receive_context;
+    ws->send_bits = negotiated->send_bits;
+    ws->receive_bits = negotiated->receive_bits;
+    ws->protocol = negotiated->protocol;
 }
 
-void mk__ws_agree_late(struct mk_ws *ws, const struct mk_ws_agreement *agreement)
+void mk__ws_negotiate_late(struct mk_ws *ws, const struct mk_ws_negotiated *negotiated)
 {
-    set_agreement(ws, agreement);
+    set_negotiated(ws, negotiated);
     mk__ws_worker_count_deflate(ws);
     begin_keep_alive(ws);
 }
 
 struct mk_ws *mk_ws_open(struct mk_ws_worker *worker, const struct mk_ws_settings *settings,
-                         const struct mk_ws_agreement *agreement, int channel, void *ctx,
+                         const struct mk_ws_negotiated *negotiated, int channel, void *ctx,
                          const struct mk_ws_stream_ops *ops, void *stream)
 {
     struct mk_ws *ws = mk_account_alloc(worker->account, sizeof(*ws));
     if (!ws)
         return NULL;
     *ws = (struct mk_ws){.worker = worker, .settings = settings, .ops = ops, .stream = stream, .ctx = ctx};
-    set_agreement(ws, agreement);
+    set_negotiated(ws, negotiated);
     mk_timer_init(&ws->timer, on_timer);
     if (mk__ws_worker_add(worker, ws, channel) < 0) {
         mk_account_free(worker->account, ws, sizeof(*ws));

@@ -85,7 +85,7 @@ static bool is_text(const struct mk_ws *ws)
     return ws->sequence.opcode == MK__WS_OP_TEXT;
 }
 
-/* Calls on_message with bytes behind which one byte is ours. */
+/* Calls on_message with bytes after which one byte is ours. */
 static void deliver_data(struct mk_ws *ws, char *data, size_t len)
 {
     const struct mk_ws_handlers *handlers = &ws->settings->handlers;
@@ -291,7 +291,7 @@ static size_t take_payload(struct mk_ws *ws, char *p, size_t n)
     return piece;
 }
 
-/* Takes what was read; the byte behind it is ours. */
+/* Takes what was read; the byte after it is ours. */
 static void take_input(struct mk_ws *ws, char *p, size_t n)
 {
     while (n && is_reading(ws)) {
@@ -324,7 +324,7 @@ static size_t restore_input(struct mk_ws *ws, char *to)
     return n;
 }
 
-/* Reads behind `saved` bytes of the buffer, and takes all. */
+/* Reads after `saved` bytes of the buffer, and takes all. */
 static void read_more(struct mk_ws *ws, size_t saved)
 {
     struct mk_ws_worker *w = ws->worker;

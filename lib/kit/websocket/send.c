@@ -271,7 +271,7 @@ static int send_owned(struct mk_ws *ws, struct mk__ws_block *block)
     return report_queued(ws);
 }
 
-/* Returns the last block that waits, if a frame of `n` bytes fits behind it; or NULL. */
+/* Returns the last block that waits, if a frame of `n` bytes fits after it; or NULL. */
 static struct mk__ws_block *find_room(const struct mk_ws *ws, size_t n)
 {
     const struct mk__ws_queue *queue = ws->queue;
@@ -279,7 +279,7 @@ static struct mk__ws_block *find_room(const struct mk_ws *ws, size_t n)
     return last->account && last->size - last->len >= n ? last : NULL; /* those of broadcasts have no account */
 }
 
-/* Queues a small frame behind others, in one block with them: a separate block would be many times its size. */
+/* Queues a small frame after others, in one block with them: a separate block would be many times its size. */
 static int queue_small(struct mk_ws *ws, const struct mk__ws_head *head, const void *data)
 {
     struct mk__ws_block *block = find_room(ws, MK__WS_HEAD_BYTES_MAX + head->len);

@@ -280,7 +280,7 @@ static int make_buffers(struct mk_ws_worker *w)
 {
     if (w->input)
         return 0;
-    char *input = mk_account_alloc(w->account, MK__WS_INPUT_BYTES + 1); /* behind the input, for a NUL */
+    char *input = mk_account_alloc(w->account, MK__WS_INPUT_BYTES + 1); /* after the input, for a NUL */
     char *output = mk_account_alloc(w->account, MK__WS_OUTPUT_BYTES);
     if (input && output) {
         w->input = input;

@@ -262,10 +262,10 @@ void mk__ws_codecs_release(struct mk__ws_codecs *codecs, struct mk_account *acco
 /* Their account is there no more; it does not count what is freed next. */
 void mk__ws_codecs_forget_account(struct mk__ws_codecs *codecs);
 
-/* ── agree.c ── */
+/* ── negotiate.c ── */
 
 /* Returns what the settings want of permessage-deflate. */
-struct mk__ws_deflate_params mk__ws_deflate_wishes(const struct mk_ws_settings *settings);
+struct mk__ws_deflate_params mk__ws_deflate_params_of(const struct mk_ws_settings *settings);
 
 /* ── open.c ── */
 
@@ -279,7 +279,7 @@ void mk__ws_take_close(struct mk_ws *ws, unsigned code, struct mk_str reason);
 /* As mk__ws_set_failed(); on_close gets MK_WS_ABNORMAL with a reason. */
 void mk__ws_fail_stream(struct mk_ws *ws, const char *reason);
 /* The handshake of a client is complete. */
-void mk__ws_agree_late(struct mk_ws *ws, const struct mk_ws_agreement *agreement);
+void mk__ws_negotiate_late(struct mk_ws *ws, const struct mk_ws_negotiated *negotiated);
 /* Frees a WebSocket that was not run, without on_close. */
 void mk__ws_discard(struct mk_ws *ws);
 /* The stream cannot be used any more: ends the WebSocket in its next turn. */

@@ -56,7 +56,7 @@ static int wait_input(int fd, const struct prompt_signals *signals)
     return signals && ppoll(&input, 1, NULL, &signals->mask) < 0 ? -errno : 0;
 }
 
-/* Reads a line, byte by byte, so that nothing behind it is taken. Returns its length without the end, or -errno. */
+/* Reads a line, byte by byte, so that nothing after it is taken. Returns its length without the end, or -errno. */
 static int read_line(int fd, const struct prompt_signals *signals, char *to, size_t size)
 {
     size_t len = 0;

@@ -83,13 +83,13 @@ namespace
 
 struct settings {
     struct mk_str greeting;
-    uint32_t patience_ms;
+    uint32_t wait_timeout_ms;
     struct mk_pattern match;
 };
 
 const struct mk_conf_key keys[] = {
     MK_CONF_KEY_STRING(settings, greeting, "Greeting", "hello", "What it says."),
-    MK_CONF_KEY_DURATION(settings, patience_ms, "Patience", "1s", "How long it waits."),
+    MK_CONF_KEY_DURATION(settings, wait_timeout_ms, "Patience", "1s", "How long it waits."),
     MK_CONF_KEY_PATTERN(settings, match, "Match", "/greet", "Where it answers."),
     {},
 };

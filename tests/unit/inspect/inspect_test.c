@@ -69,7 +69,7 @@ static void disconnect(unsigned i)
 
 static void open_cursor(void)
 {
-    next_action = MK_INSPECT_GO_ON;
+    next_action = MK_INSPECT_CONTINUE;
     assert_int_equal(mk__inspect_conns_open(&cursor, &w.http), 0);
 }
 

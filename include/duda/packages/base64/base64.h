@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The package base64 (RFC 4648). All functions are for any thread. They return new memory with a NUL behind it, which
+ * The package base64 (RFC 4648). All functions are for any thread. They return new memory with a NUL after it, which
  * `*ret_len`, that may be NULL, does not count: free() it, or give it to gc->add(). NULL: without memory, or for
  * decode() and decode_url() the text is wrong; `*ret_len` is then 0.
  */

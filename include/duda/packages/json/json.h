@@ -71,7 +71,7 @@ struct duda_api_json {
     json_t *(*create_object)(void);
 
     /*
-     * Add a value behind the others; it then belongs to the array or object. Return 0; -EINVAL: `array` is no array or
+     * Add a value after the others; it then belongs to the array or object. Return 0; -EINVAL: `array` is no array or
      * `object` no object, an argument is NULL, the value is the container itself; -ENOMEM. After these errors the value
      * is freed, so that the result need not be checked. A value that belongs to another one already is neither added
      * nor freed: -EBUSY.

@@ -73,7 +73,7 @@ struct duda_api_kv {
     int (*append)(kv_conn_t *conn, const void *key, int key_len, const void *data, kv_int_t len);
     int (*append_fmt)(kv_conn_t *conn, const void *key, int key_len, const char *format, ...);
     /*
-     * Copies up to *len bytes to `buffer`, with a NUL behind them if there is room, and sets *len to their number
+     * Copies up to *len bytes to `buffer`, with a NUL after them if there is room, and sets *len to their number
      * without it; NULL: only sets it to that of the value.
      */
     int (*fetch)(kv_conn_t *conn, const void *key, int key_len, void *buffer, kv_int_t *len);
@@ -106,7 +106,7 @@ struct duda_api_kv {
     int (*put)(duda_kv_t *store, const char *key, const void *value, size_t len, uint32_t ttl_s);
     /* The same if there is no such key, else -EEXIST: the first one wins. */
     int (*put_new)(duda_kv_t *store, const char *key, const void *value, size_t len, uint32_t ttl_s);
-    /* Returns a copy of the value, with a NUL behind it that does not count, for free(); NULL: none, or no memory. */
+    /* Returns a copy of the value, with a NUL after it that does not count, for free(); NULL: none, or no memory. */
     char *(*get)(duda_kv_t *store, const char *key, size_t *ret_len);
     /*
      * Adds to a number, which is kept as decimal digits; a missing one is 0, and ends after `ttl_s`. `*ret` is the sum;

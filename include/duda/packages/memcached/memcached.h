@@ -105,7 +105,7 @@ struct duda_memcached_command {
 /* What has become of a command. Fields that it does not have are 0. */
 struct duda_memcached_reply {
     int result;      /* 0 or an error */
-    char *value;     /* with a NUL behind it that does not count; for free() or gc->add(). NULL: none */
+    char *value;     /* with a NUL after it that does not count; for free() or gc->add(). NULL: none */
     size_t len;      /* of the value */
     uint64_t number; /* of INCREASE and DECREASE */
     uint64_t cas;    /* changes with each write of the item */

@@ -67,7 +67,7 @@
 struct redisReply {
     int type;                    /* REDIS_REPLY_STRING ... */
     long long integer;           /* of INTEGER */
-    size_t len;                  /* of STRING, STATUS and ERROR; `str` has a NUL behind it */
+    size_t len;                  /* of STRING, STATUS and ERROR; `str` has a NUL after it */
     char *str;                   /* may have other NULs */
     size_t elements;             /* of ARRAY */
     struct redisReply **element; /* they may be errors, too */
@@ -97,7 +97,7 @@ typedef struct redisContext redisContext;
 #endif
 
 #ifndef __HIREDIS_ASYNC_H
-/* A connection of the original API. The fields behind `data` are not declared. */
+/* A connection of the original API. The fields after `data` are not declared. */
 struct redisAsyncContext {
     redisContext c;
     int err; /* 0 or 1: the connection has failed */
@@ -167,11 +167,11 @@ struct duda_api_redis {
      * ── the original API: a connection for each call of connect(). They work in callbacks of a worker ──
      *
      * connect() makes a context for a port of an address or a name; NULL without memory, or with 1,000 contexts in the
-     * worker. If the address is wrong, `err` is set, and the context ends behind the callback that has made it.
+     * worker. If the address is wrong, `err` is set, and the context ends after the callback that has made it.
      * attach() connects it; `dr`, which both may have as NULL, is what getDudarequest() returns until that request
      * ends, then NULL. command() has `format` as ask(), and `fn` is called with the reply, valid until it returns, or
      * NULL if the connection has failed or there was no reply for 5 seconds. disconnect() ends the connection after the
-     * last reply, free() at once. A context ends with its connection: behind its last callback it must not be used.
+     * last reply, free() at once. A context ends with its connection: after its last callback it must not be used.
      * Functions that return an int return REDIS_OK or REDIS_ERR.
      */
     redisAsyncContext *(*connect)(const char *ip, int port, duda_request_t *dr);

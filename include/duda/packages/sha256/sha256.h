@@ -38,7 +38,7 @@ struct duda_api_sha256 {
     /* Writes the HMAC of `len` bytes by a key, which may be empty. */
     int (*hmac)(const void *key, size_t key_len, const void *data, size_t len,
                 unsigned char digest[SHA256_DIGEST_LENGTH]);
-    /* Writes the digest as small hexadecimal digits with a NUL behind them. Returns `text`. */
+    /* Writes the digest as small hexadecimal digits with a NUL after them. Returns `text`. */
     char *(*hex)(const unsigned char digest[SHA256_DIGEST_LENGTH], char text[DUDA_SHA256_HEX_BYTES]);
     /* Returns whether `len` bytes are equal; how long this takes does not tell where they differ. */
     bool (*is_equal)(const void *a, const void *b, size_t len);

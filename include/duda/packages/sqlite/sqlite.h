@@ -152,7 +152,7 @@ typedef struct duda_sqlite duda_sqlite_t;
 struct duda_sqlite_conf {
     const char *path; /* of the file; a relative one is in DataDir, which must be set (-EINVAL) */
     /*
-     * The steps that made the database what the service needs: SQL of one or more statements each, with NULL behind the
+     * The steps that made the database what the service needs: SQL of one or more statements each, with NULL after the
      * last one. PRAGMA user_version of the file says how many were done; open() does those that are missing, all or
      * none. A file on which more were done than there are is one of a newer version: -ENOTSUP. Add new steps at the
      * end, and leave the old ones alone: one that has changed since it was done, other than in its white space, is
@@ -285,7 +285,7 @@ struct duda_api_sqlite {
 
     /* ── results; NULL is one without rows ── */
 
-    /* Goes to the next row, at first to the first one. Returns false behind the last one, and then begins again. */
+    /* Goes to the next row, at first to the first one. Returns false after the last one, and then begins again. */
     bool (*next)(duda_sqlite_rows_t *rows);
     size_t (*count)(const duda_sqlite_rows_t *rows);
     unsigned (*columns)(const duda_sqlite_rows_t *rows);
@@ -294,7 +294,7 @@ struct duda_api_sqlite {
     /*
      * The value in a column of the row. What is missing (a row, a column) is NULL.
      * get_int(): of a double its integer part, from INT64_MIN to INT64_MAX; else 0. get_double(): also of an integer;
-     * else 0. get_text(): of a text, with a NUL behind it; else NULL. get_bytes(): of a text or blob; else NULL and 0.
+     * else 0. get_text(): of a text, with a NUL after it; else NULL. get_bytes(): of a text or blob; else NULL and 0.
      */
     enum duda_sqlite_type (*type)(const duda_sqlite_rows_t *rows, int column);
     int64_t (*DUDA_SQLITE_NEW(get_int))(const duda_sqlite_rows_t *rows, int column);

@@ -67,7 +67,7 @@ struct ws_request {
     int socket; /* its connection, which others may share by HTTP/2; for services of levels 0 to 2, else -1 */
     int channel;
     /*
-     * In MESSAGE: the message, with a NUL behind it; it is valid, and may be changed, until the callback returns. In
+     * In MESSAGE: the message, with a NUL after it; it is valid, and may be changed, until the callback returns. In
      * ERROR, TIMEOUT and CLOSE: WS_OPCODE_CLOSE and the reason.
      */
     unsigned int opcode;
@@ -179,7 +179,7 @@ struct duda_api_websocket {
      */
     enum ws_result (*publish)(int channel, int opcode, const void *data, size_t len, const ws_request_t *except);
     /*
-     * Closes behind what waits. `code`: 0 for none, 1000 to 1014 or 3000 to 4999; the reason, which may be NULL, is cut
+     * Closes after what waits. `code`: 0 for none, 1000 to 1014 or 3000 to 4999; the reason, which may be NULL, is cut
      * at 123 bytes. No further message comes; CLOSE comes when the client has answered or close_ms is over. Returns
      * WS_OK, also if it is closing already.
      */
@@ -209,7 +209,7 @@ struct duda_api_websocket {
     /* As count(). */
     size_t (*count_in)(const char *name);
     /*
-     * Closes the WebSockets of a channel with a name in all workers, as close(), behind what the calling thread has
+     * Closes the WebSockets of a channel with a name in all workers, as close(), after what the calling thread has
      * published before. WS_OK also if no WebSocket is in the channel; otherwise as publish(). Any thread, as publish().
      */
     enum ws_result (*close_channel)(const char *name, unsigned code, const char *reason);

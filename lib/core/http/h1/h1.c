@@ -406,8 +406,8 @@ static enum mk__conn_state drop_conn(struct mk__conn *c)
 
 static enum mk__conn_state choose_input_state(const struct mk__conn *c, struct mk_str in)
 {
-    if (c->req) /* the time in which a client waits to be invited is the handler's */
-        return mk__request_is_uninvited(c->req) ? MK__CONN_HANDLER : MK__CONN_READ_BODY;
+    if (c->req) /* the time in which a client waits for 100 (Continue) is the handler's */
+        return mk__request_awaits_continue(c->req) ? MK__CONN_HANDLER : MK__CONN_READ_BODY;
     if (in.len && !awaits_proxy_header(c))
         return MK__CONN_READ_HEAD;
     return c->requests ? MK__CONN_IDLE : MK__CONN_NEW;

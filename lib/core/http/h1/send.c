@@ -22,7 +22,7 @@ enum {
     SENDFILE_BYTES = 512 * 1024, /* the same for a file that is not encrypted, of which a byte costs less */
     CORKED_BYTES = 1024 * 1024,  /* the same for a socket whose segments are full */
     CORK_BYTES_MIN = 256 * 1024, /* from here on segments that are not full cost more than two system calls */
-    CHUNK_BYTES = 20,            /* 16 digits, CRLF, and the CRLF behind the data */
+    CHUNK_BYTES = 20,            /* 16 digits, CRLF, and the CRLF after the data */
     SHORT_CHUNK_LINE_BYTES = 6,  /* 4 digits and CRLF: enough for the size of the output buffer */
     GENERATE_BYTES_MIN = 1024,   /* the least room that a generator is given */
     STATUS_LINE_BYTES_MAX = 64,
@@ -80,13 +80,14 @@ static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
 {
     assert(req->output_state == MK__OUTPUT_HOOKED);
     bool is_open = req->response_state == MK__RESPONSE_OPEN;
-    bool reads = is_open && req->body_fn && !mk__request_is_uninvited(req);
-    bool unread = req->body_state < MK__BODY_STATE_DONE && !reads;      /* and will not be read */
-    bool uninvited = req->head.expects_continue && !req->continue_sent; /* the client may never send the body */
+    bool reads = is_open && req->body_fn && !mk__request_awaits_continue(req);
+    bool unread = req->body_state < MK__BODY_STATE_DONE && !reads;            /* and will not be read */
+    bool awaits_continue = req->head.expects_continue && !req->continue_sent; /* the client may never send the body */
     if (!mk__context_keeps_alive(c->http) || !req->head.keep_alive || req->close_wanted ||
         mk__sock_has_ended(&c->sock) || mk__conn_is_used_up(c) || has_refused_tunnel(req))
         mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE);
-    if (unread && (uninvited || (req->head.body == MK__BODY_LENGTH && req->body_left > req->limits->discard_bytes_max)))
+    if (unread &&
+        (awaits_continue || (req->head.body == MK__BODY_LENGTH && req->body_left > req->limits->discard_bytes_max)))
         mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE);
     if (c->close != MK__CLOSE_NEVER && unread)
         mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT);
@@ -189,7 +190,7 @@ static bool has_upgrade(const struct mk_request *req)
     return MK__TUNNELS && req->status == 426 && mk_response_get_header(req, MK_STR("Upgrade")).p;
 }
 
-/* The block has the line of Content-Length, too, behind its others; it is sent if all lines are as they were made. */
+/* The block has the line of Content-Length, too, after its others; it is sent if all lines are as they were made. */
 static bool is_length_in_block(const struct mk_request *req)
 {
     return !MK_SMALL && req->block && req->framing == MK__FRAMING_LENGTH && req->length == req->block->content_length &&

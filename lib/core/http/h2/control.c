@@ -18,7 +18,7 @@ enum {
     RTT_US_MIN = 1000, /* 64 KB in each are half a gigabit a second */
     RTT_US_MAX = 1000 * 1000,
     PING_BYTES = 8,
-    ANSWER_BYTES_MAX = MK__H2_OUT_BYTES - 256, /* with room behind them for frames of our own: GOAWAY, PING */
+    ANSWER_BYTES_MAX = MK__H2_OUT_BYTES - 256, /* with room after them for frames of our own: GOAWAY, PING */
 };
 
 /*
@@ -183,7 +183,7 @@ void mk__h2_control_terminate(struct mk__h2 *h2, enum mk__h2_error error)
     h2->shutdown = MK__H2_SHUTDOWN_TERMINATED;
 }
 
-/* The PING is acknowledged behind all requests that were in flight. */
+/* The PING is acknowledged after all requests that were in flight. */
 void mk__h2_control_shutdown_notice(struct mk__h2 *h2)
 {
     if (h2->shutdown != MK__H2_SHUTDOWN_NONE)

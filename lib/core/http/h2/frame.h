@@ -78,7 +78,7 @@ struct mk__h2_frame {
 struct mk__h2_frame_reader {
     struct mk__h2_frame frame;
     uint32_t content; /* bytes to be passed on */
-    uint32_t rest;    /* bytes behind them, which are skipped */
+    uint32_t rest;    /* bytes after them, which are skipped */
     uint8_t head_len; /* bytes of the head that were read; all: the payload follows */
     uint8_t kept_len; /* bytes of the payload that are kept, */
     uint8_t kept_max; /* and how many there will be */

@@ -72,13 +72,13 @@ static inline int read_integer(struct input *in, unsigned prefix_bits, uint32_t 
 }
 
 /* A string as it was received. */
-struct coded {
+struct hpack_string {
     struct mk_str bytes;
     bool huffman;
 };
 
 /* Reads a string: section 5.2. Returns 0, MK_AGAIN or -EINVAL. */
-static int read_string(struct input *in, struct coded *ret_string)
+static int read_string(struct input *in, struct hpack_string *ret_string)
 {
     uint32_t len;
     bool huffman = in->at < in->end && *in->at & HUFFMAN;
@@ -87,7 +87,7 @@ static int read_string(struct input *in, struct coded *ret_string)
         r = MK_AGAIN;
     if (r != 0)
         return r;
-    *ret_string = (struct coded){mk_str((const char *)in->at, len), huffman};
+    *ret_string = (struct hpack_string){mk_str((const char *)in->at, len), huffman};
     in->at += len;
     return 0;
 }
@@ -110,7 +110,8 @@ static struct mk_str put_copy(struct room *room, struct mk_str s)
 }
 
 /* Decodes a string. Returns 0 or -EINVAL. */
-static int decode_string(struct room *room, struct coded s, struct mk__hpack_field *field, struct mk_str *ret_text)
+static int decode_string(struct room *room, struct hpack_string s, struct mk__hpack_field *field,
+                         struct mk_str *ret_text)
 {
     *ret_text = s.bytes;
     if (s.huffman) {
@@ -143,7 +144,7 @@ static int decode_indexed(const struct mk__hpack_decoder *d, struct input *in, s
 
 /* Reads the name of a literal: an index, or 0 and a string. Returns 0, MK_AGAIN or -EINVAL. */
 static int read_name(const struct mk__hpack_decoder *d, struct input *in, unsigned prefix_bits, uint32_t *ret_index,
-                     struct mk__hpack_row *ret_row, struct coded *ret_coded)
+                     struct mk__hpack_row *ret_row, struct hpack_string *ret_coded)
 {
     int r = read_integer(in, prefix_bits, ret_index);
     if (r != 0)
@@ -156,7 +157,7 @@ static int read_name(const struct mk__hpack_decoder *d, struct input *in, unsign
 static int decode_literal(struct mk__hpack_decoder *d, struct input *in, unsigned prefix_bits, bool adds,
                           struct room *room, struct mk__hpack_field *field)
 {
-    MK_UNINITIALIZED struct coded name, value;
+    MK_UNINITIALIZED struct hpack_string name, value;
     struct mk__hpack_row *row = &field->row;
     uint32_t index;
     int r = read_name(d, in, prefix_bits, &index, row, &name);

@@ -47,7 +47,7 @@ void mk__hpack_decode_begin(struct mk__hpack_decoder *d);
  * Takes the next field off `in`, which may be a part of the block. Strings of the field are in `in`, in the table, or
  * in `room` if they had to be decoded; they are valid until the next call. What does not fit into `room` is cut.
  * Returns 0; MK_AGAIN: the block, or this part of it, has ended: what is left of `in` is the beginning of a field,
- * which must be there again with more behind it; -EINVAL: malformed; -ENOMEM. Errors are final.
+ * which must be there again with more after it; -EINVAL: malformed; -ENOMEM. Errors are final.
  */
 int mk__hpack_decode(struct mk__hpack_decoder *d, struct mk_str *in, char *room, size_t size,
                      struct mk__hpack_field *ret_field);

@@ -79,7 +79,7 @@ struct mk__hpack_table {
     uint16_t hints[MK__HPACK_HINTS];
 };
 
-/* Gets the entry of an index behind the static table. Returns false if there is none. */
+/* Gets the entry of an index after the static table. Returns false if there is none. */
 bool mk__hpack_table_get_entry(const struct mk__hpack_table *t, uint32_t index, struct mk__hpack_row *ret_row);
 /* Gets the row of an index. Returns false if there is none. */
 static inline bool mk__hpack_table_get(const struct mk__hpack_table *t, uint32_t index, struct mk__hpack_row *ret_row)

@@ -84,7 +84,7 @@ static const struct {
     [0xfc] = {'X', 8},          [0xfd] = {'Z', 8},
 };
 
-/* The symbols of longer codes, in the order of their codes. Behind them is the end-of-string symbol. */
+/* The symbols of longer codes, in the order of their codes. After them is the end-of-string symbol. */
 static const uint8_t long_symbols[] = {
     '!', '"', '(', ')', '?', '\'', '+', '|', '#', '>', 0,   '$', '@', '[', ']', '~', '^', '}', '<', '`', '{', '\\', 195,
     208, 128, 130, 131, 162, 184,  194, 224, 226, 153, 161, 167, 172, 176, 177, 179, 209, 216, 217, 227, 229, 230,  129,

@@ -94,7 +94,7 @@ static char *divide_block(char *payload, size_t len, int32_t id)
     return head;
 }
 
-/* Encodes a block behind the room for the head of its frame. Returns the length of its frames. */
+/* Encodes a block after the room for the head of its frame. Returns the length of its frames. */
 static size_t put_block(struct mk__h2 *h2, int32_t id, const struct mk__h2_headers *fields, uint8_t flags)
 {
     struct mk__scratch *out = get_out(h2);
@@ -227,7 +227,7 @@ static void read_ahead(struct mk__h2 *h2, struct mk__h2_stream *s, size_t left)
         h2->ahead.bytes = mk__h2_response_peek(s, payloads, (int)n);
 }
 
-/* Reads the payload of the next frame behind the room for its header. Results as mk__h2_response_read(). */
+/* Reads the payload of the next frame after the room for its header. Results as mk__h2_response_read(). */
 static ssize_t read_payload(struct mk__h2 *h2, struct mk__h2_stream *s, size_t size, bool *ret_end)
 {
     const struct mk__scratch *out = get_out(h2);

@@ -50,7 +50,7 @@ static bool begin_head(struct mk__h2 *h2)
 }
 
 /*
- * A new stream: refused if there are too many; ignored behind the last GOAWAY, which tells the client that it may
+ * A new stream: refused if there are too many; ignored after the last GOAWAY, which tells the client that it may
  * repeat the request elsewhere.
  */
 static void open_stream(struct mk__h2 *h2)

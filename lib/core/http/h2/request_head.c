@@ -241,7 +241,7 @@ static void read_length(struct mk__h2_request_head *h, struct mk_str value)
 
 /*
  * Joins a cookie field to the first one: HTTP/1 has only one, and some backends read only one (section 8.2.3). It still
- * counts as a field, which limits how often the bytes behind the first one are moved.
+ * counts as a field, which limits how often the bytes after the first one are moved.
  */
 static void join_cookie(struct mk__h2_request_head *h, struct mk_str value)
 {

@@ -45,7 +45,7 @@ static enum mk__h2_stream_state find_state(const struct mk__h2_stream *s)
         return MK__H2_STREAM_DISK;
     if (!mk_list_empty(&s->priority.node) || !mk_list_empty(&s->heads))
         return MK__H2_STREAM_WRITE;
-    bool reads = mk__request_wants_body(req) && !mk__request_is_uninvited(req);
+    bool reads = mk__request_wants_body(req) && !mk__request_awaits_continue(req);
     return reads ? MK__H2_STREAM_READ_BODY : MK__H2_STREAM_HANDLER;
 }
 

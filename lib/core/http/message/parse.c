@@ -255,7 +255,7 @@ static bool is_space(char c)
 
 /*
  * Reads field-name ":" OWS field-value OWS CRLF, without a space before the colon (RFC 9112 section 5.1). `base` is the
- * beginning of the head. Returns what is behind it, or NULL: there is no such line at `line`.
+ * beginning of the head. Returns what follows it, or NULL: there is no such line at `line`.
  */
 static inline const char *read_field(struct mk_field *field, const char *base, const char *line, const char *end)
 {

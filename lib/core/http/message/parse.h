@@ -34,7 +34,7 @@ int mk__parse_head(struct mk_head_parser *p, struct mk_field *fields, const stru
                    struct mk_str head);
 
 /*
- * Reads one field line, which begins at `line` in the head at `base`. Returns what is behind its CRLF, or NULL: there
+ * Reads one field line, which begins at `line` in the head at `base`. Returns what follows its CRLF, or NULL: there
  * is no well-formed line before `end`.
  */
 const char *mk__parse_field(struct mk_field *field, const char *base, const char *line, const char *end);

@@ -244,7 +244,7 @@ static int decode_escape(const char *p, size_t len)
 }
 
 /*
- * Marks escapes, NUL, and a slash before '/' or '.', which differ in one bit. `next` has the bytes behind those of
+ * Marks escapes, NUL, and a slash before '/' or '.', which differ in one bit. `next` has the bytes after those of
  * `word`. Some other bytes may be marked.
  */
 static uint64_t mark_not_normal(uint64_t word, uint64_t next)

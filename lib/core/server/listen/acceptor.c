@@ -219,7 +219,7 @@ void mk__acceptor_close(struct mk__acceptor *a)
 {
     if (!a->open)
         return;
-    if (a->listener && a->listener->owner != MK__LISTENER_OURS) { /* another process accepts what waits */
+    if (a->listener && a->listener->owner != MK__LISTENER_OWNED) { /* another process accepts what waits */
         mk__acceptor_stop(a);
         return;
     }

@@ -126,7 +126,7 @@ static int add_inherited(struct mk__listener *one, struct mk__inherited *found)
         one->addr = found->addr;
     if (!found->own)
         one->owner = MK__LISTENER_EXTERNAL;
-    else if (one->owner == MK__LISTENER_OURS)
+    else if (one->owner == MK__LISTENER_OWNED)
         one->owner = MK__LISTENER_SHARED; /* until these settings are in use */
     one->shared |= !found->own;
     mk_list_del(&found->node);

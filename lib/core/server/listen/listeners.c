@@ -68,7 +68,7 @@ static void close_fds(struct mk__listener *one, unsigned first)
 /* The path of a Unix socket is unlinked only if this process alone has it. */
 static void close_listener(struct mk__listener *one)
 {
-    if (one->n && one->addr.sa.sa_family == AF_UNIX && one->owner == MK__LISTENER_OURS)
+    if (one->n && one->addr.sa.sa_family == AF_UNIX && one->owner == MK__LISTENER_OWNED)
         mk__listen_unlink(one->fds[0], one->addr.un.sun_path);
     close_fds(one, 0);
     mk_account_free(NULL, one->fds, 0);
@@ -240,7 +240,7 @@ void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *se
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         if (one->state == MK__LISTENER_NEW && one->owner == MK__LISTENER_SHARED)
-            one->owner = MK__LISTENER_OURS; /* the process that it was inherited from leaves it */
+            one->owner = MK__LISTENER_OWNED; /* the process that it was inherited from leaves it */
         if (one->state != MK__LISTENER_UNCLAIMED) {
             set_mode(one);
             one->conf = NULL;

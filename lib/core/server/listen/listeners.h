@@ -26,7 +26,7 @@ enum mk__listener_state {
 
 /* Ordered by how much of the sockets others have. */
 enum mk__listener_owner {
-    MK__LISTENER_OURS,
+    MK__LISTENER_OWNED,
     MK__LISTENER_SHARED,   /* another process accepts there too: they are neither shut down nor unlinked */
     MK__LISTENER_EXTERNAL, /* likewise; a service manager opened them, and keeps them open after our end */
 };

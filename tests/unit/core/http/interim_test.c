@@ -332,7 +332,7 @@ TEST(a_held_invitation_on_a_stream)
 }
 
 /* A client need not wait for it: its body is passed on. */
-TEST(a_body_that_comes_uninvited)
+TEST(a_body_that_comes_before_continue)
 {
     open_fixture(read_and_hold);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
@@ -348,7 +348,7 @@ TEST(a_body_that_comes_uninvited)
     close_fixture();
 }
 
-TEST(a_client_that_leaves_uninvited)
+TEST(a_client_that_leaves_before_continue)
 {
     open_fixture(read_and_hold);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));

@@ -46,10 +46,10 @@ static void write_line(struct line *line, const char *text)
     mk_upstream_call_init(&line->base, mk_str_c(line->bytes));
 }
 
-static int greet(struct mk_upstream_conn *c)
+static int do_handshake(struct mk_upstream_conn *c)
 {
     write_line(&hello, "hello");
-    mk_upstream_greet(c, &hello.base);
+    mk_upstream_handshake(c, &hello.base);
     return 0;
 }
 
@@ -120,7 +120,7 @@ static void note_failed(struct mk_upstream_conn *c)
 #define COMMON \
     .feed = feed, .done = note_error, .free = note_free, .on_ready = note_ready, .on_close = drop_rest, \
     .on_failed = note_failed
-static const struct mk_upstream_protocol plain = {COMMON}, greeting = {COMMON, .greet = greet},
+static const struct mk_upstream_protocol plain = {COMMON}, with_handshake = {COMMON, .handshake = do_handshake},
                                          lasting = {COMMON, .is_lasting = true}, single = {COMMON, .is_single = true};
 
 /* ── the environment ── */
@@ -285,13 +285,13 @@ TEST(calls_of_a_turn_are_one_write, open_all, close_all)
     assert_true(entered >= 4);
 }
 
-TEST(greetings_come_first, open_all, close_all)
+TEST(handshake_calls_come_first, open_all, close_all)
 {
-    mk_upstream_conn_init(&conn, &server, &greeting);
+    mk_upstream_conn_init(&conn, &server, &with_handshake);
     struct line *a = send_line("a");
     accept_peer();
     expect("hello\n");
-    assert_int_equal(conn.state, MK_UPSTREAM_GREETING);
+    assert_int_equal(conn.state, MK_UPSTREAM_HANDSHAKE);
     assert_int_equal(ready, 0);
     reply("welcome\n");
     expect_reply(&hello, "welcome");
@@ -300,11 +300,11 @@ TEST(greetings_come_first, open_all, close_all)
     expect_reply(a, "1");
 }
 
-TEST(a_greeting_without_a_reply, open_all, close_all)
+TEST(a_handshake_without_a_reply, open_all, close_all)
 {
     options.timeouts_max = 1;
-    options.patience_ms = 60000;
-    mk_upstream_conn_init(&conn, &server, &greeting);
+    options.wait_timeout_ms = 60000;
+    mk_upstream_conn_init(&conn, &server, &with_handshake);
     send_line("a");
     accept_peer();
     pass(TIMEOUT_MS);
@@ -382,7 +382,7 @@ TEST(a_server_that_is_too_slow, open_all, close_all)
 
 TEST(refused_calls_wait_for_a_while, open_all, close_all)
 {
-    options.patience_ms = 300;
+    options.wait_timeout_ms = 300;
     stop_server();
     struct line *a = send_line("a");
     settle();
@@ -409,7 +409,7 @@ TEST(refused_calls_wait_for_a_while, open_all, close_all)
 TEST(delays_grow, open_all, close_all)
 {
     static const unsigned most[] = {50, 100, 200, 400, 800, 1000, 1000};
-    options.patience_ms = options.timeout_ms = 60000;
+    options.wait_timeout_ms = options.timeout_ms = 60000;
     stop_server();
     send_line("a");
     for (unsigned i = 0; i < MK_COUNT_OF(most); i++) {
@@ -424,7 +424,7 @@ TEST(delays_grow, open_all, close_all)
 
 TEST(calls_that_were_sent_are_lost, open_all, close_all)
 {
-    options.patience_ms = 60000;
+    options.wait_timeout_ms = 60000;
     connect_all();
     struct line *a = send_line("a");
     settle();
@@ -578,7 +578,7 @@ TEST(a_full_socket, open_all, close_all)
 
 TEST(events_that_are_refused, open_all, close_all)
 {
-    options.patience_ms = 60000;
+    options.wait_timeout_ms = 60000;
     refuses_events = true;
     struct line *a = send_line("a");
     settle();

@@ -14,7 +14,7 @@ static void deliver(struct fixture *f)
 
 static struct peer *join(struct fixture *f, int channel)
 {
-    struct peer *p = connect_as(f, &(struct mk_ws_agreement){0}, channel);
+    struct peer *p = connect_as(f, &(struct mk_ws_negotiated){0}, channel);
     assert_logged(f, "open\n");
     return p;
 }
@@ -69,9 +69,9 @@ TEST(a_client_gets_masked_frames)
     fixture_open(&f);
     memset(text, 'a', sizeof(text) - 1);
     for (int deflate = 0; deflate < 2; deflate++) {
-        const struct mk_ws_agreement agreement = {
+        const struct mk_ws_negotiated negotiated = {
             .is_client = true, .deflate = deflate, .send_context = true, .send_bits = 15, .receive_bits = 15};
-        struct peer *p = connect_as(&f, &agreement, 1);
+        struct peer *p = connect_as(&f, &negotiated, 1);
         assert_logged(&f, "open\n");
         assert_int_equal(say(&f, 1, text, NULL), 0);
         deliver(&f);
@@ -210,7 +210,7 @@ TEST(slices)
     peer.fixture = &f;
     peer.room = SIZE_MAX / 2;
     for (int i = 0; i < N; i++) {
-        all[i] = mk_ws_open(f.worker, &f.settings, &(struct mk_ws_agreement){0}, -1, &peer, &peer_ops, &peer);
+        all[i] = mk_ws_open(f.worker, &f.settings, &(struct mk_ws_negotiated){0}, -1, &peer, &peer_ops, &peer);
         assert_non_null(all[i]);
         mk_ws_run(all[i], MK_TUNNEL_WRITE);
     }
@@ -246,7 +246,7 @@ TEST(coming_back_between_slices)
     peer.fixture = &f;
     peer.room = SIZE_MAX / 2;
     for (int i = 0; i < N; i++) {
-        all[i] = mk_ws_open(f.worker, &f.settings, &(struct mk_ws_agreement){0}, 5, &peer, &peer_ops, &peer);
+        all[i] = mk_ws_open(f.worker, &f.settings, &(struct mk_ws_negotiated){0}, 5, &peer, &peer_ops, &peer);
         assert_non_null(all[i]);
         mk_ws_run(all[i], MK_TUNNEL_WRITE);
     }
@@ -398,7 +398,7 @@ TEST(a_worker_comes_back)
 /* A thread with its own account, which compresses and decompresses, and ends. */
 static void *serve(void *arg)
 {
-    static const struct mk_ws_agreement agreement = {.deflate = true, .send_bits = 15, .receive_bits = 15};
+    static const struct mk_ws_negotiated negotiated = {.deflate = true, .send_bits = 15, .receive_bits = 15};
     struct fixture *f = arg;
     char text[200];
     memset(text, 'x', sizeof(text));
@@ -406,7 +406,7 @@ static void *serve(void *arg)
     assert_int_equal(mk_test_fixture_open(&f->fixture, NULL), 0);
     f->worker = mk_ws_worker_get(f->group, &f->fixture.loop, account, NULL, NULL);
     assert_non_null(f->worker);
-    struct peer *p = connect_as(f, &agreement, 1);
+    struct peer *p = connect_as(f, &negotiated, 1);
     assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, text, sizeof(text)), 0);
     assert_true(p->out[0] & 0x40);
     feed_frame(p, 0xc1, "\xca\x48\xcd\xc9\xc9\x07\x00", 7);

@@ -127,7 +127,7 @@ TEST(keys_differ)
 /* ── responses ── */
 
 /* Checks a head, behind which nothing can be read. */
-static int check(const char *text, const struct mk_ws_settings *settings, struct mk_ws_agreement *ret)
+static int check(const char *text, const struct mk_ws_settings *settings, struct mk_ws_negotiated *ret)
 {
     size_t n = strlen(text);
     char *head = mk_test_guarded(text, n);
@@ -165,7 +165,7 @@ TEST(responses_that_are_right)
          false, false, 15, 15},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct mk_ws_agreement a;
+        struct mk_ws_negotiated a;
         if (check(rows[i].head, rows[i].settings, &a) != 0)
             fail_msg("row %zu", i);
         assert_true(a.is_client);
@@ -216,7 +216,7 @@ TEST(responses_that_are_wrong)
         {RIGHT "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=8\r\n\r\n", &with_context},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct mk_ws_agreement a;
+        struct mk_ws_negotiated a;
         if (check(rows[i].head, rows[i].settings, &a) != -EPROTO)
             fail_msg("row %zu", i);
     }
@@ -228,11 +228,11 @@ TEST(heads_that_are_cut)
     static const char head[] = RIGHT "\r\n";
     char part[sizeof(head)] = "";
     for (size_t n = 0; n < sizeof(head); n++) {
-        struct mk_ws_agreement a;
+        struct mk_ws_negotiated a;
         assert_int_equal(check(part, &defaults, &a), n < sizeof(head) - 1 ? MK_AGAIN : 0);
         part[n] = head[n];
     }
-    struct mk_ws_agreement a;
+    struct mk_ws_negotiated a;
     const char *reason;
     size_t size;
     assert_int_equal(mk__ws_client_check(MK_STR(RIGHT "\r\n\x81\x01y"), KEY, &defaults, &a, &size, &reason), 0);
@@ -242,7 +242,7 @@ TEST(heads_that_are_cut)
 TEST(a_head_that_is_too_long)
 {
     static char head[MK__WS_CLIENT_HEAD_MAX + 1] = STATUS "X: ";
-    struct mk_ws_agreement a;
+    struct mk_ws_negotiated a;
     memset(head + strlen(head), 'x', sizeof(head) - 1 - strlen(head));
     assert_int_equal(check(head, &defaults, &a), -EPROTO);
 }

@@ -4,8 +4,8 @@
 
 #include <zlib.h>
 
-static const struct mk_ws_agreement no_context = {.deflate = true, .send_bits = 15, .receive_bits = 15};
-static const struct mk_ws_agreement with_context = {
+static const struct mk_ws_negotiated no_context = {.deflate = true, .send_bits = 15, .receive_bits = 15};
+static const struct mk_ws_negotiated with_context = {
     .deflate = true, .send_context = true, .receive_context = true, .send_bits = 15, .receive_bits = 15};
 
 /* The decompressor of a peer. */
@@ -81,9 +81,9 @@ static int fill_texts(void **state)
     return 0;
 }
 
-static struct peer *join(struct fixture *f, const struct mk_ws_agreement *agreement)
+static struct peer *join(struct fixture *f, const struct mk_ws_negotiated *negotiated)
 {
-    struct peer *p = connect_as(f, agreement, MK_WS_ALL_CHANNELS);
+    struct peer *p = connect_as(f, negotiated, MK_WS_ALL_CHANNELS);
     assert_logged(f, "open\n");
     return p;
 }
@@ -166,16 +166,16 @@ TEST(references_to_earlier_messages)
 TEST(small_windows)
 {
     for (unsigned bits = 9; bits <= 15; bits++) {
-        const struct mk_ws_agreement agreement = {.deflate = true,
-                                                  .send_context = true,
-                                                  .send_bits = (uint8_t)bits,
-                                                  .receive_bits = 15};
+        const struct mk_ws_negotiated negotiated = {.deflate = true,
+                                                    .send_context = true,
+                                                    .send_bits = (uint8_t)bits,
+                                                    .receive_bits = 15};
         struct fixture f;
         struct reader r;
         fixture_open(&f);
         f.settings.window_bits = 15;
         reader_init(&r, bits, true);
-        struct peer *p = join(&f, &agreement);
+        struct peer *p = join(&f, &negotiated);
         for (int i = 0; i < 3; i++) {
             assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, noise, 3000), 0);
             assert_read(&r, p, noise, 3000);

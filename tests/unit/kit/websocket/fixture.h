@@ -178,12 +178,12 @@ static inline void fixture_close(struct fixture *f)
     } while (0)
 
 /* Opens a WebSocket and runs it for the first time. */
-static inline struct peer *connect_as(struct fixture *f, const struct mk_ws_agreement *agreement, int channel)
+static inline struct peer *connect_as(struct fixture *f, const struct mk_ws_negotiated *negotiated, int channel)
 {
     struct peer *p = test_calloc(1, sizeof(*p));
     p->fixture = f;
     p->room = p->read_max = SIZE_MAX / 2;
-    p->ws = mk_ws_open(f->worker, &f->settings, agreement, channel, p, &peer_ops, p);
+    p->ws = mk_ws_open(f->worker, &f->settings, negotiated, channel, p, &peer_ops, p);
     assert_non_null(p->ws);
     mk_ws_run(p->ws, MK_TUNNEL_WRITE);
     return p;
@@ -191,7 +191,7 @@ static inline struct peer *connect_as(struct fixture *f, const struct mk_ws_agre
 
 static inline struct peer *connect_plain(struct fixture *f)
 {
-    struct peer *p = connect_as(f, &(struct mk_ws_agreement){0}, MK_WS_ALL_CHANNELS);
+    struct peer *p = connect_as(f, &(struct mk_ws_negotiated){0}, MK_WS_ALL_CHANNELS);
     assert_logged(f, "open\n");
     return p;
 }

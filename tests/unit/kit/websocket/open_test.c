@@ -325,8 +325,8 @@ TEST(causes)
         enum mk_ws_cause cause;
     } rows[] = {
         {lose, MK_WS_CAUSE_LOST},         {close_by_peer, MK_WS_CAUSE_PEER},
-        {close_by_us, MK_WS_CAUSE_OWN},   {close_without_answer, MK_WS_CAUSE_OWN},
-        {abort_ws, MK_WS_CAUSE_OWN},      {break_protocol, MK_WS_CAUSE_ERROR},
+        {close_by_us, MK_WS_CAUSE_LOCAL}, {close_without_answer, MK_WS_CAUSE_LOCAL},
+        {abort_ws, MK_WS_CAUSE_LOCAL},    {break_protocol, MK_WS_CAUSE_ERROR},
         {be_silent, MK_WS_CAUSE_TIMEOUT},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -226,7 +226,7 @@ static int talk(void *ctx)
     p->fixture = f;
     p->room = SIZE_MAX / 2;
     p->read_max = 3;
-    p->ws = mk_ws_open(f->worker, &f->settings, &(struct mk_ws_agreement){0}, 7, p, &peer_ops, p);
+    p->ws = mk_ws_open(f->worker, &f->settings, &(struct mk_ws_negotiated){0}, 7, p, &peer_ops, p);
     if (!p->ws) {
         test_free(p);
         return -ENOMEM;

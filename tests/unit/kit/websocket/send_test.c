@@ -158,7 +158,7 @@ TEST(clients_mask)
 {
     struct fixture f;
     fixture_open(&f);
-    struct peer *p = connect_as(&f, &(struct mk_ws_agreement){.is_client = true}, 1);
+    struct peer *p = connect_as(&f, &(struct mk_ws_negotiated){.is_client = true}, 1);
     uint32_t keys[2];
     for (int i = 0; i < 2; i++) {
         struct mk__ws_head head;
@@ -195,7 +195,7 @@ static int send_queued(void *ctx)
     run(p, MK_TUNNEL_WRITE);
     if (!p->ws) { /* a frame was cut: the WebSocket cannot continue */
         p->ended = false;
-        p->ws = mk_ws_open(failing->worker, &failing->settings, &(struct mk_ws_agreement){0}, -1, p, &peer_ops, p);
+        p->ws = mk_ws_open(failing->worker, &failing->settings, &(struct mk_ws_negotiated){0}, -1, p, &peer_ops, p);
         return p->ws ? -ENOMEM : -1;
     }
     return err;

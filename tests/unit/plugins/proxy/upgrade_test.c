@@ -51,7 +51,7 @@ TEST(fields)
     assert_false(upgrade_replaces(&with_key, MK_STR("Sec-WebSocket-Version")));
 }
 
-TEST(agreement)
+TEST(negotiated)
 {
     const struct mk_str accept = MK_STR("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="); /* RFC 6455 section 1.3 */
     static const struct upgrade unasked;

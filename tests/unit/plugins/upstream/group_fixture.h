@@ -15,7 +15,7 @@ static struct server_line lines[SERVERS];
 static struct upstream_conf conf;
 static struct mk_upstream_group *group;
 static struct names group_names;
-static const struct wish no_wish;
+static const struct preference no_preference;
 static const struct mk_upstream_outcome refused = {.err = -ECONNREFUSED};
 
 /* A group of the servers 0 to 3, of which the last `n_backups` are backups. */
@@ -66,7 +66,7 @@ static inline int choose(struct mk_upstream_tries *tries, uint64_t now)
     struct mk_upstream_wait wait = {.fn = NULL};
     struct mk_upstream_server *server;
     set_time(now);
-    int r = group_choose(group, &loop, &no_wish, tries, &wait, &server);
+    int r = group_choose(group, &loop, &no_preference, tries, &wait, &server);
     if (r != 0)
         return r > 0 ? -EAGAIN : r;
     server_of(server)->load--;

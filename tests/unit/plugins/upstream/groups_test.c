@@ -32,13 +32,13 @@ TEST(retries)
     assert_int_equal(choose(&tries, NOW), 1);
     assert_int_equal(choose(&tries, NOW), -ENXIO);
     tries.n = 0;
-    tries.loss = MK_UPSTREAM_SENT;
+    tries.failure = MK_UPSTREAM_SENT;
     assert_int_equal(choose(&tries, NOW), 0);
     assert_int_equal(choose(&tries, NOW), -ENXIO);
     conf.retry.kind = RETRY_IDEMPOTENT;
     tries.n_sent = 0;
     assert_int_equal(choose(&tries, NOW), 1);
-    tries = (struct mk_upstream_tries){.loss = MK_UPSTREAM_KEPT_ENDED};
+    tries = (struct mk_upstream_tries){.failure = MK_UPSTREAM_KEPT_ENDED};
     conf.retry.kind = RETRY_CONNECT;
     assert_int_equal(choose(&tries, NOW), 0);
     assert_int_equal(choose(&tries, NOW), 1);
@@ -64,17 +64,17 @@ TEST(retries_end_with_their_time_and_budget)
     conf.retry_time_ms = UINT32_MAX;
     conf.retry_budget = 0;
     conf.retry.kind = RETRY_IDEMPOTENT;
-    tries.loss = MK_UPSTREAM_SENT;
+    tries.failure = MK_UPSTREAM_SENT;
     for (int i = 0; i < 2; i++, tries.n = 2)
         assert_int_equal(choose(&tries, NOW + 1000), 2);
     tries.n = 3;
     assert_int_equal(choose(&tries, NOW + 1000), 3); /* the third retry of the group */
     tries.n = 1;
     assert_int_equal(choose(&tries, NOW + 1000), -ENXIO);
-    tries.loss = MK_UPSTREAM_NOT_REACHED;
+    tries.failure = MK_UPSTREAM_NOT_REACHED;
     assert_int_equal(choose(&tries, NOW + 1000), 1); /* is no work for a server */
     tries.n = 1;
-    tries.loss = MK_UPSTREAM_SENT;
+    tries.failure = MK_UPSTREAM_SENT;
     conf.retry_budget = 100;
     for (int i = 0; i < 4; i++)
         assert_int_equal(choose_first(NOW + 1000), 0);

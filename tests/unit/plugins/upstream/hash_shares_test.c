@@ -74,8 +74,8 @@ static unsigned choose_for(size_t row, unsigned n)
     uint64_t key;
     values[row].set(n);
     assert_true(hash_by_get(&by, &req, &key));
-    const struct wish wish = {.key = &key};
-    assert_int_equal(group_choose(group, &loop, &wish, &tries, &wait, &server), 0);
+    const struct preference preference = {.key = &key};
+    assert_int_equal(group_choose(group, &loop, &preference, &tries, &wait, &server), 0);
     int index = index_of(server);
     server_drop_load(group_members(group)->items[index].server);
     return (unsigned)index;

@@ -9,7 +9,7 @@ static int refuse_all(unsigned i)
     int r = ask(i);
     while (r >= 0) {
         group_members(group)->items[r].server->load--;
-        w->tries.loss = MK_UPSTREAM_NOT_REACHED;
+        w->tries.failure = MK_UPSTREAM_NOT_REACHED;
         r = ask(i);
     }
     return r;
@@ -49,7 +49,7 @@ TEST(held_requests_try_servers_now_and_then)
                 continue;
             tries++;
             group_members(group)->items[waiters[i].result].server->load--;
-            waiters[i].tries.loss = MK_UPSTREAM_NOT_REACHED;
+            waiters[i].tries.failure = MK_UPSTREAM_NOT_REACHED;
             assert_true(refuse_all(i) < 0);
         }
     }
@@ -86,13 +86,13 @@ TEST(only_the_first_held_request_tries_servers)
 TEST(sticky_requests_are_held_for_any_server)
 {
     open_hold();
-    const struct wish wish = {.sticky = group_members(group)->items[0].server};
+    const struct preference preference = {.sticky = group_members(group)->items[0].server};
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(ask_for(i, &wish), 0);
+        assert_int_equal(ask_for(i, &preference), 0);
         while (waiters[i].result >= 0) {
             group_members(group)->items[waiters[i].result].server->load--;
-            waiters[i].tries.loss = MK_UPSTREAM_NOT_REACHED;
-            ask_for(i, &wish);
+            waiters[i].tries.failure = MK_UPSTREAM_NOT_REACHED;
+            ask_for(i, &preference);
         }
         assert_int_equal(waiters[i].result, -EAGAIN);
     }
@@ -138,7 +138,7 @@ TEST(a_try_that_outlasts_hold)
         pass(1);
     set_time(now_ms + 1000);
     group_members(group)->items[waiters[0].result].server->load--;
-    waiters[0].tries.loss = MK_UPSTREAM_NOT_REACHED;
+    waiters[0].tries.failure = MK_UPSTREAM_NOT_REACHED;
     assert_int_equal(refuse_all(0), -ENXIO);
     assert_int_equal(waiters[0].tries.n, 0);
     assert_int_equal(add_loads(), 0);
@@ -174,7 +174,7 @@ TEST(held_requests_are_not_repeated_without_end)
     int r = ask(0);
     for (; sent < 20 && r >= 0; sent++) {
         group_members(group)->items[r].server->load--;
-        waiters[0].tries.loss = MK_UPSTREAM_SENT;
+        waiters[0].tries.failure = MK_UPSTREAM_SENT;
         r = ask(0);
         if (r == -EAGAIN)
             pass(1000);
@@ -194,9 +194,9 @@ TEST(what_is_not_held)
         lines[i].is_down = true;
     assert_int_equal(ask(1), -EAGAIN);
     waiters[2].tries =
-        (struct mk_upstream_tries){.n = 1, .loss = MK_UPSTREAM_STATUS, .status = 503, .first_ms = now_ms};
+        (struct mk_upstream_tries){.n = 1, .failure = MK_UPSTREAM_STATUS, .status = 503, .first_ms = now_ms};
     assert_int_equal(ask(2), -ENXIO); /* there is a response */
-    waiters[3].tries = (struct mk_upstream_tries){.n = 1, .loss = MK_UPSTREAM_SENT, .first_ms = now_ms};
+    waiters[3].tries = (struct mk_upstream_tries){.n = 1, .failure = MK_UPSTREAM_SENT, .first_ms = now_ms};
     assert_int_equal(ask(3), -ENXIO);
     conf.retry.kind = RETRY_IDEMPOTENT;
     assert_int_equal(ask(3), -EAGAIN);

@@ -348,10 +348,10 @@ TEST(lookups_end_with_their_loop, open_all, close_all)
 
 static int choose(struct mk_upstream_server **ret)
 {
-    static const struct wish no_wish;
+    static const struct preference no_preference;
     struct mk_upstream_tries tries = {0};
     struct mk_upstream_wait wait = {.fn = NULL};
-    return group_choose(group, &loop, &no_wish, &tries, &wait, ret);
+    return group_choose(group, &loop, &no_preference, &tries, &wait, ret);
 }
 
 /* A channel takes memory: those that are due wait for others. */

@@ -35,9 +35,11 @@ TEST(losses)
         struct retry retry;
         assert_int_equal(parse_words(retry_parse, rows[i].value, &retry, NULL), 0);
         const bool allowed[] = {rows[i].not_reached, rows[i].kept_ended, rows[i].sent, rows[i].status};
-        for (unsigned loss = MK_UPSTREAM_NOT_REACHED; loss <= MK_UPSTREAM_STATUS; loss++) {
-            const struct mk_upstream_tries tries = {.n = 1, .loss = (enum mk_upstream_loss)loss, .status = 503};
-            assert_int_equal(retry_allows(&retry, &tries), allowed[loss]);
+        for (unsigned failure = MK_UPSTREAM_NOT_REACHED; failure <= MK_UPSTREAM_STATUS; failure++) {
+            const struct mk_upstream_tries tries = {.n = 1,
+                                                    .failure = (enum mk_upstream_failure)failure,
+                                                    .status = 503};
+            assert_int_equal(retry_allows(&retry, &tries), allowed[failure]);
         }
     }
 }

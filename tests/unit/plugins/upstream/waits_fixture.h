@@ -31,19 +31,19 @@ static inline void on_end(struct mk_upstream_wait *wait, int err, struct mk_upst
         order[n_served++ % REQUESTS] = (int)(w - waiters);
 }
 
-static inline int ask_for(unsigned i, const struct wish *wish)
+static inline int ask_for(unsigned i, const struct preference *preference)
 {
     struct waiter *w = &waiters[i];
     struct mk_upstream_server *server;
     w->wait.fn = on_end;
-    int r = group_choose(group, &loop, wish, &w->tries, &w->wait, &server);
+    int r = group_choose(group, &loop, preference, &w->tries, &w->wait, &server);
     w->result = r == MK_AGAIN ? -EAGAIN : r < 0 ? r : index_of(server);
     return w->result;
 }
 
 static inline int ask(unsigned i)
 {
-    return ask_for(i, &no_wish);
+    return ask_for(i, &no_preference);
 }
 
 static inline void end_request(unsigned i)

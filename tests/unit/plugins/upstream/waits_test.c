@@ -108,10 +108,10 @@ TEST(cancelled_waits)
 TEST(a_sticky_request_waits_for_its_server)
 {
     open_queue(2, 4);
-    const struct wish wish = {.sticky = group_members(group)->items[0].server};
-    assert_int_equal(ask_for(0, &wish), 0);
-    assert_int_equal(ask_for(1, &wish), -EAGAIN); /* the other one has room */
-    assert_int_equal(ask(2), 1);                  /* which that one does not want */
+    const struct preference preference = {.sticky = group_members(group)->items[0].server};
+    assert_int_equal(ask_for(0, &preference), 0);
+    assert_int_equal(ask_for(1, &preference), -EAGAIN); /* the other one has room */
+    assert_int_equal(ask(2), 1);                        /* which that one does not want */
     assert_int_equal(ask(4), -EAGAIN);
     end_request(0);
     assert_int_equal(waiters[1].result, 0);
@@ -120,7 +120,7 @@ TEST(a_sticky_request_waits_for_its_server)
     end_request(4);
     end_request(2);
     lines[0].is_down = true;
-    assert_int_equal(ask_for(3, &wish), 1);
+    assert_int_equal(ask_for(3, &preference), 1);
     end_request(3);
     close_group();
 }
@@ -129,11 +129,11 @@ TEST(a_sticky_request_waits_for_its_server)
 TEST(sticky_requests_have_a_queue_of_their_own)
 {
     open_queue(2, 2);
-    const struct wish wish = {.sticky = group_members(group)->items[0].server};
-    assert_int_equal(ask_for(0, &wish), 0);
-    assert_int_equal(ask_for(1, &wish), -EAGAIN);
-    assert_int_equal(ask_for(2, &wish), -EAGAIN);
-    assert_int_equal(ask_for(3, &wish), -EBUSY);
+    const struct preference preference = {.sticky = group_members(group)->items[0].server};
+    assert_int_equal(ask_for(0, &preference), 0);
+    assert_int_equal(ask_for(1, &preference), -EAGAIN);
+    assert_int_equal(ask_for(2, &preference), -EAGAIN);
+    assert_int_equal(ask_for(3, &preference), -EBUSY);
     assert_int_equal(ask(3), 1);
     assert_int_equal(ask(4), -EAGAIN);
     assert_int_equal(ask(5), -EAGAIN);
@@ -154,11 +154,11 @@ TEST(sticky_requests_have_a_queue_of_their_own)
 TEST(the_order_of_queues)
 {
     open_queue(2, 8);
-    const struct wish wish = {.sticky = group_members(group)->items[0].server};
+    const struct preference preference = {.sticky = group_members(group)->items[0].server};
     assert_int_equal(ask(0), 0);
     assert_int_equal(ask(1), 1);
     for (unsigned i = 2; i < 8; i++)
-        assert_int_equal(i % 2 ? ask(i) : ask_for(i, &wish), -EAGAIN);
+        assert_int_equal(i % 2 ? ask(i) : ask_for(i, &preference), -EAGAIN);
     group_cancel(&waiters[2].wait); /* the next one that wants the first server is behind 3 */
     end_request(0);
     assert_int_equal(waiters[3].result, 0);
@@ -208,15 +208,15 @@ TEST(tries_in_any_order_have_one_queue)
 TEST(a_login_gives_way, mk_test_counters_open, mk_test_counters_close)
 {
     open_queue(2, 1);
-    const struct wish wish = {.login = group_members(group)->items[0].server};
+    const struct preference preference = {.login = group_members(group)->items[0].server};
     const struct mk_counter *refused_requests = group->pool->counters[POOL_REFUSED];
     int64_t n_refused = mk_counter_read(refused_requests);
-    assert_int_equal(ask_for(0, &wish), 0);
-    assert_int_equal(ask_for(1, &wish), -EAGAIN);
-    assert_int_equal(ask_for(2, &wish), 1);
+    assert_int_equal(ask_for(0, &preference), 0);
+    assert_int_equal(ask_for(1, &preference), -EAGAIN);
+    assert_int_equal(ask_for(2, &preference), 1);
     assert_int_equal(mk_counter_read(refused_requests), n_refused);
-    assert_int_equal(ask_for(3, &wish), -EAGAIN); /* with those that want any */
-    assert_int_equal(ask_for(4, &wish), -EBUSY);
+    assert_int_equal(ask_for(3, &preference), -EAGAIN); /* with those that want any */
+    assert_int_equal(ask_for(4, &preference), -EBUSY);
     assert_int_equal(mk_counter_read(refused_requests), n_refused + 1);
     end_request(0);
     assert_int_equal(waiters[1].result, 0);
@@ -232,15 +232,15 @@ TEST(a_login_gives_way, mk_test_counters_open, mk_test_counters_close)
 TEST(a_retry_whose_login_gives_way)
 {
     open_queue(3, 0);
-    const struct wish wish = {.login = group_members(group)->items[1].server};
+    const struct preference preference = {.login = group_members(group)->items[1].server};
     conf.retry.kind = RETRY_IDEMPOTENT;
     conf.retry_most = 1;
     waiters[1].tries = (struct mk_upstream_tries){.servers = {&group_members(group)->items[0].server->base},
                                                   .n = 1,
-                                                  .loss = MK_UPSTREAM_SENT,
+                                                  .failure = MK_UPSTREAM_SENT,
                                                   .first_ms = now_ms};
-    assert_int_equal(ask_for(0, &wish), 1);
-    assert_int_equal(ask_for(1, &wish), 2);
+    assert_int_equal(ask_for(0, &preference), 1);
+    assert_int_equal(ask_for(1, &preference), 2);
     assert_int_equal(waiters[1].tries.n_sent, 1);
     end_request(0);
     end_request(1);
@@ -252,8 +252,8 @@ TEST(a_retry_whose_login_gives_way)
 TEST(sticky_requests_of_two_servers)
 {
     open_queue(2, 4);
-    const struct wish wishes[] = {{.sticky = group_members(group)->items[0].server},
-                                  {.sticky = group_members(group)->items[1].server}};
+    const struct preference wishes[] = {{.sticky = group_members(group)->items[0].server},
+                                        {.sticky = group_members(group)->items[1].server}};
     for (unsigned i = 0; i < 6; i++)
         assert_int_equal(ask_for(i, &wishes[i % 2]), i < 2 ? (int)i : -EAGAIN);
     end_request(1);
@@ -469,7 +469,7 @@ TEST(the_time_of_retries_has_not_begun)
     assert_int_equal(waiters[1].result, 0);
     lines[1].is_down = false;
     server->load--;
-    waiters[1].tries.loss = MK_UPSTREAM_NOT_REACHED;
+    waiters[1].tries.failure = MK_UPSTREAM_NOT_REACHED;
     assert_int_equal(ask(1), 1);
     end_request(1);
     assert_int_equal(add_loads(), 0);
@@ -484,7 +484,7 @@ TEST(retries_that_wait_have_a_budget)
     conf.retry_budget = 0; /* RETRIES_LEAST are allowed */
     struct mk_upstream_tries sent = {.servers = {&group_members(group)->items[0].server->base},
                                      .n = 1,
-                                     .loss = MK_UPSTREAM_SENT,
+                                     .failure = MK_UPSTREAM_SENT,
                                      .first_ms = now_ms};
     assert_int_equal(ask(0), 0);
     assert_int_equal(ask(1), 1);

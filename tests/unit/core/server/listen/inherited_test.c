@@ -66,7 +66,7 @@ TEST(port_0_leaves_what_is_named)
     assert_false(nth(1)->shared);
     mk__listeners_commit(&server.listeners, &settings);
     assert_int_equal(nth(0)->owner, MK__LISTENER_EXTERNAL);
-    assert_int_equal(nth(1)->owner, MK__LISTENER_OURS);
+    assert_int_equal(nth(1)->owner, MK__LISTENER_OWNED);
     mk__listeners_release(&server.listeners);
     assert_int_equal(mk_test_descriptors(), before);
 }

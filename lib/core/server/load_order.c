@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Searches the text of plugins.load for lines of plugins (server/plugin_place.h).
+ * Searches the text of plugins.load for lines of plugins (server/load_order.h).
  */
-#include "server/plugin_place.h"
+#include "server/load_order.h"
 
 /* A line `Load a b`, or with a # in front. */
 struct load_line {
@@ -73,7 +73,7 @@ static int find_in_order(const char *const *order, const char *name)
     return -1;
 }
 
-void mk__plugin_place_describe(struct mk_str text, const char *const *order, const char *name, struct mk_buf *out)
+void mk__load_order_describe(struct mk_str text, const char *const *order, const char *name, struct mk_buf *out)
 {
     unsigned commented = find_commented(text, name), line = 0;
     int i = find_in_order(order, name);
@@ -91,7 +91,7 @@ static const struct {
     {"static", "dirlisting", "folders with an index would be listed, because static could not serve it"},
 };
 
-const char *mk__plugin_place_check(const char *name, const char *before)
+const char *mk__load_order_check(const char *name, const char *before)
 {
     for (size_t i = 0; i < MK_COUNT_OF(wrong); i++)
         if (strcmp(wrong[i].name, name) == 0 && strcmp(wrong[i].before, before) == 0)

@@ -23,10 +23,10 @@ static struct mk_ws_request make_request(void)
 
 static const struct mk_ws_settings defaults;
 
-static int agree(const struct mk_ws_request *r, const struct mk_ws_settings *settings, struct mk_ws_agreement *ret)
+static int agree(const struct mk_ws_request *r, const struct mk_ws_settings *settings, struct mk_ws_negotiated *ret)
 {
     const char *reason = NULL;
-    int status = mk_ws_agree(r, settings, ret, &reason);
+    int status = mk_ws_negotiate(r, settings, ret, &reason);
     if (status == 101)
         assert_null(reason);
     else
@@ -60,7 +60,7 @@ TEST(statuses)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct mk_ws_request r = make_request();
-        struct mk_ws_agreement a;
+        struct mk_ws_negotiated a;
         r.upgrade = rows[i].upgrade ? mk_str_c(rows[i].upgrade) : MK_STR_NONE;
         r.key = rows[i].key ? mk_str_c(rows[i].key) : MK_STR_NONE;
         r.version = rows[i].version ? mk_str_c(rows[i].version) : MK_STR_NONE;
@@ -82,7 +82,7 @@ TEST(origins)
     const struct mk_ws_settings listed = {.origins = "https://a.example, http://b.example:81"};
     const struct mk_ws_settings any = {.origins = "*"};
     struct mk_ws_request r = make_request();
-    struct mk_ws_agreement a;
+    struct mk_ws_negotiated a;
     r.origin = MK_STR("https://example.com");
     assert_int_equal(agree(&r, &defaults, &a), 403);
     r.is_tls = true;
@@ -104,8 +104,8 @@ TEST(protocols)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct mk_ws_request r = make_request();
-        struct mk_ws_agreement a;
-        char *offered = strdup(rows[i][0]); /* the agreement does not point into the request */
+        struct mk_ws_negotiated a;
+        char *offered = strdup(rows[i][0]); /* what was negotiated does not point into the request */
         r.protocols = mk_str_c(offered);
         assert_int_equal(agree(&r, &settings, &a), 101);
         free(offered);
@@ -146,7 +146,7 @@ TEST(compression)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct mk_ws_request r = make_request();
-        struct mk_ws_agreement a;
+        struct mk_ws_negotiated a;
         r.extensions = mk_str_c(rows[i].offer);
         assert_int_equal(agree(&r, rows[i].context ? &with_context : &defaults, &a), 101);
         assert_true(a.deflate);
@@ -173,7 +173,7 @@ TEST(offers_that_are_declined)
                                          "permessage-deflate; server_max_window_bits"};
     for (size_t i = 0; i < sizeof(offers) / sizeof(*offers); i++) {
         struct mk_ws_request r = make_request();
-        struct mk_ws_agreement a;
+        struct mk_ws_negotiated a;
         r.extensions = mk_str_c(offers[i]);
         assert_int_equal(agree(&r, &defaults, &a), 101);
         assert_false(a.deflate);
@@ -190,14 +190,14 @@ TEST(values_at_the_end_of_a_page)
         for (size_t n = 0; n <= strlen(values[i]); n++) {
             char *guarded = mk_test_guarded(values[i], n);
             struct mk_ws_request r = make_request();
-            struct mk_ws_agreement a;
+            struct mk_ws_negotiated a;
             struct mk_str value = mk_str(guarded, n);
             struct mk_str *const fields[] = {&r.upgrade,    &r.key,    &r.version, &r.protocols,
                                              &r.extensions, &r.origin, &r.host};
             *fields[i] = value;
             const char *reason;
             const struct mk_ws_settings settings = {.protocols = "chat", .origins = "http://a"};
-            mk_ws_agree(&r, &settings, &a, &reason);
+            mk_ws_negotiate(&r, &settings, &a, &reason);
             mk_test_unguard(guarded, n);
         }
     }

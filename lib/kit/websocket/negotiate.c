@@ -5,7 +5,7 @@
 #include "handshake.h"
 #include "ws.h"
 
-struct mk__ws_deflate_params mk__ws_deflate_wishes(const struct mk_ws_settings *settings)
+struct mk__ws_deflate_params mk__ws_deflate_params_of(const struct mk_ws_settings *settings)
 {
     return (struct mk__ws_deflate_params){
         .on = !settings->no_deflate,
@@ -16,10 +16,10 @@ struct mk__ws_deflate_params mk__ws_deflate_wishes(const struct mk_ws_settings *
     };
 }
 
-static void agree_on_deflate(const struct mk_ws_settings *settings, struct mk_str extensions,
-                             struct mk_ws_agreement *ret)
+static void negotiate_deflate(const struct mk_ws_settings *settings, struct mk_str extensions,
+                              struct mk_ws_negotiated *ret)
 {
-    const struct mk__ws_deflate_params ours = mk__ws_deflate_wishes(settings);
+    const struct mk__ws_deflate_params ours = mk__ws_deflate_params_of(settings);
     struct mk__ws_deflate_params params = {0};
     struct mk_buf out;
     if (mk__ws_deflate_choose(extensions, &ours, &params) < 0 || !params.on)
@@ -41,8 +41,8 @@ static int refuse_upgrade(int status, const char *reason, const char **ret_reaso
     return status;
 }
 
-int mk_ws_agree(const struct mk_ws_request *request, const struct mk_ws_settings *settings, struct mk_ws_agreement *ret,
-                const char **ret_reason)
+int mk_ws_negotiate(const struct mk_ws_request *request, const struct mk_ws_settings *settings,
+                    struct mk_ws_negotiated *ret, const char **ret_reason)
 {
     struct mk_str supported = settings->protocols ? mk_str_c(settings->protocols) : MK_STR_NONE;
     struct mk_str origins = settings->origins ? mk_str_c(settings->origins) : MK_STR_NONE;
@@ -59,6 +59,6 @@ int mk_ws_agree(const struct mk_ws_request *request, const struct mk_ws_settings
         mk_ws_accept_key(ret->accept, request->key);
     ret->protocol = mk__ws_find_protocol(supported, mk__ws_choose_protocol(request->protocols, supported));
     if (!settings->no_deflate)
-        agree_on_deflate(settings, request->extensions, ret);
+        negotiate_deflate(settings, request->extensions, ret);
     return 101;
 }

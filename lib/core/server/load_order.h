@@ -3,8 +3,8 @@
  * The place of a plugin in plugins.load: where a line that is missing belongs, and which plugins must not follow
  * others. Pure; builds for small devices leave it out.
  */
-#ifndef MK_SERVER_PLUGIN_PLACE_H
-#define MK_SERVER_PLUGIN_PLACE_H
+#ifndef MK_SERVER_LOAD_ORDER_H
+#define MK_SERVER_LOAD_ORDER_H
 
 #include <monkey/buf.h>
 
@@ -13,9 +13,9 @@
  * `, below "Load liana" in line 4`. `order` has the plugins in their order, and ends with NULL. Adds nothing if the
  * plugin or the place is not known.
  */
-void mk__plugin_place_describe(struct mk_str text, const char *const *order, const char *name, struct mk_buf *out);
+void mk__load_order_describe(struct mk_str text, const char *const *order, const char *name, struct mk_buf *out);
 
 /* Returns what goes wrong if a plugin follows another one; NULL: nothing is known. */
-const char *mk__plugin_place_check(const char *name, const char *before);
+const char *mk__load_order_check(const char *name, const char *before);
 
 #endif

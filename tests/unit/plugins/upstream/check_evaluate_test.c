@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "plugins/upstream/check_judge.h"
+#include "plugins/upstream/check_evaluate.h"
 
 static struct check_conf conf;
 
@@ -22,7 +22,7 @@ static enum check_result judge(const struct mk_http_response *response)
 {
     struct mk_buf reason;
     mk_buf_init_fixed(&reason, reason_text, sizeof(reason_text));
-    enum check_result result = check_judge(&conf, response, &reason);
+    enum check_result result = check_evaluate(&conf, response, &reason);
     assert_int_equal(reason.len > 0, result != CHECK_PASSED);
     (void)mk_buf_cstr(&reason);
     return result;

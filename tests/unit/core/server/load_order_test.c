@@ -4,7 +4,7 @@
 
 #include <monkey/buf.h>
 
-#include "server/plugin_place.h"
+#include "server/load_order.h"
 
 static const char *const order[] = {"liana", "tls", "redirect", "static", "dirlisting", "logger", NULL};
 
@@ -29,14 +29,14 @@ TEST(places)
         char storage[100];
         struct mk_buf out;
         mk_buf_init_fixed(&out, storage, sizeof(storage));
-        mk__plugin_place_describe(mk_str_c(rows[i].text), order, rows[i].name, &out);
+        mk__load_order_describe(mk_str_c(rows[i].text), order, rows[i].name, &out);
         assert_string_equal(mk_buf_cstr(&out), rows[i].place);
     }
 }
 
 TEST(plugins_in_a_wrong_order)
 {
-    assert_non_null(mk__plugin_place_check("static", "dirlisting"));
-    assert_null(mk__plugin_place_check("dirlisting", "static"));
-    assert_null(mk__plugin_place_check("static", "liana"));
+    assert_non_null(mk__load_order_check("static", "dirlisting"));
+    assert_null(mk__load_order_check("dirlisting", "static"));
+    assert_null(mk__load_order_check("static", "liana"));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tells what a response to a check says of its server (check_judge.h).
+ * Tells what a response to a check says of its server (check_evaluate.h).
  */
-#include "check_judge.h"
+#include "check_evaluate.h"
 
 #include <monkey/dial.h>
 
@@ -13,8 +13,8 @@ static bool has_text(struct mk_str body, struct mk_str text)
     return !text.len || (body.len && memmem(body.p, body.len, text.p, text.len));
 }
 
-enum check_result check_judge(const struct check_conf *conf, const struct mk_http_response *response,
-                              struct mk_buf *reason)
+enum check_result check_evaluate(const struct check_conf *conf, const struct mk_http_response *response,
+                                 struct mk_buf *reason)
 {
     if (response->err < 0)
         mk_buf_addf(reason, "%s", response->error);

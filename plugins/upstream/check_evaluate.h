@@ -2,8 +2,8 @@
 /*
  * What a response to a check says of its server. Pure.
  */
-#ifndef UPSTREAM_CHECK_JUDGE_H
-#define UPSTREAM_CHECK_JUDGE_H
+#ifndef UPSTREAM_CHECK_EVALUATE_H
+#define UPSTREAM_CHECK_EVALUATE_H
 
 #include "check_conf.h"
 
@@ -17,7 +17,7 @@ enum check_result {
 };
 
 /* Appends the reason why a check has failed, or was not made. */
-enum check_result check_judge(const struct check_conf *conf, const struct mk_http_response *response,
-                              struct mk_buf *reason);
+enum check_result check_evaluate(const struct check_conf *conf, const struct mk_http_response *response,
+                                 struct mk_buf *reason);
 
 #endif

@@ -3,7 +3,7 @@
  * What a response to a check says of its server: the first bytes are a status, the set of those that are right, and the
  * length of a text, which follows, before a body. The same is found by a search of each place.
  */
-#include "plugins/upstream/check_judge.h"
+#include "plugins/upstream/check_evaluate.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                         .body = mk_str(rest.p + text, rest.len - text)};
     bool is_right = has_status(&conf.statuses, response.status) && has_text(response.body, conf.text);
     mk_buf_init_fixed(&reason, storage, sizeof(storage));
-    enum check_result result = check_judge(&conf, &response, &reason);
+    enum check_result result = check_evaluate(&conf, &response, &reason);
     assert(result == (is_right ? CHECK_PASSED : CHECK_FAILED));
     assert(is_right == (reason.len == 0) && !reason.err);
     return 0;

@@ -8,26 +8,26 @@
 #include <errno.h>
 
 /* A section as it is compared with others. */
-struct reach {
+struct section_scope {
     const struct active_section *s;
     const struct mk_networks *networks;
     struct mk_str file;
     bool decides; /* a section in a dry run does not */
 };
 
-static bool is_for_all(const struct reach *r)
+static bool is_for_all(const struct section_scope *r)
 {
     return !r->networks->n && !r->file.len;
 }
 
 /* Returns whether the conditions other than clients of `first` hold whenever those of `later` do. */
-static bool covers_conditions(const struct reach *first, const struct reach *later)
+static bool covers_conditions(const struct section_scope *first, const struct section_scope *later)
 {
     return first->decides && (!first->s->when || conditions_cover(first->s->when, later->s->when));
 }
 
 /* Returns whether one section is for all clients of `later`. */
-static bool covers_clients(const struct reach *first, const struct reach *later)
+static bool covers_clients(const struct section_scope *first, const struct section_scope *later)
 {
     if (is_for_all(first))
         return true;
@@ -35,7 +35,7 @@ static bool covers_clients(const struct reach *first, const struct reach *later)
 }
 
 /* Returns 1 if the `n` sections have all networks of `later` together, 0, or -ENOMEM. */
-static int cover_networks(const struct reach *first, size_t n, const struct reach *later)
+static int cover_networks(const struct section_scope *first, size_t n, const struct section_scope *later)
 {
     struct mk_buf all;
     if (!later->networks->n || later->file.len)
@@ -54,7 +54,7 @@ static int cover_networks(const struct reach *first, size_t n, const struct reac
 }
 
 /* Finds what covers the section `first[n]`. Returns 1, 0 or -ENOMEM. `*ret`: a section that does alone, or NULL. */
-static int find_cover(const struct reach *first, size_t n, const struct reach **ret)
+static int find_cover(const struct section_scope *first, size_t n, const struct section_scope **ret)
 {
     for (size_t i = 0; i < n; i++) {
         *ret = &first[i];
@@ -66,9 +66,10 @@ static int find_cover(const struct reach *first, size_t n, const struct reach **
 }
 
 /* Warns of the section `first[n]` if it can never match. Returns 0 or -ENOMEM. */
-static int check_section(struct mk_host *host, const struct reach *first, size_t n, const void *conf, size_t offset)
+static int check_section(struct mk_host *host, const struct section_scope *first, size_t n, const void *conf,
+                         size_t offset)
 {
-    const struct reach *cover;
+    const struct section_scope *cover;
     int found = find_cover(first, n, &cover);
     if (found > 0 && cover)
         mk_host_warn(host, conf, offset, 0, "this can never match: the section of %.*s comes first and takes all of it",
@@ -78,19 +79,19 @@ static int check_section(struct mk_host *host, const struct reach *first, size_t
     return found < 0 ? found : 0;
 }
 
-/* Returns memory for `n` sections, to be freed with free_reaches(). */
-static struct reach *new_reaches(size_t n)
+/* Returns memory for `n` sections, to be freed with free_scopes(). */
+static struct section_scope *new_scopes(size_t n)
 {
-    return mk_account_alloc(NULL, (n + 1) * sizeof(struct reach));
+    return mk_account_alloc(NULL, (n + 1) * sizeof(struct section_scope));
 }
 
-static void free_reaches(struct reach *all, size_t n)
+static void free_scopes(struct section_scope *all, size_t n)
 {
-    mk_account_free(NULL, all, (n + 1) * sizeof(struct reach));
+    mk_account_free(NULL, all, (n + 1) * sizeof(struct section_scope));
 }
 
 /*
- * The sections of monkey.conf are behind those of a host, which may override all of them, and are checked for the first
+ * The sections of monkey.conf are after those of a host, which may override all of them, and are checked for the first
  * host only. Returns whether `conf` is the first of them; `*ret_skip`: they need no check.
  */
 static bool begins_shared(struct mk_host *host, unsigned section, const void *conf, bool *ret_skip)
@@ -102,19 +103,20 @@ static bool begins_shared(struct mk_host *host, unsigned section, const void *co
 
 static int check_rules(struct mk_host *host, const struct host_state *state)
 {
-    struct reach *all = new_reaches(state->n_rules);
+    struct section_scope *all = new_scopes(state->n_rules);
     int err = all ? 0 : -ENOMEM;
     size_t start = 0;
     bool skip = false;
     for (size_t i = 0; i < state->n_rules && err == 0; i++) {
         const struct rule *rule = &state->rules[i];
-        all[i] = (struct reach){&rule->base, &rule->conf->when.networks, rule->conf->when.file, !rule->conf->dry_run};
+        all[i] = (struct section_scope){&rule->base, &rule->conf->when.networks, rule->conf->when.file,
+                                        !rule->conf->dry_run};
         start = begins_shared(host, SECTION_RULES, rule->conf, &skip) ? i : start;
         if (skip)
             break;
         err = check_section(host, all + start, i - start, rule->conf, offsetof(struct rule_conf, action));
     }
-    free_reaches(all, state->n_rules);
+    free_scopes(all, state->n_rules);
     return err;
 }
 
@@ -147,21 +149,21 @@ static int check_rates(struct mk_host *host, const struct host_state *state, siz
 
 static int check_limits(struct mk_host *host, const struct host_state *state)
 {
-    struct reach *all = new_reaches(state->n_limits);
+    struct section_scope *all = new_scopes(state->n_limits);
     int err = all ? 0 : -ENOMEM;
     size_t start = 0;
     bool skip = false, wrong = false;
     for (size_t i = 0; i < state->n_limits && err == 0; i++) {
         const struct limit *limit = &state->limits[i];
-        all[i] =
-            (struct reach){&limit->base, &limit->conf->when.networks, limit->conf->when.file, !limit->conf->dry_run};
+        all[i] = (struct section_scope){&limit->base, &limit->conf->when.networks, limit->conf->when.file,
+                                        !limit->conf->dry_run};
         start = begins_shared(host, SECTION_LIMITS, limit->conf, &skip) ? i : start;
         if (skip)
             break;
         err = check_section(host, all + start, i - start, limit->conf, offsetof(struct limit_conf, when.match));
         wrong = check_rates(host, state, start, i) < 0 || wrong;
     }
-    free_reaches(all, state->n_limits);
+    free_scopes(all, state->n_limits);
     return err == 0 && wrong ? -EINVAL : err;
 }
 
@@ -172,7 +174,7 @@ static int check_host(struct mk_host *host)
     return err < 0 || !state ? err : check_limits(host, state);
 }
 
-int reach_check_hosts(struct mk_generation *g)
+int shadowed_check_hosts(struct mk_generation *g)
 {
     int err = 0;
     for (struct mk_host *host = mk_generation_first_host(g); host && err != -ENOMEM; host = mk_host_next(host)) {
@@ -182,15 +184,15 @@ int reach_check_hosts(struct mk_generation *g)
     return err;
 }
 
-int reach_check_connections(struct mk_host *host, const struct generation_state *g)
+int shadowed_check_connections(struct mk_host *host, const struct generation_state *g)
 {
-    struct reach *all = new_reaches(g->n_connections);
+    struct section_scope *all = new_scopes(g->n_connections);
     int err = all ? 0 : -ENOMEM;
     for (size_t i = 0; i < g->n_connections && err == 0; i++) {
         const struct connection_rule *rule = &g->connections[i];
-        all[i] = (struct reach){&rule->base, &rule->conf->networks, rule->conf->file, !rule->conf->dry_run};
+        all[i] = (struct section_scope){&rule->base, &rule->conf->networks, rule->conf->file, !rule->conf->dry_run};
         err = check_section(host, all, i, rule->conf, offsetof(struct connection_conf, action));
     }
-    free_reaches(all, g->n_connections);
+    free_scopes(all, g->n_connections);
     return err;
 }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Recognizes what a Listen line of another server looks like, so that a message can say what to write. Pure functions;
+ * builds for small devices leave them out.
+ */
+#ifndef MK_SERVER_LISTEN_HINTS_H
+#define MK_SERVER_LISTEN_HINTS_H
+
+#include <monkey/buf.h>
+
+/* Describe a known mistake in the address, or in a word after it, in `error`. Return whether there is one. */
+bool mk__listen_hints_find(struct mk_str address, struct mk_buf *error);
+bool mk__listen_hints_find_option(struct mk_str word, struct mk_buf *error);
+
+#endif
