@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from .server import await_true, is_alive
+from .server import await_true, is_alive, send_signal
 
 PROGRAM = next(iter(sorted(glob.glob("/usr/sbin/php-fpm*"), reverse=True)), None)
 needs_php = pytest.mark.skipif(not PROGRAM, reason="php-fpm is not installed")
@@ -58,9 +58,11 @@ class PhpFpm:
         self.process.send_signal(signal.SIGUSR2)
 
     def kill(self):
-        """Ends it and its children at once."""
-        children = self.children() if self.process.poll() is None else []
+        """Ends it and its children at once; stopped first, it starts none that would be missed."""
+        children = []
         if self.process.poll() is None:
+            send_signal(self.process, signal.SIGSTOP)
+            children = self.children()
             self.process.kill()
         self.process.wait()
         for pid in children:
