@@ -130,9 +130,7 @@ MK_API struct mk_str mk_counter_label_get(struct mk_str labels, struct mk_str na
 /* Returns what a label shows of a value: its first MK_COUNTER_LABEL_MAX bytes. Any thread. */
 static inline struct mk_str mk_counter_label_truncate(struct mk_str value)
 {
-    if (value.len > MK_COUNTER_LABEL_MAX)
-        value.len = MK_COUNTER_LABEL_MAX;
-    return value;
+    return mk_str_truncate(value, MK_COUNTER_LABEL_MAX);
 }
 /* Reads one counter; 0 for a histogram. Any thread. */
 MK_API int64_t mk_counter_read(const struct mk_counter *counter);

@@ -66,7 +66,7 @@ struct mk_gateway_conf {
     const struct mk_dial_target *source; /* the address to connect from; NULL: the kernel chooses it */
     struct mk_gateway_buffer buffer;
     uint64_t spool_request_bytes; /* 0: Off; UINT64_MAX: On */
-    int client_leave;             /* enum mk_gateway_client_abort */
+    int client_abort;             /* enum mk_gateway_client_abort */
     uint64_t response_head_bytes_max;
     uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;
     int64_t keep_alive; /* or MK_GATEWAY_KEEP_QUEUE */
@@ -106,7 +106,7 @@ extern const char *const mk_gateway_client_abort_names[];
                            "`[SPOOL]`), before a connection to the backend is made, so that a slow client does not " \
                            "hold it: `On`, or the length up to which bodies are accepted; a longer one is 413.", \
                            .unit = "Off, On or size", .parse = mk_gateway_parse_spool), \
-        MK_CONF_KEY_ENUM(owner, field.client_leave, "OnClientLeave", "Cancel", \
+        MK_CONF_KEY_ENUM(owner, field.client_abort, "OnClientLeave", "Cancel", \
                          "What becomes of a request whose client leaves before it has got the response: the " \
                          "connection to the backend is closed (`Cancel`), or a request of which the backend has a " \
                          "part already, and this server all, is brought to its end, and its response is dropped " \

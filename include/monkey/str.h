@@ -113,6 +113,21 @@ static inline struct mk_str mk_str_trim(struct mk_str s)
     return s;
 }
 
+/* Returns `s`, or its first `max` bytes if it is longer. */
+static inline struct mk_str mk_str_truncate(struct mk_str s, size_t max)
+{
+    return mk_str(s.p, s.len < max ? s.len : max);
+}
+
+/* Returns what is before the first `end` of `rest`, or all of it, and moves `rest` after that byte, or to its end. */
+static inline struct mk_str mk_str_split(struct mk_str *rest, char end)
+{
+    const char *at = rest->len ? (const char *)memchr(rest->p, end, rest->len) : NULL;
+    struct mk_str first = mk_str(rest->p, at ? (size_t)(at - rest->p) : rest->len);
+    *rest = at ? mk_str(at + 1, rest->len - first.len - 1) : mk_str(rest->len ? rest->p + rest->len : rest->p, 0);
+    return first;
+}
+
 /*
  * Cuts the next element of a comma-separated list (RFC 9110 section 5.6.1) off `rest`: trimmed, with commas in quoted
  * strings kept. Skips empty elements.

@@ -23,11 +23,6 @@ static struct cache *get_cache(const struct mk_command_call *call)
     return mk_generation_plugin_state(mk_worker_generation(call->worker), &mk_plugin_cache);
 }
 
-static struct mk_str truncate_arg(struct mk_str arg)
-{
-    return mk_str(arg.p, arg.len < ARG_BYTES_MAX ? arg.len : ARG_BYTES_MAX);
-}
-
 /* ── figures ── */
 
 static int show_figures(struct mk_command_call *call)
@@ -65,7 +60,7 @@ static const struct mk_host *find_host(const struct mk_command_call *call)
 
 static int refuse_host(struct mk_command_call *call)
 {
-    return mk_command_refuse(call, "there is no host %.*s", MK_STR_ARG(truncate_arg(call->args[1])));
+    return mk_command_refuse(call, "there is no host %.*s", MK_STR_ARG(mk_str_truncate(call->args[1], ARG_BYTES_MAX)));
 }
 
 /* Reads the folders of the host. Returns 0, or as mk_command_refuse(). */
@@ -84,7 +79,7 @@ static int read_path(struct mk_command_call *call, char path[PATH_BYTES])
     ssize_t n = mk_path_normalize(call->args[2], path, PATH_BYTES);
     return n > 0 ? 0
                  : mk_command_refuse(call, "%.*s is not a path: it begins with a slash and is percent-encoded",
-                                     MK_STR_ARG(truncate_arg(call->args[2])));
+                                     MK_STR_ARG(mk_str_truncate(call->args[2], ARG_BYTES_MAX)));
 }
 
 /* ── entries ── */

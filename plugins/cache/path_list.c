@@ -9,25 +9,16 @@
 #include <errno.h>
 
 /* Cuts the text before `end` off `rest`. */
-static struct mk_str split_word(struct mk_str *rest, char end)
-{
-    const char *at = rest->len ? memchr(rest->p, end, rest->len) : NULL;
-    size_t n = at ? (size_t)(at - rest->p) : rest->len, taken = at ? n + 1 : n;
-    struct mk_str word = mk_str(rest->p, n);
-    *rest = mk_str(rest->p + taken, rest->len - taken);
-    return word;
-}
-
 /* ── queries and forms ── */
 
 bool path_list_next_pair(struct mk_str *rest, struct path_list_pair *ret)
 {
     struct mk_str pair = MK_STR("");
     while (rest->len && !pair.len)
-        pair = split_word(rest, '&');
+        pair = mk_str_split(rest, '&');
     if (!pair.len)
         return false;
-    ret->name = split_word(&pair, '=');
+    ret->name = mk_str_split(&pair, '=');
     ret->value = pair;
     return true;
 }
@@ -72,7 +63,7 @@ static struct mk_str trim_blanks(struct mk_str s)
 bool path_list_next_line(struct mk_str *rest, struct mk_str *ret)
 {
     while (rest->len) {
-        *ret = trim_blanks(split_word(rest, '\n'));
+        *ret = trim_blanks(mk_str_split(rest, '\n'));
         if (ret->len && *ret->p != '#')
             return true;
     }

@@ -21,10 +21,7 @@ static bool split_line(struct mk_str *text, struct mk_str *ret_line)
 {
     if (!text->len)
         return false;
-    const char *end = memchr(text->p, '\n', text->len);
-    size_t len = end ? (size_t)(end - text->p) : text->len, used = len + (end != NULL);
-    *ret_line = mk_str(text->p, len);
-    *text = mk_str(text->p + used, text->len - used);
+    *ret_line = mk_str_split(text, '\n');
     return true;
 }
 

@@ -201,11 +201,6 @@ static bool may_log(struct zone *zone, uint64_t now_ms)
     return false;
 }
 
-static struct mk_str truncate_text(struct mk_str s, size_t max)
-{
-    return mk_str(s.p, s.len < max ? s.len : max);
-}
-
 static struct mk_str truncate_start(struct mk_str s, size_t max)
 {
     return s.len > max ? mk_str(s.p + s.len - max, max) : s;
@@ -214,9 +209,9 @@ static struct mk_str truncate_start(struct mk_str s, size_t max)
 /* Adds the request; its target gets what room is left before `tail_bytes` bytes. */
 static void add_request(struct mk_buf *line, struct mk_request *req, size_t tail_bytes)
 {
-    mk_buf_addf(line, ": %.*s ", MK_STR_ARG(truncate_text(mk_request_method_name(req), METHOD_BYTES_MAX)));
+    mk_buf_addf(line, ": %.*s ", MK_STR_ARG(mk_str_truncate(mk_request_method_name(req), METHOD_BYTES_MAX)));
     size_t used = line->len + tail_bytes, room = used < LINE_BYTES ? LINE_BYTES - used : 0;
-    mk_buf_adds(line, truncate_text(mk_request_target(req), room < TARGET_BYTES_MAX ? room : TARGET_BYTES_MAX));
+    mk_buf_adds(line, mk_str_truncate(mk_request_target(req), room < TARGET_BYTES_MAX ? room : TARGET_BYTES_MAX));
 }
 
 static void write_line(const struct zone_decision *d, const char *message)
@@ -247,7 +242,7 @@ void zone_log(struct zone *zone, const struct zone_decision *d, uint64_t now_ms)
         n += snprintf(tail + n, sizeof(tail) - (size_t)n, ", %llu lines left out", (unsigned long long)left_out);
     mk_buf_init_fixed(&line, storage, sizeof(storage));
     mk_buf_addf(&line, "mandril: %.*s (%.*s): %s%.*s ", MK_STR_ARG(truncate_start(d->place, PLACE_BYTES_MAX)),
-                MK_STR_ARG(truncate_text(d->name, NAME_BYTES_MAX)), d->dry_run ? "dry run, would " : "",
+                MK_STR_ARG(mk_str_truncate(d->name, NAME_BYTES_MAX)), d->dry_run ? "dry run, would " : "",
                 MK_STR_ARG(d->what));
     mk_address_print(&d->client, &line);
     if (d->req)

@@ -41,15 +41,10 @@ static const struct member *find_line(const struct mk_upstream_group *group, str
     return found;
 }
 
-static struct mk_str truncate_arg(struct mk_str arg)
-{
-    return mk_str(arg.p, arg.len < ARG_BYTES_MAX ? arg.len : ARG_BYTES_MAX);
-}
-
 static int refuse_group(struct mk_command_call *call)
 {
     return mk_command_refuse(call, "there is no group %.*s; upstreams lists them",
-                             MK_STR_ARG(truncate_arg(call->args[0])));
+                             MK_STR_ARG(mk_str_truncate(call->args[0], ARG_BYTES_MAX)));
 }
 
 /* ── rows ── */
@@ -253,7 +248,8 @@ static int change_server(struct mk_command_call *call)
         return refuse_group(call);
     if (!m)
         return mk_command_refuse(call, "the group %.*s has no server %.*s; upstreams %.*s lists them",
-                                 MK_STR_ARG(group->conf->name), MK_STR_ARG(truncate_arg(call->args[1])),
+                                 MK_STR_ARG(group->conf->name),
+                                 MK_STR_ARG(mk_str_truncate(call->args[1], ARG_BYTES_MAX)),
                                  MK_STR_ARG(group->conf->name));
     int err = change_line(call, m, n);
     if (err < 0)

@@ -21,14 +21,9 @@ struct subject {
     bool is_conn;
 };
 
-static struct mk_str truncate_text(struct mk_str s, size_t max)
-{
-    return mk_str(s.p, s.len < max ? s.len : max);
-}
-
 static void add_subject(struct mk_buf *line, const struct subject *s)
 {
-    struct mk_str listener = truncate_text(s->listener, LISTENER_BYTES), host = truncate_text(s->host, HOST_BYTES);
+    struct mk_str listener = mk_str_truncate(s->listener, LISTENER_BYTES), host = mk_str_truncate(s->host, HOST_BYTES);
     if (s->is_conn) {
         mk_buf_addf(line, ", peer: ");
         mk_address_print(&s->peer, line);

@@ -10,15 +10,6 @@ struct load_line {
     bool commented;
 };
 
-static struct mk_str take_line(struct mk_str *rest)
-{
-    const char *end = memchr(rest->p, '\n', rest->len);
-    size_t n = end ? (size_t)(end - rest->p) : rest->len, taken = end ? n + 1 : n;
-    struct mk_str line = mk_str(rest->p, n);
-    *rest = mk_str(rest->p + taken, rest->len - taken);
-    return line;
-}
-
 static struct mk_str take_word(struct mk_str *rest)
 {
     *rest = mk_str_trim(*rest);
@@ -47,7 +38,7 @@ static unsigned find_commented(struct mk_str text, const char *name)
 {
     struct load_line line;
     for (unsigned n = 1; text.len; n++)
-        if (parse_line(take_line(&text), &line) && line.commented && mk_str_ieq(line.names, mk_str_c(name)))
+        if (parse_line(mk_str_split(&text, '\n'), &line) && line.commented && mk_str_ieq(line.names, mk_str_c(name)))
             return n;
     return 0;
 }
@@ -57,7 +48,7 @@ static unsigned find_loaded(struct mk_str text, const char *name)
 {
     struct load_line line;
     for (unsigned n = 1; text.len; n++) {
-        bool loads = parse_line(take_line(&text), &line) && !line.commented;
+        bool loads = parse_line(mk_str_split(&text, '\n'), &line) && !line.commented;
         while (loads && line.names.len)
             if (mk_str_ieq(take_word(&line.names), mk_str_c(name)))
                 return n;

@@ -102,7 +102,7 @@ void mk__gw_exchange_free(struct mk__gw_exchange *x)
 static void abandon_exchange(struct mk__gw_exchange *x)
 {
     bool is_whole = x->up.is_sent && (mk__gw_upload_is_taken(&x->up) || x->received.spooled);
-    if (x->conf->client_leave != MK_GATEWAY_CLIENT_ABORT_FINISH || !x->conn || x->phase < MK__GW_WAITING ||
+    if (x->conf->client_abort != MK_GATEWAY_CLIENT_ABORT_FINISH || !x->conn || x->phase < MK__GW_WAITING ||
         x->phase == MK__GW_ENDED || !is_whole || x->up.is_refused || x->buffer.is_live || x->call.is_upgrade)
         return;
     const struct mk__gw_orphan_parts parts = {.worker = mk_request_worker(x->req),
@@ -559,7 +559,7 @@ static void begin_exchange(struct mk__gw_exchange *x)
     x->body = get_body(req);
     x->is_idempotent = is_idempotent(req);
     x->is_continue_received = !mk_request_expects_continue(req);
-    if (x->conf->client_leave == MK_GATEWAY_CLIENT_ABORT_CANCEL)
+    if (x->conf->client_abort == MK_GATEWAY_CLIENT_ABORT_CANCEL)
         mk_request_end_with_client(req);
     int status = x->call.protocol->begin ? x->call.protocol->begin(&x->call) : 0;
     if (status) {

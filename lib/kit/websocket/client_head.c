@@ -54,7 +54,7 @@ static void make_key(char key[MK_WS_KEY_BYTES + 1])
 int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, const struct mk_ws_settings *settings,
                           char key[MK_WS_KEY_BYTES + 1], struct mk_str *ret_request)
 {
-    const struct mk__ws_deflate_params wishes = mk__ws_deflate_params_of(settings);
+    const struct mk__ws_deflate_params ours = mk__ws_deflate_params_of(settings);
     const char *protocols = settings->protocols ? settings->protocols : "";
     size_t size = 512 + url->target.len + url->authority.len + strlen(protocols);
     char *storage = mk_arena_alloc(arena, size);
@@ -69,9 +69,9 @@ int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, 
     mk_buf_addf(&out, "Sec-WebSocket-Key: %s\r\n", key);
     if (*protocols)
         mk_buf_addf(&out, "Sec-WebSocket-Protocol: %s\r\n", protocols);
-    if (wishes.on) {
+    if (ours.on) {
         mk_buf_addf(&out, "Sec-WebSocket-Extensions: ");
-        mk__ws_deflate_write_offer(&out, &wishes);
+        mk__ws_deflate_write_offer(&out, &ours);
         mk_buf_addf(&out, "\r\n");
     }
     mk_buf_addf(&out, "\r\n");
@@ -93,10 +93,10 @@ struct answer {
 };
 
 static int take_field(struct answer *a, struct mk_str name, struct mk_str value,
-                      const struct mk__ws_deflate_params *wishes, const char **ret_reason)
+                      const struct mk__ws_deflate_params *ours, const char **ret_reason)
 {
     if (mk_str_ieq(name, MK_STR("Sec-WebSocket-Extensions")))
-        return mk__ws_deflate_check(value, wishes, &a->deflate, ret_reason) < 0 ? -EPROTO : 0;
+        return mk__ws_deflate_check(value, ours, &a->deflate, ret_reason) < 0 ? -EPROTO : 0;
     struct {
         const char *name;
         struct mk_str *value;
@@ -116,7 +116,7 @@ static int take_field(struct answer *a, struct mk_str name, struct mk_str value,
 }
 
 /* Parses the head. Returns 0, MK_AGAIN or -EPROTO. */
-static int read_head(struct mk_str in, struct answer *ret, const struct mk__ws_deflate_params *wishes, size_t *ret_size,
+static int read_head(struct mk_str in, struct answer *ret, const struct mk__ws_deflate_params *ours, size_t *ret_size,
                      const char **ret_reason)
 {
     struct mk_response_parser p;
@@ -131,7 +131,7 @@ static int read_head(struct mk_str in, struct answer *ret, const struct mk__ws_d
     if (p.status != 101 || p.minor == 0)
         return -EPROTO;
     for (unsigned i = 0; i < p.n_fields && r == 0; i++)
-        r = take_field(ret, mk_span_str(in.p, fields[i].name), mk_span_str(in.p, fields[i].value), wishes, ret_reason);
+        r = take_field(ret, mk_span_str(in.p, fields[i].name), mk_span_str(in.p, fields[i].value), ours, ret_reason);
     *ret_size = p.head_bytes;
     return r;
 }
@@ -155,10 +155,10 @@ static const char *check_answer(const struct answer *a, const char *key, struct 
 int mk__ws_client_check(struct mk_str in, const char *key, const struct mk_ws_settings *settings,
                         struct mk_ws_negotiated *ret, size_t *ret_size, const char **ret_reason)
 {
-    const struct mk__ws_deflate_params wishes = mk__ws_deflate_params_of(settings);
+    const struct mk__ws_deflate_params ours = mk__ws_deflate_params_of(settings);
     struct mk_str offered = settings->protocols ? mk_str_c(settings->protocols) : MK_STR_NONE;
     struct answer answer = {0};
-    int r = read_head(in, &answer, &wishes, ret_size, ret_reason);
+    int r = read_head(in, &answer, &ours, ret_size, ret_reason);
     if (r != 0)
         return r;
     *ret = (struct mk_ws_negotiated){.is_client = true};

@@ -9,10 +9,7 @@ static bool next_line(struct mk_str *rest, struct mk_str *ret)
 {
     if (!rest->len)
         return false;
-    const char *end = memchr(rest->p, '\n', rest->len);
-    size_t n = end ? (size_t)(end - rest->p) : rest->len;
-    *ret = mk_str(rest->p, n);
-    *rest = end ? mk_str(end + 1, rest->len - n - 1) : MK_STR_NONE;
+    *ret = mk_str_split(rest, '\n');
     return true;
 }
 

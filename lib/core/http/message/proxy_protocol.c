@@ -19,18 +19,9 @@ static bool matches_prefix(struct mk_str in, struct mk_str mark)
 
 /* ── version 1: words, separated by one space ── */
 
-static struct mk_str split_word(struct mk_str *rest)
-{
-    const char *space = rest->len ? memchr(rest->p, ' ', rest->len) : NULL;
-    struct mk_str word = mk_str(rest->p, space ? (size_t)(space - rest->p) : rest->len);
-    size_t used = word.len + (space != NULL);
-    *rest = mk_str(rest->p + used, rest->len - used);
-    return word;
-}
-
 static bool read_v1_address(struct mk_str *rest, int family, struct mk_address *ret)
 {
-    struct mk_str word = split_word(rest);
+    struct mk_str word = mk_str_split(rest, ' ');
     const char *colon = word.len ? memchr(word.p, ':', word.len) : NULL;
     bool v6 = colon && *word.p != '[' && memrchr(word.p, ':', word.len) != colon;
     return (family == AF_INET6 ? v6 : !colon) && mk_address_parse(word, ret) == 0;
@@ -38,7 +29,7 @@ static bool read_v1_address(struct mk_str *rest, int family, struct mk_address *
 
 static bool read_v1_port(struct mk_str *rest, uint16_t *ret)
 {
-    struct mk_str word = split_word(rest);
+    struct mk_str word = mk_str_split(rest, ' ');
     uint64_t port;
     if (!mk_str_u64(word, UINT16_MAX, &port) || (*word.p == '0' && word.len > 1))
         return false;
@@ -50,8 +41,8 @@ static int read_v1_line(struct mk_str line, struct mk_address *ret)
 {
     struct mk_address destination;
     uint16_t port;
-    split_word(&line);
-    struct mk_str protocol = split_word(&line);
+    mk_str_split(&line, ' ');
+    struct mk_str protocol = mk_str_split(&line, ' ');
     int family = mk_str_eq(protocol, MK_STR("TCP6")) ? AF_INET6 : AF_INET;
     if (mk_str_eq(protocol, MK_STR("UNKNOWN")))
         return 0; /* the rest of the line must be ignored */

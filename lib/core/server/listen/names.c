@@ -38,12 +38,8 @@ static bool next_word(struct mk_str *line, struct mk_str *ret_word)
 
 static struct mk_str next_line(struct mk_str *rest)
 {
-    const char *end = memchr(rest->p, '\n', rest->len);
-    struct mk_str line = mk_str(rest->p, end ? (size_t)(end - rest->p) : rest->len);
-    size_t taken = end ? line.len + 1 : line.len;
-    *rest = mk_str(rest->p + taken, rest->len - taken);
-    const char *comment = memchr(line.p, '#', line.len);
-    return comment ? mk_str(line.p, (size_t)(comment - line.p)) : line;
+    struct mk_str line = mk_str_split(rest, '\n');
+    return mk_str_split(&line, '#'); /* a comment follows that */
 }
 
 static bool has_name(struct mk_str line, struct mk_str name)

@@ -28,6 +28,31 @@ TEST(trims)
     assert_str_equal(mk_str_trim(MK_STR_NONE), "");
 }
 
+TEST(truncates)
+{
+    assert_str_equal(mk_str_truncate(MK_STR("abc"), 4), "abc");
+    assert_str_equal(mk_str_truncate(MK_STR("abc"), 3), "abc");
+    assert_str_equal(mk_str_truncate(MK_STR("abc"), 2), "ab");
+    assert_str_equal(mk_str_truncate(MK_STR("abc"), 0), "");
+    assert_str_equal(mk_str_truncate(MK_STR_NONE, 2), "");
+}
+
+TEST(splits)
+{
+    struct mk_str text = MK_STR("a,,bc,"), none = MK_STR_NONE, rest = text;
+    assert_str_equal(mk_str_split(&rest, ','), "a");
+    assert_str_equal(mk_str_split(&rest, ','), "");
+    assert_str_equal(mk_str_split(&rest, ','), "bc");
+    assert_str_equal(rest, "");
+    assert_str_equal(mk_str_split(&rest, ','), "");
+    rest = text;
+    assert_str_equal(mk_str_split(&rest, ';'), "a,,bc,");
+    assert_str_equal(rest, "");
+    assert_ptr_equal(rest.p, text.p + text.len);
+    assert_str_equal(mk_str_split(&none, ','), "");
+    assert_null(none.p);
+}
+
 TEST(walks_lists)
 {
     static const struct {

@@ -252,10 +252,10 @@ TEST(a_retry_whose_login_gives_way)
 TEST(sticky_requests_of_two_servers)
 {
     open_queue(2, 4);
-    const struct preference wishes[] = {{.sticky = group_members(group)->items[0].server},
-                                        {.sticky = group_members(group)->items[1].server}};
+    const struct preference preferences[] = {{.sticky = group_members(group)->items[0].server},
+                                             {.sticky = group_members(group)->items[1].server}};
     for (unsigned i = 0; i < 6; i++)
-        assert_int_equal(ask_for(i, &wishes[i % 2]), i < 2 ? (int)i : -EAGAIN);
+        assert_int_equal(ask_for(i, &preferences[i % 2]), i < 2 ? (int)i : -EAGAIN);
     end_request(1);
     assert_int_equal(waiters[3].result, 1);
     assert_int_equal(waiters[2].result, -EAGAIN);
