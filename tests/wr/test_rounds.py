@@ -244,12 +244,26 @@ def test_wrong_pids():
 
 def test_a_stall_needs_time_without_cpu():
     now = [0.0]
-    watch = StallWatch(10, clock=lambda: now[0])
-    for now[0], cpu, stalled in ((1, 5, False), (10.9, 5, False), (11, 5, True), (12, 6, False), (21.9, 6, False)):
-        assert watch.is_stalled(cpu) == stalled
+    watch = StallWatch(1, clock=lambda: now[0])
+    looks = [(0.125 * n, 5) for n in range(1, 10)] + [(0.125 * n, 6) for n in range(10, 19)]
+    stalled_at = []
+    for now[0], cpu in looks:
+        if watch.is_stalled(cpu):
+            stalled_at.append(now[0])
+    assert stalled_at == [1.125, 2.25]
     never = StallWatch(0, clock=lambda: now[0])
-    now[0] = 1e6
-    assert not never.is_stalled(5)
+    for now[0] in range(100):
+        assert not never.is_stalled(5)
+
+
+def test_a_pause_of_the_machine_is_no_stall():
+    now = [0.0]
+    watch = StallWatch(1, clock=lambda: now[0])
+    for now[0] in (0.1, 0.2, 30, 60, 90):
+        assert not watch.is_stalled(5)
+    for now[0] in (120, 150):
+        stalled = watch.is_stalled(5)
+    assert stalled
 
 
 # ── repetitions ──

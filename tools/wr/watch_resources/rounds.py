@@ -23,6 +23,7 @@ from .sampler import Sampler, rows, summarize_memory
 from .spawn import Program
 
 POLL_SECONDS = 0.1
+LOOK_SECONDS_MAX = 2 * POLL_SECONDS  # what one look at an idle server counts
 SETTLE_SECONDS = 0.02  # for the server to close its last connections
 EXTRA_SECONDS = 30  # how much longer than its duration a generator may take
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -91,16 +92,19 @@ def now_text() -> str:
 
 
 class StallWatch:
-    """Tells when the server's CPU time has not grown for a while."""
+    """Tells when the server's CPU time has not grown for a while. A pause between two looks, when the whole machine was
+    stopped or too busy for this process, counts as one look: the server could not run either."""
 
     def __init__(self, limit_seconds: float, clock: Callable[[], float] = time.monotonic):
         self.limit, self.clock = limit_seconds, clock
-        self.cpu_ns, self.since = -1, clock()
+        self.cpu_ns, self.idle, self.looked_at = -1, 0.0, clock()
 
     def is_stalled(self, cpu_ns: int) -> bool:
-        if cpu_ns != self.cpu_ns:
-            self.cpu_ns, self.since = cpu_ns, self.clock()
-        return 0 < self.limit <= self.clock() - self.since
+        now = self.clock()
+        step, self.looked_at = min(now - self.looked_at, LOOK_SECONDS_MAX), now
+        self.idle = 0.0 if cpu_ns != self.cpu_ns else self.idle + step
+        self.cpu_ns = cpu_ns
+        return 0 < self.limit <= self.idle
 
 
 class Measurement:
