@@ -275,9 +275,9 @@ MK_API struct mk_arena *mk_request_arena(struct mk_request *req);
 /* Returns the loop of the worker. */
 MK_API struct mk_loop *mk_request_loop(const struct mk_request *req);
 /*
- * Returns a number that changes with each turn of the loop, and within a turn with each read of input. So what a plugin
- * has looked at since the number has changed is newer than the requests of all clients that wait for no other response.
- * Builds for small devices change it with the turn only.
+ * Returns a number that changes with each turn of the loop, and within a turn with each read of input that a client may
+ * have sent during it. So what a plugin has looked at since the number has changed is newer than the requests of all
+ * clients that wait for no other response. Builds for small devices change it with the turn only.
  */
 MK_API uint64_t mk_request_arrival(const struct mk_request *req);
 /* Returns the account of the worker, for memory that must outlive the exchange. It outlives all jobs. */

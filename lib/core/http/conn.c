@@ -343,6 +343,7 @@ static void on_event(struct mk_event *event, uint32_t events)
         c->sock.readable = true;
     if (events & EPOLLOUT)
         c->sock.writable = true;
+    c->reported = !MK_SMALL && info->idle && events & EPOLLIN;
     if (MK_HAS_TLS && info->turn == MK__CONN_TURN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
         return; /* only writable, and the handshake waits for input */
     if (ends)

@@ -158,6 +158,7 @@ struct mk__conn {
     bool running;               /* a turn is in progress: wake() need not schedule one */
     bool accepted_in_drain;     /* accepted during a drain, which does not wait for it */
     bool traced;                /* http->inspector is notified of its states */
+    bool reported;              /* had no request, and the loop has reported bytes that were not read yet */
 };
 
 /* Returns the connection that plugins see as `handle`. */
@@ -172,10 +173,7 @@ static inline void mk__conn_close_after(struct mk__conn *c, enum mk__close close
         c->close = (uint8_t)close;
 }
 
-/*
- * Input is about to be read. It may have been sent during this turn, also if the loop has reported input of the
- * connection: that may have been a part of it.
- */
+/* Input was read that may have been sent during this turn: what plugins have looked at in it may be older. */
 static inline void mk__conn_note_read(struct mk__conn *c)
 {
     c->http->reads += !MK_SMALL;

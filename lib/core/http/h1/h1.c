@@ -377,6 +377,15 @@ static enum progress process_input(struct mk__conn *c, struct mk_str *in)
 }
 
 /*
+ * Tells whether bytes that were read may be of a request that was begun during this turn. They are not if the loop has
+ * reported the first of them, and that is the request's: not of an empty line, a PROXY header, or a TLS record.
+ */
+static bool may_be_of_this_turn(const struct mk__conn *c, char first)
+{
+    return !c->reported || awaits_proxy_header(c) || c->sock.io.transport->handshake || first == '\r' || first == '\n';
+}
+
+/*
  * Reads once and appends to `in`, or has the handler take the bytes. Returns false if no more input can come in this
  * turn; on an error `*r` is BROKEN.
  */
@@ -388,9 +397,11 @@ static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
         return false;
     ssize_t n = MK__EXTRAS && c->req && !in->len ? mk__h1_splice_body(c, c->req) : -EOPNOTSUPP;
     if (n == -EOPNOTSUPP) {
-        mk__conn_note_read(c);
         n = mk__sock_read(&c->sock, scratch->data + used, scratch->size - used);
         in->len += n > 0 ? (size_t)n : 0;
+        if (!MK_SMALL && n > 0 && may_be_of_this_turn(c, scratch->data[used]))
+            mk__conn_note_read(c);
+        c->reported = false;
     }
     if (n < 0 && n != -EAGAIN)
         *r = BROKEN;
@@ -481,8 +492,10 @@ static enum mk__conn_state run_turn(struct mk__conn *c)
     enum progress p = is_idle(c, in) ? NEEDS_INPUT : process_input(c, &in);
     if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
         p = process_input(c, &in);
-    if (MK__PROTOS > 1 && p == SWITCH_PROTO)
+    if (MK__PROTOS > 1 && p == SWITCH_PROTO) {
+        mk__conn_note_read(c); /* its requests come after the preface */
         return mk__conn_switch_proto(c, in);
+    }
     /* so that the last bytes leave together with our FIN */
     r = mk__sock_flush(&c->sock, &http->out, http->account, p == FINISHED ? MK_IO_MORE : 0);
     if (p == BROKEN || r < 0)
