@@ -62,7 +62,7 @@ def make_measure(costs, log=None, marks=None):
     """costs: {server: µs}; `log` takes the servers of the rounds that count."""
 
     def measure(workload, server, seconds, _others_max):
-        if seconds != compare.WARM_UP_SECONDS and log is not None:
+        if seconds != compare.WARM_UP_SECONDS_MAX and log is not None:
             log.append(server.name)
         return make_row(costs[server.name], marks=marks(server, log) if marks and log else ())
 
@@ -78,7 +78,7 @@ def run(small, plan, measure, known=None):
 
 def test_pairs_and_their_order(tmp_path, small):
     log = []
-    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=6, seconds=0.01, seed=5, chosen=True)
+    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=6, seconds=2, seed=5, chosen=True)
     lines, problems = run(small, plan, make_measure({"a": 7, "b": 10, "c": 7}, log))
     assert not problems and len(log) == 24
     pairs = [log[n : n + 2] for n in range(0, 24, 2)]
@@ -100,11 +100,11 @@ def test_pairs_and_their_order(tmp_path, small):
 def test_each_server_is_ahead_as_often_as_the_other(tmp_path, small, seed):
     """The second round of a pair may meet warmer caches, or a CPU that is slower."""
     log = []
-    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=6, seconds=0.01, seed=seed, chosen=True)
+    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=6, seconds=2, seed=seed, chosen=True)
 
     def measure(workload, server, seconds, others_max):
         row = make_measure({"a": 7, "b": 7, "c": 7}, log)(workload, server, seconds, others_max)
-        if seconds == 0.01 and len(log) % 2 == 0:
+        if seconds == 2 and len(log) % 2 == 0:
             row["cost_us"]["total"] *= 1.1
         return row
 
@@ -133,7 +133,7 @@ def test_a_disturbed_pair_counts_only_without_others():
 
 
 def test_resume_goes_on_where_it_ended(tmp_path, small):
-    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=4, seconds=0.01, seed=5, chosen=True)
+    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=4, seconds=2, seed=5, chosen=True)
     whole = []
     run(small, plan, make_measure(dict.fromkeys("abc", 5), whole))
     log, lines = [], []
@@ -157,7 +157,7 @@ def test_resume_goes_on_where_it_ended(tmp_path, small):
 
 
 def test_one_server_alone_and_resumed(tmp_path, small):
-    plan = Plan(["W1"], make_servers(tmp_path, "a"), rounds=3, seconds=0.01, chosen=True)
+    plan = Plan(["W1"], make_servers(tmp_path, "a"), rounds=3, seconds=2, chosen=True)
     lines, _ = run(small, plan, make_measure({"a": 7}))
     assert len(Results(lines).rounds) == 3 and not Results(lines).pairs
     plan.rounds = 5
@@ -167,7 +167,7 @@ def test_one_server_alone_and_resumed(tmp_path, small):
 
 def test_a_disturbed_pair_is_repeated(tmp_path, small):
     log = []
-    plan = Plan(["W1"], make_servers(tmp_path, "a", "b"), rounds=2, seconds=0.01, chosen=True)
+    plan = Plan(["W1"], make_servers(tmp_path, "a", "b"), rounds=2, seconds=2, chosen=True)
     measure = make_measure({"a": 7, "b": 9}, log, lambda server, log: ["disturbed"] if len(log) == 2 else [])
     results = Results(run(small, plan, measure)[0])
     assert len(results.rounds) == 6 and len(results.pairs) == 2
@@ -184,7 +184,7 @@ def test_a_server_that_dies_in_a_round(tmp_path, small):
             server.process.wait()
         return make_measure(dict.fromkeys("abc", 5), log)(workload, server, seconds, others_max)
 
-    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=5, seconds=0.01, seed=1, chosen=True)
+    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=5, seconds=2, seed=1, chosen=True)
     lines, problems = run(small, plan, measure)
     assert len(problems) == 1 and problems[0].startswith("b died: signal SIGKILL; its command was ")
     results = Results(lines)
@@ -197,9 +197,9 @@ def test_an_exclusion_is_written_once(tmp_path, small):
     steps.write_text('name = "steps"\ntext = "13 bytes"\npath = "13.txt"\nclients = 8\nsteps = [32]\n')
 
     def measure(workload, server, seconds, others_max):
-        return make_row(5, answers=0 if server.name == "a" and seconds < 1 else 9)
+        return make_row(5, answers=0 if server.name == "a" and seconds > 1 else 9)
 
-    plan = Plan([str(steps)], make_servers(tmp_path, "a", "b"), rounds=2, seconds=0.01, chosen=True)
+    plan = Plan([str(steps)], make_servers(tmp_path, "a", "b"), rounds=2, seconds=2, chosen=True)
     lines, problems = run(small, plan, measure)
     assert len(problems) == 2
     assert [line["server"] for line in lines if line["type"] == "exclusion"] == ["a"]
@@ -208,9 +208,9 @@ def test_an_exclusion_is_written_once(tmp_path, small):
 @pytest.mark.parametrize("which, pairs", [("a", 0), ("b", 2)])
 def test_a_server_without_answers(tmp_path, small, which, pairs):
     def measure(workload, server, seconds, others_max):
-        return make_row(5, answers=0 if server.name == which and seconds < 1 else 9)
+        return make_row(5, answers=0 if server.name == which and seconds > 1 else 9)
 
-    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=2, seconds=0.01, chosen=True)
+    plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=2, seconds=2, chosen=True)
     lines, problems = run(small, plan, measure)
     assert len(problems) == 1 and problems[0].startswith(f"{which} gave no answers to W1 in a round")
     assert len(Results(lines).pairs) == pairs
@@ -225,18 +225,18 @@ def test_an_empty_round_is_repeated(tmp_path, small):
         is_empty = len(log) in (1, 5, 8)  # of the warm-up, of a first and of a second round
         return make_row(5, answers=0 if is_empty else 9)
 
-    plan = Plan(["W1"], make_servers(tmp_path, "a", "b"), rounds=2, seconds=0.01, chosen=True)
+    plan = Plan(["W1"], make_servers(tmp_path, "a", "b"), rounds=2, seconds=2, chosen=True)
     lines, problems = run(small, plan, measure)
     assert not problems and len(Results(lines).pairs) == 2
-    rounds = [name for name, seconds in log if seconds == 0.01]
-    assert [name for name, seconds in log if seconds != 0.01] == ["a", "a", "b"] and len(rounds) == 4 + 3
+    rounds = [name for name, seconds in log if seconds == 2]
+    assert [name for name, seconds in log if seconds != 2] == ["a", "a", "b"] and len(rounds) == 4 + 3
     marks = [row["marks"] for row in Results(lines).rounds.values()]
     assert marks.count(["repeated"]) == 4
 
 
 def test_the_ranks_of_a_second_witness(tmp_path, small):
     files = make_servers(tmp_path, "a", "b")
-    plan = Plan(["W1"], files, rounds=3, seconds=0.01, chosen=True, witnesses={"W1": "wrk"})
+    plan = Plan(["W1"], files, rounds=3, seconds=2, chosen=True, witnesses={"W1": "wrk"})
     costs = {"W1": {"a": 5, "b": 9}, "W1-wrk": {"a": 5, "b": 9}}
 
     def measure(workload, server, seconds, _others_max):
@@ -252,7 +252,7 @@ def test_a_server_that_does_not_start(tmp_path, small):
     files = make_servers(tmp_path, "a", "b", "c")
     broken = tmp_path / "b.toml"
     broken.write_text(broken.read_text().replace("import functools", "raise SystemExit('no')\nimport functools"))
-    plan = Plan(["W1"], files, rounds=2, seconds=0.01, chosen=True)
+    plan = Plan(["W1"], files, rounds=2, seconds=2, chosen=True)
     lines, problems = run(small, plan, make_measure(dict.fromkeys("abc", 5)))
     assert len(problems) == 1 and "b does not start: it ended with status 1" in problems[0]
     assert len(Results(lines).pairs_of("W1", "a", "c")) == 2
@@ -262,7 +262,7 @@ def test_a_server_that_does_not_start(tmp_path, small):
 
 
 def test_a_limit_server_is_named(tmp_path, small):
-    plan = Plan(["W1"], make_servers(tmp_path, "a", "open", limit=["open"]), rounds=2, seconds=0.01, chosen=True)
+    plan = Plan(["W1"], make_servers(tmp_path, "a", "open", limit=["open"]), rounds=2, seconds=2, chosen=True)
     lines, _ = run(small, plan, make_measure({"a": 8, "open": 4}))
     text = "\n".join(tables.format_file(Results(lines)))
     assert "a needs 2.00 x of limit: open (2.00 to 2.00)" in text

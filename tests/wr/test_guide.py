@@ -20,15 +20,17 @@ PAGE, RULES = TOP / "docs" / "guide" / "measuring.md", TOP / "docs" / "contest" 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
 MONKEY = BUILD / "monkey"
 NAMES = "nginx", "lighttpd"
+SHORT = "-d 0.2 --repeats 5 --others-max 99 --share-cpu"
 # What is replaced in a command, so that it ends within seconds. Options of 'wr run' take servers of this machine.
 SHORTER = (
     (r"^monkey -p 2001 ~/my-site &$", ""), (r"-p \$!", "-p PID"), (r"-c 100:1000:100 -n 500000", "-c 1:3:1 -n 500"),
     (r"^PATH=.*", ""), (r"PID", "{pid}"), (r"127\.0\.0\.1:2001/index\.html", "127.0.0.1:{port}/13.txt"),
-    (r"-r 20000 -d 30", "-r 200 -d 0.3"), (r"-r [579]\b", "-r 2 -d 0.2 --repeats 5 --others-max 99 --share-cpu"),
+    (r"-r 20000 -d 30", "-r 200 -d 0.3"), (r"^(wr run [WS].*) -r [579]\b", rf"\1 -r 2 {SHORT}"),
+    (r"-r [579]\b", f"-r 1 {SHORT}"), (r" -s haproxy\b(?!\+)", ""), (r"^wr counts .*", "wr counts -s monkey+ws"),
     (r"\$HOME/old/bin/monkey", "{monkey}"), (r"wr-20261120-101500\.jsonl", "{newest}"),
     (r"^wr watch (.*)", r"wr watch \1 --count 1 --interval 0.05"), (r" W3 ", " W2 "),
     (r"--contest files", "--contest guide.toml --repeats 5 --others-max 99 --share-cpu"),
-    (r"^wr run S2 S2b\b", "wr run S2 S2b -s monkey"),  # the others are built by npm
+    (r"^wr run S2 S2b\b", "wr run S2 few.toml -s monkey"),  # the others are built by npm
     (r"^wr run W1 -s monkey -s base=(\S+)", r"wr run W1 -s monkey -s base=\1 -o after.jsonl"),
 )
 CONTEST = """name = "guide"
@@ -59,6 +61,14 @@ def shorten(line, **values):
     return line.format(**values) if "{" in line else line
 
 
+def make_small_broadcast():
+    """S2b, which has rounds of 20 s for its 10,000 clients."""
+    text = (TOP / "tools" / "wr" / "data" / "workloads" / "S2b.toml").read_text()
+    small = text.replace("clients = 10000", "clients = 100").replace("seconds = 20\n", "")
+    assert len(small) < len(text) - len("seconds = 20")
+    return small
+
+
 @pytest.fixture
 def server(tmp_path):
     """wr-limit: the guide's server under load is any process."""
@@ -76,6 +86,7 @@ def test_the_commands_of_the_guide(tmp_path, server):
     pid, port = server
     ran = []
     (tmp_path / "guide.toml").write_text(CONTEST)
+    (tmp_path / "few.toml").write_text(make_small_broadcast())
     for language, text in commands():
         if language == "toml":
             (tmp_path / "rules.toml").write_text(text.replace("0.75", "1000"))

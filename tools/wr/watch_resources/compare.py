@@ -23,7 +23,7 @@ from .results import REPEATED
 from .rounds import NoAnswers
 from .spawn import Orphans
 
-WARM_UP_SECONDS = 1
+WARM_UP_SECONDS_MAX = 1
 EXCLUSION_KEYS = "server", "workload", "kind", "reason"
 
 
@@ -63,6 +63,14 @@ class Plan:
         if twice := next((label for label in labels if labels.count(label) > 1), None):
             raise Problem(f"-s {twice} is there twice: give one of them another name, as in -s base=/path/to/program")
         return found, [choice for choice in choices if choice.program or self.chosen]
+
+    def find_seconds(self, workload):
+        """Of a round."""
+        return workload.seconds or self.seconds
+
+    def find_warm_up(self, workload):
+        """Its seconds: as long as a round, a second at most."""
+        return min(WARM_UP_SECONDS_MAX, self.find_seconds(workload))
 
     def count_rounds(self, workload, choices, known):
         """That are left of a workload."""
@@ -260,11 +268,12 @@ class Comparison:
             self.write({"type": "qualification", **line})
 
     def warm(self, workload, server):
-        """A second of load that is not kept; of an open loop it says what the server can do."""
+        """Load that is not kept; of an open loop it says what the server can do."""
         if workload.is_fresh:
             return
         watch = WrittenFiles(server) if self.is_checked(workload, server) and shows_log(workload) else None
-        row = self.try_again(lambda: self.measure_one(workload.make_warm_up(), server, WARM_UP_SECONDS))
+        seconds = self.plan.find_warm_up(workload)
+        row = self.try_again(lambda: self.measure_one(workload.make_warm_up(), server, seconds))
         server.rate = max(1, round(row["rps"] * workload.capacity))
         if watch and (wrong := watch.find_log(row["answers"])):
             raise Disqualified(f"{server.name} {wrong}")
@@ -352,7 +361,7 @@ class Comparison:
             evict_cold_files(self.environment.root)
         if workload.is_fresh:
             server.restart()
-        row = self.measure_one(workload, server, workload.seconds or self.plan.seconds)
+        row = self.measure_one(workload, server, self.plan.find_seconds(workload))
         row = {**row, "type": "round", "session": self.session, "n": self.number, "workload": workload.name}
         row.update(server=server.name, clients=workload.clients, marks=[*row.get("marks", []), *marks])
         self.number += 1

@@ -4,7 +4,7 @@
 import os
 
 from . import data, servers, workloads
-from .compare import WARM_UP_SECONDS, Plan
+from .compare import Plan
 from .data import NAME, Key, Problem
 from .generators import GENERATORS
 
@@ -87,8 +87,8 @@ def estimate_seconds(plan, known):
     for workload in found:
         able = [choice for choice in choices if not choice.kind.lacks(workload)]
         rounds = plan.count_rounds(workload, able, known)
-        each = (workload.seconds or plan.seconds) + ROUND_SECONDS + workload.is_fresh * START_SECONDS
-        total += rounds * each + bool(rounds) * len(able) * (WARM_UP_SECONDS + START_SECONDS)
+        each = plan.find_seconds(workload) + ROUND_SECONDS + workload.is_fresh * START_SECONDS
+        total += rounds * each + bool(rounds) * len(able) * (plan.find_warm_up(workload) + START_SECONDS)
     return total
 
 
