@@ -69,8 +69,8 @@ class Plan:
         return workload.seconds or self.seconds
 
     def find_warm_up(self, workload):
-        """Its seconds: as long as a round, a second at most."""
-        return min(WARM_UP_SECONDS_MAX, self.find_seconds(workload))
+        """Its seconds: as long as a round, a second at most; in a contest a second, in which a log shows."""
+        return WARM_UP_SECONDS_MAX if self.contest else min(WARM_UP_SECONDS_MAX, self.find_seconds(workload))
 
     def count_rounds(self, workload, choices, known):
         """That are left of a workload."""
