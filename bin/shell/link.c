@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { LINE_BYTES_MAX = 4 * 1024 * 1024, READ_BYTES = 64 * 1024, RAW_BYTES_MAX = 1024 * 1024 };
+enum { LINE_BYTES_MAX = 4 * 1024 * 1024, READ_BYTES = 64 * 1024 };
 
 /* ── finding the server ── */
 

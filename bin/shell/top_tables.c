@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SHARE_WIDTH = 5, METHOD_WIDTH = 8, GAP = 2 };
+enum { SHARE_WIDTH = 5, GAP = 2 };
 
 /* Returns the columns of a bar; 0: the screen is too narrow for one. */
 static size_t get_bar_width(const struct top_view *v)

@@ -66,12 +66,6 @@ struct mk_fastcgi_part {
  */
 MK_API ssize_t mk_fastcgi_read(struct mk_fastcgi_reader *r, struct mk_str in, struct mk_fastcgi_part *ret);
 
-/* Tells whether the reader is between two records. */
-static inline bool mk_fastcgi_is_between(const struct mk_fastcgi_reader *r)
-{
-    return !r->header_len && !r->content_left && !r->padding_left;
-}
-
 /* Writes the header of a record without padding. */
 MK_API void mk_fastcgi_write_header(char to[MK_FASTCGI_HEADER_BYTES], enum mk_fastcgi_type type, size_t content_len);
 /* Writes the lengths of a name and a value, which are below 2^31. Returns the number of bytes. */

@@ -23,10 +23,7 @@ struct mk_inbox_item {
 };
 
 struct mk_inbox;
-/*
- * Takes the items, the oldest first; NULL: mk_inbox_wake() was called, and nothing was added. It may close and free the
- * inbox.
- */
+/* Takes the items, the oldest first. It may close and free the inbox. */
 typedef void (*mk_inbox_fn)(struct mk_inbox *inbox, struct mk_inbox_item *first);
 
 /* Its members are the library's. */
@@ -36,12 +33,11 @@ struct mk_inbox {
     struct mk_message message;
     pthread_mutex_t lock; /* of what follows */
     struct mk_inbox_item *first, **end;
-    unsigned n, n_max;
     bool posted, closed;
 };
 
-/* Opens an inbox of at most `n_max` items that wait (0: no limit). Nothing is allocated. */
-MK_API void mk_inbox_open(struct mk_inbox *inbox, struct mk_loop *loop, unsigned n_max, mk_inbox_fn fn);
+/* Opens an inbox. Nothing is allocated. */
+MK_API void mk_inbox_open(struct mk_inbox *inbox, struct mk_loop *loop, mk_inbox_fn fn);
 /*
  * Closes it: `fn` is not called any more. Returns the items that wait, the oldest first. In the loop's thread, or in a
  * worker_stop whose thread has ended.
@@ -50,10 +46,8 @@ MK_API struct mk_inbox_item *mk_inbox_close(struct mk_inbox *inbox);
 /* Releases a closed inbox. No thread may use it any more. */
 MK_API void mk_inbox_release(struct mk_inbox *inbox);
 
-/* Adds an item. Returns 0, -EAGAIN (it is full) or -ECANCELED (it is closed); the item is the caller's then. */
+/* Adds an item. Returns 0, or -ECANCELED (it is closed; the item is the caller's then). Any thread. */
 MK_API int mk_inbox_add(struct mk_inbox *inbox, struct mk_inbox_item *item);
-/* Has `fn` called without an item; does nothing if the inbox is closed. Any thread. */
-MK_API void mk_inbox_wake(struct mk_inbox *inbox);
 
 MK_C_END
 

@@ -17,8 +17,8 @@ struct output_part;
 
 enum output_state { OUTPUT_HELD, OUTPUT_SENDING, OUTPUT_ENDING, OUTPUT_ENDED };
 
-/* Values of `length` that are no length. */
-enum { OUTPUT_LENGTH_OMITTED = -1, OUTPUT_LENGTH_SUM = -2 };
+/* A value of `length` that is no length. */
+enum { OUTPUT_LENGTH_OMITTED = -1 };
 
 struct output {
     enum output_state state;

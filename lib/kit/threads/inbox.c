@@ -13,7 +13,6 @@ static struct mk_inbox_item *take_items(struct mk_inbox *inbox)
     struct mk_inbox_item *first = inbox->first;
     inbox->first = NULL;
     inbox->end = &inbox->first;
-    inbox->n = 0;
     return first;
 }
 
@@ -24,13 +23,14 @@ static void on_message(struct mk_message *message)
     inbox->posted = false;
     struct mk_inbox_item *first = take_items(inbox);
     pthread_mutex_unlock(&inbox->lock);
+    assert(first);
     inbox->fn(inbox, first);
 }
 
-void mk_inbox_open(struct mk_inbox *inbox, struct mk_loop *loop, unsigned n_max, mk_inbox_fn fn)
+void mk_inbox_open(struct mk_inbox *inbox, struct mk_loop *loop, mk_inbox_fn fn)
 {
     assert(loop && fn);
-    *inbox = (struct mk_inbox){.loop = loop, .fn = fn, .message.fn = on_message, .n_max = n_max};
+    *inbox = (struct mk_inbox){.loop = loop, .fn = fn, .message.fn = on_message};
     inbox->end = &inbox->first;
     pthread_mutex_init(&inbox->lock, NULL);
 }
@@ -52,33 +52,19 @@ void mk_inbox_release(struct mk_inbox *inbox)
     pthread_mutex_destroy(&inbox->lock);
 }
 
-/* With the lock. */
-static void wake_owner(struct mk_inbox *inbox)
-{
-    if (inbox->posted || inbox->closed)
-        return;
-    inbox->posted = true;
-    mk_post(inbox->loop, &inbox->message);
-}
-
 int mk_inbox_add(struct mk_inbox *inbox, struct mk_inbox_item *item)
 {
     pthread_mutex_lock(&inbox->lock);
-    int err = inbox->closed ? -ECANCELED : inbox->n_max && inbox->n == inbox->n_max ? -EAGAIN : 0;
+    int err = inbox->closed ? -ECANCELED : 0;
     if (err == 0) {
         item->next = NULL;
         *inbox->end = item;
         inbox->end = &item->next;
-        inbox->n++;
-        wake_owner(inbox);
+    }
+    if (err == 0 && !inbox->posted) {
+        inbox->posted = true;
+        mk_post(inbox->loop, &inbox->message);
     }
     pthread_mutex_unlock(&inbox->lock);
     return err;
-}
-
-void mk_inbox_wake(struct mk_inbox *inbox)
-{
-    pthread_mutex_lock(&inbox->lock);
-    wake_owner(inbox);
-    pthread_mutex_unlock(&inbox->lock);
 }

@@ -110,7 +110,7 @@ static struct mk_thread *open_thread(struct mk_threads *all, struct mk_worker *w
     t->refs = 1;
     mk_list_init(&t->node);
     mk_list_init(&t->workers);
-    mk_inbox_open(&t->inbox, t->loop, 0, on_calls);
+    mk_inbox_open(&t->inbox, t->loop, on_calls);
     if (all->type->open)
         all->type->open(t, worker);
     insert_thread(all, t);

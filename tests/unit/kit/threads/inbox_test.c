@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The inbox of a thread: order, limits, and its end before, in and after that of the loop. */
+/* The inbox of a thread: order, and its end before, in and after that of the loop. */
 #include "testing.h"
 
 #include "loop/loop.h"
@@ -48,7 +48,7 @@ static int set_up(void **state)
     calls = 0;
     closes = false;
     assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
-    mk_inbox_open(&inbox, &loop, 3, on_items);
+    mk_inbox_open(&inbox, &loop, on_items);
     return 0;
 }
 
@@ -72,7 +72,6 @@ static void add(unsigned n)
 TEST(items_arrive_together, set_up, tear_down)
 {
     add(3);
-    assert_int_equal(mk_inbox_add(&inbox, &letters[3].item), -EAGAIN);
     assert_int_equal(mk__loop_turn(&loop), 0);
     assert_string_equal(trail, "abc");
     assert_int_equal(calls, 1);
@@ -81,22 +80,12 @@ TEST(items_arrive_together, set_up, tear_down)
     assert_string_equal(trail, "abcd");
 }
 
-TEST(woken_without_items, set_up, tear_down)
-{
-    mk_inbox_wake(&inbox);
-    mk_inbox_wake(&inbox);
-    assert_int_equal(mk__loop_turn(&loop), 0);
-    assert_string_equal(trail, "");
-    assert_int_equal(calls, 1);
-}
-
 TEST(closed_while_items_wait, set_up, tear_down)
 {
     add(2);
     note(mk_inbox_close(&inbox));
     assert_string_equal(trail, "ab");
     assert_int_equal(mk_inbox_add(&inbox, &letters[0].item), -ECANCELED);
-    mk_inbox_wake(&inbox);
     mk__loop_close(&loop); /* runs the messages that are left */
     assert_int_equal(calls, 0);
 }
@@ -116,7 +105,6 @@ TEST(the_loop_has_ended_before, set_up, tear_down)
     mk__loop_close(&loop);
     assert_string_equal(trail, "a");
     add(2);
-    mk_inbox_wake(&inbox);
     note(mk_inbox_close(&inbox));
     assert_string_equal(trail, "aab");
     assert_int_equal(calls, 1);
@@ -148,7 +136,7 @@ TEST(threads_add_while_the_loop_ends)
         pthread_t threads[2];
         taken = 0;
         assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
-        mk_inbox_open(&inbox, &loop, 0, take);
+        mk_inbox_open(&inbox, &loop, take);
         for (unsigned i = 0; i < 2; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, add_many, items[i]), 0);
         while (taken < round * 20)
