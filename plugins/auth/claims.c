@@ -98,14 +98,9 @@ static enum token_result check_audience(const json_t *claims, const struct claim
 
 static bool has_word(struct mk_str words, struct mk_str word)
 {
-    while (words.len) {
-        const char *space = memchr(words.p, ' ', words.len);
-        struct mk_str first = mk_str(words.p, space ? (size_t)(space - words.p) : words.len);
-        if (mk_str_eq(first, word))
+    while (words.len)
+        if (mk_str_eq(mk_str_split(&words, ' '), word))
             return true;
-        size_t cut = first.len + (space ? 1 : 0);
-        words = mk_str(words.p + cut, words.len - cut);
-    }
     return false;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Folders that the kernel watches for the process (inotify(7)), and how often names in them have changed. Nothing waits
- * for events: a worker reads them before its first lookup after each read from a connection, so that what it serves
- * then is as new as the requests of that read.
+ * for events: a worker reads them before the first lookup of an arrival (mk_request_arrival()), so that what it serves
+ * then is as new as the requests of that arrival.
  *
  *     change of a file ─► queue of the kernel ─► notify_read() ─► number of the place of a name
  *     lookup: the number is that of the last check of the entry ─► the name has not changed

@@ -46,9 +46,7 @@ int hash_by_parse(const struct mk_conf_value *value, void *field, struct mk_aren
 struct mk_str hash_by_find_parameter(struct mk_str query, struct mk_str name)
 {
     while (query.len) {
-        const char *end = memchr(query.p, '&', query.len);
-        struct mk_str pair = mk_str(query.p, end ? (size_t)(end - query.p) : query.len);
-        query = end ? mk_str(end + 1, query.len - pair.len - 1) : MK_STR_NONE;
+        struct mk_str pair = mk_str_split(&query, '&');
         if (pair.len > name.len && pair.p[name.len] == '=' && memcmp(pair.p, name.p, name.len) == 0)
             return mk_str(pair.p + name.len + 1, pair.len - name.len - 1);
     }

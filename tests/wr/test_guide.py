@@ -11,7 +11,7 @@ import signal
 import subprocess
 
 import pytest
-from watch_resources import contest, servers
+from watch_resources import contest, servers, workloads
 
 from processes import BUILD, WR
 
@@ -132,3 +132,16 @@ def test_the_options_of_the_guide_exist():
         output = subprocess.run([WR, *command, "--help"], capture_output=True, text=True, timeout=60).stdout
         for option in filter(lambda word: word.startswith("-"), words[1:]):
             assert re.search(rf"(^|\s){option}\b", output), (text, option)
+
+
+def test_the_servers_and_workloads_of_the_guide_exist():
+    """Also those that are left out when the commands run."""
+    lines = [shlex.split(text, comments=True) for language, text in commands() if language == "sh"]
+    words = [word for line in lines if line[:2] in (["wr", "run"], ["wr", "counts"]) for word in line]
+    choices = [name for option, name in zip(words, words[1:]) if option == "-s" and "=" not in name]
+    names = [word for word in words if re.fullmatch("[A-Z][0-9][a-z]*", word)]
+    assert len(choices) > 10 and len(names) > 5
+    for choice in choices:
+        assert servers.parse_choice(choice).kind.programs
+    for name in names:
+        assert workloads.load_workload(name).name == name

@@ -27,12 +27,12 @@ static bool receive_input(struct mk__h2 *h2)
             h2->turn_again = true;
             break;
         }
-        mk__conn_note_read(c);
         ssize_t n = mk__sock_read(&c->sock, in->data, in->size);
         if (n == -EAGAIN || n == 0)
             break;
         if (n < 0)
             return false;
+        mk__conn_note_read(c);
         mk__h2_receive(h2, mk_str(in->data, (size_t)n));
         read += (size_t)n;
     }
