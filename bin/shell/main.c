@@ -79,7 +79,7 @@ static bool is_command(struct mk_str line, const char *name, const char *letter,
     line = mk_str_trim(line);
     const char *blank = line.len ? memchr(line.p, ' ', line.len) : NULL;
     size_t n = blank ? (size_t)(blank - line.p) : line.len;
-    *ret_rest = mk_str_trim(mk_str(line.p + n, line.len - n));
+    *ret_rest = mk_str_trim(mk_str_after(line, n));
     struct mk_str word = mk_str(line.p, n);
     return mk_str_ieq(word, mk_str_c(name)) || mk_str_eq(word, mk_str_c(letter));
 }

@@ -101,16 +101,56 @@ static inline bool mk_str_ieq(struct mk_str a, struct mk_str b)
     return true;
 }
 
-/* Returns `s` without the spaces and tabs at both ends (OWS of RFC 9110 section 5.6.3). */
+/* Returns true for the bytes of OWS (RFC 9110 section 5.6.3): space and tab. */
+static inline bool mk_is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Moves `s` after the spaces and tabs at its start. */
+static inline void mk_str_skip_blanks(struct mk_str *s)
+{
+    while (s->len && mk_is_blank(*s->p)) {
+        s->p++;
+        s->len--;
+    }
+}
+
+/* Returns `s` without the spaces and tabs at both ends. */
 static inline struct mk_str mk_str_trim(struct mk_str s)
 {
-    while (s.len && (*s.p == ' ' || *s.p == '\t')) {
-        s.p++;
-        s.len--;
-    }
-    while (s.len && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
+    mk_str_skip_blanks(&s);
+    while (s.len && mk_is_blank(s.p[s.len - 1]))
         s.len--;
     return s;
+}
+
+/* Returns true for the bytes of a token (RFC 9110 section 5.6.2), which the names of headers and methods are. */
+static inline bool mk_is_token_byte(char c)
+{
+    return c > ' ' && c < 0x7f && !strchr("\"(),/:;<=>?@[\\]{}", c);
+}
+
+/* Returns the number of bytes at the start of `s` that a token may have. */
+static inline size_t mk_str_token_len(struct mk_str s)
+{
+    size_t n = 0;
+    while (n < s.len && mk_is_token_byte(s.p[n]))
+        n++;
+    return n;
+}
+
+/* Returns true for a token, which is not empty. */
+static inline bool mk_str_is_token(struct mk_str s)
+{
+    return s.len && mk_str_token_len(s) == s.len;
+}
+
+/* Returns what is after the first `n` bytes, which `s` has. */
+static inline struct mk_str mk_str_after(struct mk_str s, size_t n)
+{
+    assert(n <= s.len);
+    return mk_str(s.p + n, s.len - n);
 }
 
 /* Returns `s`, or its first `max` bytes if it is longer. */

@@ -62,7 +62,7 @@ static inline struct mk_str mk_utf8_next(struct mk_str *rest)
     bool valid;
     size_t n = mk_utf8_measure(*rest, &valid);
     struct mk_str character = valid ? mk_str(rest->p, n) : MK_UTF8_REPLACEMENT;
-    *rest = mk_str(rest->p + n, rest->len - n);
+    *rest = mk_str_after(*rest, n);
     return character;
 }
 

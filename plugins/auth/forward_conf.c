@@ -27,7 +27,7 @@ int forward_parse_to(const struct mk_conf_value *value, void *field, struct mk_a
     if (!text.p)
         return -ENOMEM;
     size_t n = value->n ? value->words[0].len : 0;
-    struct mk_str url = mk_arena_dup(arena, mk_str(text.p, n)), rest = mk_str_trim(mk_str(text.p + n, text.len - n));
+    struct mk_str url = mk_arena_dup(arena, mk_str(text.p, n)), rest = mk_str_trim(mk_str_after(text, n));
     int err = url.p ? mk_target_parse_url(t, url, "server", arena, error) : -ENOMEM;
     t->text = text;
     if (err == 0 && rest.len && (value->n > 2 || t->dial->port))

@@ -59,7 +59,7 @@ static size_t measure_text(struct mk_str s)
 bool htpasswd_is_text(struct mk_str text, size_t *ret_at)
 {
     size_t at = 0, n;
-    while (at < text.len && (n = measure_text(mk_str(text.p + at, text.len - at))) > 0)
+    while (at < text.len && (n = measure_text(mk_str_after(text, at))) > 0)
         at += n;
     *ret_at = at;
     return at == text.len;
@@ -126,11 +126,11 @@ static bool next_word(struct htpasswd_reader *r, struct mk_str *ret)
     struct mk_str *rest = &r->line_rest;
     size_t n = 0;
     while (rest->len && is_blank(rest->p[0]))
-        *rest = mk_str(rest->p + 1, rest->len - 1);
+        *rest = mk_str_after(*rest, 1);
     while (n < rest->len && !is_blank(rest->p[n]))
         n++;
     *ret = mk_str(rest->p, n);
-    *rest = mk_str(rest->p + n, rest->len - n);
+    *rest = mk_str_after(*rest, n);
     return n > 0;
 }
 

@@ -358,7 +358,7 @@ static const struct route *find_route(struct mk_str name, struct mk_str *ret_res
         size_t n = routes[i].name.len;
         if (!mk_str_starts(name, routes[i].name) || (name.len > n && !(routes[i].has_rest && name.p[n] == '/')))
             continue;
-        *ret_rest = mk_str(name.p + n, name.len - n);
+        *ret_rest = mk_str_after(name, n);
         return &routes[i];
     }
     return NULL;
@@ -398,7 +398,7 @@ static struct target find_target(struct mk_str path, const struct cache_rule *ru
     struct mk_str name = mk_str(path.p + rule->admin.len, path.len - rule->admin.len);
     target.route = find_route(name, &target.rest);
     if (name.len && name.p[0] == '/')
-        target.file = mk_embedded_find(cache_files, mk_str(name.p + 1, name.len - 1));
+        target.file = mk_embedded_find(cache_files, mk_str_after(name, 1));
     return target;
 }
 

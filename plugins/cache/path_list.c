@@ -54,7 +54,7 @@ static bool is_blank(char c)
 static struct mk_str trim_blanks(struct mk_str s)
 {
     while (s.len && is_blank(*s.p))
-        s = mk_str(s.p + 1, s.len - 1);
+        s = mk_str_after(s, 1);
     while (s.len && is_blank(s.p[s.len - 1]))
         s.len--;
     return s;
@@ -118,7 +118,7 @@ static ssize_t resolve_entities(struct mk_str text, char *out, size_t size)
         if (n == size)
             return -ENAMETOOLONG;
         out[n++] = c;
-        text = mk_str(text.p + taken, text.len - taken);
+        text = mk_str_after(text, taken);
     }
     return (ssize_t)n;
 }
@@ -162,12 +162,12 @@ int path_list_read(struct mk_str entry, bool is_xml, struct path_list_url *ret)
         memcpy(ret->storage, entry.p, entry.len);
     struct mk_str url = mk_str(ret->storage, (size_t)len);
     size_t scheme = get_scheme_len(url);
-    struct mk_str rest = mk_str(url.p + scheme, url.len - scheme);
+    struct mk_str rest = mk_str_after(url, scheme);
     ret->host = mk_str(rest.p, scheme ? find_host_end(rest) : 0);
     if (scheme && !ret->host.len)
         return -EINVAL;
     size_t at = scheme ? find_any(rest, "/?#") : 0;
-    struct mk_str path = mk_str(rest.p + at, find_any(mk_str(rest.p + at, rest.len - at), "?#"));
+    struct mk_str path = mk_str(rest.p + at, find_any(mk_str_after(rest, at), "?#"));
     if (scheme && !path.len)
         path = MK_STR("/");
     len = mk_path_normalize(path, ret->path, sizeof(ret->path));

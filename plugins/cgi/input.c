@@ -209,7 +209,7 @@ static int keep_piece(struct run *r, struct mk_str piece)
     while (piece.len && err >= 0) {
         size_t n = piece.len < MK_SPOOL_WRITE_MAX ? piece.len : MK_SPOOL_WRITE_MAX;
         err = mk_spool_write(r->received.spool, mk_str(piece.p, n));
-        piece = mk_str(piece.p + n, piece.len - n);
+        piece = mk_str_after(piece, n);
     }
     return err;
 }

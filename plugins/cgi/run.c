@@ -367,7 +367,7 @@ static void take_section_script(struct run *r)
     struct mk_cgi_params *p = &r->params;
     size_t prefix = get_prefix_len(r->conf, r->path);
     p->script_name = mk_str(r->path.p, prefix);
-    p->path_info = mk_str(r->path.p + prefix, r->path.len - prefix);
+    p->path_info = mk_str_after(r->path, prefix);
     p->script_filename = r->conf->script;
     p->extras = &r->conf->env;
     p->pass_authorization = r->conf->authorization;
@@ -394,7 +394,7 @@ void run_find(struct run *r)
     if (!conf->root.len)
         place.root = MK_STR_NONE;
     else
-        path = prefix < path.len ? mk_str(path.p + prefix, path.len - prefix) : MK_STR("/");
+        path = prefix < path.len ? mk_str_after(path, prefix) : MK_STR("/");
     int err = !conf->root.len && !conf->user_dirs && is_user_path(path)
                   ? -ENOENT
                   : mk_cgi_lookup(r->req, &place, MK_CGI_FIND_WALK, path, take_script, r);

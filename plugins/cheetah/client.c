@@ -78,7 +78,7 @@ void client_add_lines(struct client *c, struct mk_str text)
         mk_json_str(&c->out, "text", mk_str(text.p, len));
         mk_json_close_line(&c->out);
         len += end != NULL;
-        text = mk_str(text.p + len, text.len - len);
+        text = mk_str_after(text, len);
     }
 }
 

@@ -21,7 +21,7 @@ bool match_is_type_pattern(struct mk_str s)
 {
     const char *slash = memchr(s.p, '/', s.len);
     if (!slash)
-        return s.len > 2 && mk_str_starts(s, MK_STR("*+")) && is_token(mk_str(s.p + 2, s.len - 2));
+        return s.len > 2 && mk_str_starts(s, MK_STR("*+")) && is_token(mk_str_after(s, 2));
     struct mk_str type = mk_str(s.p, (size_t)(slash - s.p)), subtype = mk_str(slash + 1, s.len - type.len - 1);
     return is_token(type) && (is_token(subtype) || mk_str_eq(subtype, MK_STR("*")));
 }
@@ -43,7 +43,7 @@ bool match_type(struct mk_str pattern, struct mk_str type)
     if (mk_str_ieq(type, MK_STR("text/event-stream")))
         return false;
     if (pattern.p[0] == '*')
-        return ends_with(type, mk_str(pattern.p + 1, pattern.len - 1));
+        return ends_with(type, mk_str_after(pattern, 1));
     size_t n = pattern.len - 1;
     return pattern.p[n] == '*' && type.len > n && mk_str_ieq(mk_str(pattern.p, n), mk_str(type.p, n));
 }

@@ -12,7 +12,7 @@ static bool has_tag(struct mk_str list, struct mk_str tag)
         if (mk_str_eq(one, MK_STR("*")))
             return true;
         if (mk_str_starts(one, MK_STR("W/")))
-            one = mk_str(one.p + 2, one.len - 2);
+            one = mk_str_after(one, 2);
         if (tag.p && mk_str_eq(one, tag))
             return true;
     }

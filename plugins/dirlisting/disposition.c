@@ -48,7 +48,7 @@ static void write_encoded(struct mk_buf *out, struct mk_str name)
 void disposition_write(struct mk_buf *out, struct mk_str name, struct mk_str suffix)
 {
     while (name.len && name.p[0] == '.')
-        name = mk_str(name.p + 1, name.len - 1);
+        name = mk_str_after(name, 1);
     if (!name.len)
         name = MK_STR("files");
     mk_buf_adds(out, MK_STR("attachment; filename=\""));

@@ -19,7 +19,7 @@ static bool is_digit(char c)
 static struct mk_str trim_zeros(struct mk_str s)
 {
     while (s.len > 1 && s.p[0] == '0' && is_digit(s.p[1]))
-        s = mk_str(s.p + 1, s.len - 1);
+        s = mk_str_after(s, 1);
     return s;
 }
 
@@ -37,8 +37,8 @@ static int compare_numbers(struct mk_str *a, struct mk_str *b)
     struct mk_str x = trim_zeros(*a), y = trim_zeros(*b);
     size_t n = count_digits(x), m = count_digits(y);
     int r = n != m ? (n < m ? -1 : 1) : memcmp(x.p, y.p, n);
-    *a = mk_str(x.p + n, x.len - n);
-    *b = mk_str(y.p + m, y.len - m);
+    *a = mk_str_after(x, n);
+    *b = mk_str_after(y, m);
     return r;
 }
 
@@ -58,8 +58,8 @@ int order_compare_names(struct mk_str a, struct mk_str b)
             r = compare_numbers(&x, &y);
         } else {
             r = (unsigned char)mk_lower(*x.p) - (unsigned char)mk_lower(*y.p);
-            x = mk_str(x.p + 1, x.len - 1);
-            y = mk_str(y.p + 1, y.len - 1);
+            x = mk_str_after(x, 1);
+            y = mk_str_after(y, 1);
         }
         if (r)
             return r;

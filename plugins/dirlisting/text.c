@@ -57,7 +57,7 @@ void text_html(struct mk_buf *out, struct mk_str text, bool lines)
     while (text.len) {
         size_t n = count_plain(text);
         mk_buf_add(out, text.p, n);
-        text = mk_str(text.p + n, text.len - n);
+        text = mk_str_after(text, n);
         if (text.len)
             add_char(out, mk_utf8_next(&text), lines);
     }

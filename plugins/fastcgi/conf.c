@@ -75,7 +75,7 @@ static int parse_index(const struct mk_conf_value *value, void *field, struct mk
 static int parse_status(struct fastcgi_try *try, struct mk_str word, struct mk_buf *error)
 {
     uint64_t status;
-    if (!mk_str_u64(mk_str(word.p + 1, word.len - 1), 599, &status) || status < 400)
+    if (!mk_str_u64(mk_str_after(word, 1), 599, &status) || status < 400)
         return mk_conf_fail(error, "a status is one from 400 to 599, such as =404");
     *try = (struct fastcgi_try){.kind = FASTCGI_TRY_STATUS, .status = (int)status};
     return 0;

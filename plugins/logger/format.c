@@ -183,7 +183,7 @@ static int parse_json(struct format_parser *parser, struct mk_str text, size_t *
 static int check_directives(struct format_parser *parser, struct mk_str text, size_t *ret_at)
 {
     for (size_t i = 0; i < text.len; i++) {
-        const char *here = foreign_find_directive(mk_str(text.p + i, text.len - i));
+        const char *here = foreign_find_directive(mk_str_after(text, i));
         if (!here)
             continue;
         *ret_at = i;

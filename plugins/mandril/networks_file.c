@@ -32,7 +32,7 @@ static struct mk_str trim_line(struct mk_str line)
     if (hash)
         line.len = (size_t)(hash - line.p);
     while (line.len && is_blank(line.p[0]))
-        line = mk_str(line.p + 1, line.len - 1);
+        line = mk_str_after(line, 1);
     while (line.len && is_blank(line.p[line.len - 1]))
         line.len--;
     return line;

@@ -178,7 +178,7 @@ static struct mk_str get_port(struct mk_str authority, struct mk_str scheme)
     while (at && authority.p[at - 1] >= '0' && authority.p[at - 1] <= '9')
         at--;
     if (at && at < authority.len && authority.p[at - 1] == ':')
-        return mk_str(authority.p + at, authority.len - at);
+        return mk_str_after(authority, at);
     return mk_str_eq(scheme, MK_STR("https")) ? MK_STR("443") : MK_STR("80");
 }
 

@@ -133,8 +133,7 @@ static struct mk_str find_attribute(struct mk_str cookie, struct mk_str name)
 static struct mk_str replace_value(struct mk_str cookie, struct mk_str value, struct mk_str by, struct mk_arena *arena)
 {
     size_t before = (size_t)(value.p - cookie.p), behind = before + value.len;
-    struct mk_str replaced =
-        join_texts(arena, mk_str(cookie.p, before), by, mk_str(cookie.p + behind, cookie.len - behind));
+    struct mk_str replaced = join_texts(arena, mk_str(cookie.p, before), by, mk_str_after(cookie, behind));
     return replaced.p ? replaced : cookie;
 }
 
@@ -167,7 +166,7 @@ static struct mk_str strip_port(struct mk_str authority)
 static bool is_domain_of(struct mk_str domain, struct mk_str authority)
 {
     if (domain.len && domain.p[0] == '.')
-        domain = mk_str(domain.p + 1, domain.len - 1);
+        domain = mk_str_after(domain, 1);
     return domain.len && mk_str_ieq(domain, strip_port(authority));
 }
 

@@ -8,14 +8,6 @@
 
 #include <monkey/buf.h>
 
-static bool is_token(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", s.p[i]))
-            return false;
-    return s.len > 0;
-}
-
 static struct mk_str get_announced(struct mk_request *req)
 {
     return mk_request_header_by_name(req, MK_STR("Trailer"));
@@ -37,7 +29,7 @@ void trailers_announce(struct mk_buf *out, struct mk_request *req, const struct 
     struct mk_str announced = get_announced(req), name;
     const char *before = "Trailer: ";
     while (mk_str_next(&announced, &name)) {
-        if (!is_token(name) || !is_passed(changes, name))
+        if (!mk_str_is_token(name) || !is_passed(changes, name))
             continue;
         mk_buf_addf(out, "%s%.*s", before, MK_STR_ARG(name));
         before = ", ";

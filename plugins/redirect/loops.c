@@ -199,7 +199,7 @@ static struct mk_str find_local_path(const struct mk_host *host, struct mk_str t
         return MK_STR_NONE;
     if (end == to.len)
         return MK_STR("/");
-    return to.p[end] == '/' ? mk_str(to.p + end, to.len - end) : MK_STR_NONE;
+    return to.p[end] == '/' ? mk_str_after(to, end) : MK_STR_NONE;
 }
 
 /* Sets the path to that of a target, with `rest` after it unless the target has a query. */

@@ -198,7 +198,7 @@ static struct mk_str split_fragment(struct mk_str *to)
 {
     const char *hash = memchr(to->p, '#', to->len);
     size_t n = hash ? (size_t)(hash - to->p) : to->len;
-    struct mk_str fragment = mk_str(to->p + n, to->len - n);
+    struct mk_str fragment = mk_str_after(*to, n);
     to->len = n;
     return fragment;
 }

@@ -222,7 +222,7 @@ void mk__static_alias_each_place(const struct static_site *site, mk_file_place_f
         struct mk_file_place place = mk__static_open_place(&a->site);
         if (is_exact(a)) {
             place.url = a->rule.match.text;
-            place.name = mk_str(a->name.p + 1, a->name.len - 1);
+            place.name = mk_str_after(a->name, 1);
         }
         if (a->site.root_fd >= 0)
             fn(&place, ctx);
@@ -241,6 +241,6 @@ bool mk__static_alias_find(struct static_location *at)
     size_t n = a->site.prefix.len;
     assert(at->path.len >= n);
     at->site = &a->site;
-    at->path = a->name.p ? a->name : mk_str(at->path.p + n, at->path.len - n);
+    at->path = a->name.p ? a->name : mk_str_after(at->path, n);
     return true;
 }

@@ -68,7 +68,7 @@ static bool ends_with(struct mk_str s, struct mk_str end)
 static bool parse_status(struct mk_str word, int *ret_status)
 {
     uint64_t status;
-    if (!word.len || word.p[0] != '=' || !mk_str_u64(mk_str(word.p + 1, word.len - 1), 599, &status) || status < 400)
+    if (!word.len || word.p[0] != '=' || !mk_str_u64(mk_str_after(word, 1), 599, &status) || status < 400)
         return false;
     *ret_status = (int)status;
     return true;

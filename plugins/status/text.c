@@ -11,7 +11,7 @@ struct mk_str text_next(struct mk_str *rest)
     size_t n = mk_utf8_length(*rest);
     struct mk_str character = n ? mk_str(rest->p, n) : MK_UTF8_REPLACEMENT;
     n += !n;
-    *rest = mk_str(rest->p + n, rest->len - n);
+    *rest = mk_str_after(*rest, n);
     return character;
 }
 

@@ -36,7 +36,7 @@ static bool parse_age(struct mk_str word, uint64_t *ret_seconds)
     while (digits < word.len && word.p[digits] >= '0' && word.p[digits] <= '9')
         digits++;
     for (size_t i = 0; i < MK_COUNT_OF(units); i++)
-        if (mk_str_eq(mk_str(word.p + digits, word.len - digits), mk_str_c(units[i].suffix)) &&
+        if (mk_str_eq(mk_str_after(word, digits), mk_str_c(units[i].suffix)) &&
             mk_str_u64(mk_str(word.p, digits), UINT32_MAX, ret_seconds)) {
             *ret_seconds *= units[i].seconds;
             return *ret_seconds <= INT32_MAX;

@@ -32,15 +32,6 @@ static bool is_visible(struct mk_str s)
     return s.len > 0;
 }
 
-/* Tells whether it is the name of a header or method (RFC 9110 section 5.6.2). */
-static bool is_token(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (strchr("\"(),/:;<=>?@[\\]{}", s.p[i]))
-            return false;
-    return is_visible(s);
-}
-
 /* ── Check ── */
 
 static bool is_path(struct mk_str s)
@@ -84,7 +75,7 @@ static int parse_what(const struct mk_conf_value *value, void *field, struct mk_
 
 static int parse_method(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    bool is_method = is_token(value->text) && value->text.len <= 32;
+    bool is_method = mk_str_is_token(value->text) && value->text.len <= 32;
     for (size_t i = 0; i < value->text.len; i++)
         is_method &= value->text.p[i] < 'a' || value->text.p[i] > 'z';
     if (!is_method || mk_str_eq(value->text, MK_STR("CONNECT")))
@@ -136,7 +127,7 @@ static int parse_header(const struct mk_conf_value *value, void *field, struct m
     struct mk_buf line;
     const char *colon = memchr(value->text.p, ':', value->text.len);
     struct mk_str name = mk_str(value->text.p, colon ? (size_t)(colon - value->text.p) : 0);
-    if (!is_token(name))
+    if (!mk_str_is_token(name))
         return refuse_value(error, "a header is written as NAME: VALUE");
     struct mk_str content = mk_str_trim(mk_str(colon + 1, value->text.len - name.len - 1));
     if (!is_header_value(content))

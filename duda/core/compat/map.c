@@ -84,7 +84,7 @@ static int read_names(struct mk_arena *arena, struct mk_route *r)
             return -EINVAL;
         if (!segment.len || segment.p[0] != ':')
             continue;
-        names[r->n] = mk_arena_dup(arena, mk_str(segment.p + 1, segment.len - 1));
+        names[r->n] = mk_arena_dup(arena, mk_str_after(segment, 1));
         if (!names[r->n++].p)
             return -ENOMEM;
     }

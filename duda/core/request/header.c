@@ -82,7 +82,7 @@ int header_set_type(struct duda_request *dr, struct mk_str extension)
 {
     char path[EXTENSION_BYTES_MAX + 2] = "x.";
     if (extension.len && *extension.p == '.')
-        extension = mk_str(extension.p + 1, extension.len - 1);
+        extension = mk_str_after(extension, 1);
     if (extension.len == 0 || extension.len > EXTENSION_BYTES_MAX)
         return -ENOENT;
     memcpy(path + 2, extension.p, extension.len);

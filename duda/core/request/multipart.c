@@ -16,28 +16,17 @@ struct parameter {
     bool is_quoted; /* `value` has escapes */
 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 static struct mk_str split_front(struct mk_str *text, size_t n)
 {
     struct mk_str first = mk_str(text->p, n);
-    *text = mk_str(text->p + n, text->len - n);
+    *text = mk_str_after(*text, n);
     return first;
-}
-
-static void skip_blanks(struct mk_str *text)
-{
-    while (text->len && is_blank(text->p[0]))
-        split_front(text, 1);
 }
 
 /* Returns whether the next parameter, or nothing, follows. */
 static bool is_end_of_value(struct mk_str text)
 {
-    skip_blanks(&text);
+    mk_str_skip_blanks(&text);
     return !text.len || text.p[0] == ';';
 }
 
@@ -75,7 +64,7 @@ static int split_value(struct mk_str *text, struct parameter *ret)
         split_front(text, 1);
         return 0;
     }
-    while (n < text->len && text->p[n] != ';' && !is_blank(text->p[n]))
+    while (n < text->len && text->p[n] != ';' && !mk_is_blank(text->p[n]))
         n++;
     ret->value = split_front(text, n);
     return 0;
@@ -85,13 +74,13 @@ static int split_value(struct mk_str *text, struct parameter *ret)
 static int split_parameter(struct mk_str *text, struct parameter *ret)
 {
     do {
-        skip_blanks(text);
+        mk_str_skip_blanks(text);
         if (!text->len)
             return 0;
         if (text->p[0] != ';')
             return -EBADMSG;
         split_front(text, 1);
-        skip_blanks(text);
+        mk_str_skip_blanks(text);
     } while (text->len && text->p[0] == ';');
     if (!text->len)
         return 0;
@@ -169,7 +158,7 @@ static struct mk_str get_base_name(struct mk_str name)
     size_t at = name.len;
     while (at && name.p[at - 1] != '/' && name.p[at - 1] != '\\')
         at--;
-    struct mk_str base = mk_str(name.p + at, name.len - at);
+    struct mk_str base = mk_str_after(name, at);
     return mk_str_eq(base, MK_STR(".")) || mk_str_eq(base, MK_STR("..")) ? mk_str(base.p, 0) : base;
 }
 
@@ -199,7 +188,8 @@ static int parse_disposition(struct multipart *m, struct mk_str value, struct mu
 static int parse_field(struct multipart *m, struct mk_str line, struct multipart_part *part)
 {
     const char *colon = line.len ? memchr(line.p, ':', line.len) : NULL;
-    if (!colon || colon == line.p || is_blank(line.p[0]) || mk_str_has_control(line) || memchr(line.p, '\t', line.len))
+    if (!colon || colon == line.p || mk_is_blank(line.p[0]) || mk_str_has_control(line) ||
+        memchr(line.p, '\t', line.len))
         return -EBADMSG;
     struct mk_str name = split_front(&line, (size_t)(colon - line.p));
     split_front(&line, 1);

@@ -322,7 +322,7 @@ static int print_html(duda_request_t *dr, const char *text)
         mk_buf_init_fixed(&out, buf, sizeof(buf));
         escape_html(&out, mk_str(rest.p, n));
         r = add_copy(dr, call, mk_buf_str(&out));
-        rest = mk_str(rest.p + n, rest.len - n);
+        rest = mk_str_after(rest, n);
     }
     return r;
 }

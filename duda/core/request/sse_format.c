@@ -20,7 +20,7 @@ static struct mk_str split_line(struct mk_str *rest)
     struct mk_str line = mk_str(rest->p, n);
     bool is_crlf = n + 1 < rest->len && rest->p[n] == '\r' && rest->p[n + 1] == '\n';
     size_t used = n == rest->len ? n : n + 1 + is_crlf;
-    *rest = mk_str(rest->p + used, rest->len - used);
+    *rest = mk_str_after(*rest, used);
     return line;
 }
 

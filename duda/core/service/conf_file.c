@@ -7,11 +7,6 @@
 #include <errno.h>
 #include <limits.h>
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 /* ── lines ── */
 
 struct parser {
@@ -63,7 +58,7 @@ static int add_section(struct parser *p, struct mk_str line)
 static int add_key(struct parser *p, struct mk_str line)
 {
     size_t n = 0;
-    while (n < line.len && !is_blank(line.p[n]))
+    while (n < line.len && !mk_is_blank(line.p[n]))
         n++;
     if (!p->section)
         return report_error(p, "a key needs a section before it");
@@ -76,7 +71,7 @@ static int add_key(struct parser *p, struct mk_str line)
     if (!key)
         return -ENOMEM;
     key->name = mk_arena_dup(p->arena, mk_str(line.p, n));
-    key->value = mk_arena_dup(p->arena, mk_str_trim(mk_str(line.p + n, line.len - n)));
+    key->value = mk_arena_dup(p->arena, mk_str_trim(mk_str_after(line, n)));
     *p->next_key = key;
     p->next_key = &key->next;
     return key->name.p && key->value.p ? 0 : -ENOMEM;
@@ -85,7 +80,7 @@ static int add_key(struct parser *p, struct mk_str line)
 static int parse_line(struct parser *p, struct mk_str line)
 {
     const char *fault = find_fault(line);
-    bool indented = line.len && is_blank(line.p[0]);
+    bool indented = line.len && mk_is_blank(line.p[0]);
     if (fault)
         return report_error(p, fault);
     line = mk_str_trim(line);
@@ -147,10 +142,10 @@ bool conf_file_next_word(struct mk_str *rest, struct mk_str *ret_word)
 {
     size_t n = 0;
     *rest = mk_str_trim(*rest);
-    while (n < rest->len && !is_blank(rest->p[n]))
+    while (n < rest->len && !mk_is_blank(rest->p[n]))
         n++;
     *ret_word = mk_str(rest->p, n);
-    *rest = mk_str(rest->p + n, rest->len - n);
+    *rest = mk_str_after(*rest, n);
     return n > 0;
 }
 
@@ -159,7 +154,7 @@ bool conf_file_get_number(struct mk_str value, long *ret)
     bool minus = value.len && value.p[0] == '-';
     size_t sign = value.len && (minus || value.p[0] == '+');
     uint64_t n;
-    if (!mk_str_u64(mk_str(value.p + sign, value.len - sign), (uint64_t)LONG_MAX + minus, &n))
+    if (!mk_str_u64(mk_str_after(value, sign), (uint64_t)LONG_MAX + minus, &n))
         return false;
     *ret = minus ? (long)(0 - n) : (long)n;
     return true;

@@ -389,6 +389,6 @@ const struct host_service *host_find(const struct duda_host *h, struct mk_str pa
     const struct host_service *e = len > 1 ? find_segment(h, mk_str(path.p + 1, len - 1)) : NULL;
     if (!e)
         return h->root;
-    *ret_rest = mk_str(path.p + len, path.len - len);
+    *ret_rest = mk_str_after(path, len);
     return e;
 }

@@ -29,7 +29,7 @@ bool session_values_next(struct mk_str *rest, struct mk_str *ret_key, struct mk_
         return false;
     *ret_key = key;
     *ret_value = value;
-    *rest = mk_str(rest->p + bytes, rest->len - bytes);
+    *rest = mk_str_after(*rest, bytes);
     return true;
 }
 

@@ -252,7 +252,7 @@ static int parse_number(struct mk_str text, int64_t *ret)
     bool negative = text.len && text.p[0] == '-';
     uint64_t n;
     if (negative)
-        text = mk_str(text.p + 1, text.len - 1);
+        text = mk_str_after(text, 1);
     if (!mk_str_u64(text, (uint64_t)INT64_MAX + negative, &n))
         return -EINVAL;
     *ret = negative ? (int64_t)(0 - n) : (int64_t)n;

@@ -71,7 +71,7 @@ static int take_reply(struct mc_command *c, const struct mc_reply *reply, struct
     if (result == 0 && reply->code == MC_ME) {
         const char *space = reply->text.len ? memchr(reply->text.p, ' ', reply->text.len) : NULL;
         size_t skipped = space ? (size_t)(space + 1 - reply->text.p) : reply->text.len; /* the key */
-        value = mk_str(reply->text.p + skipped, reply->text.len - skipped);
+        value = mk_str_after(reply->text, skipped);
     }
     if (result == 0 && is_placeholder(c, reply))
         return -ENOENT;
@@ -218,7 +218,7 @@ static size_t take_replies(struct mc_conn *conn, struct mk_str bytes)
     size_t at = 0, n = 1;
     while (n && conn->base.serial == serial) {
         at += skip_bytes(conn, bytes.len - at);
-        n = at < bytes.len ? take_one(conn, mk_str(bytes.p + at, bytes.len - at)) : 0;
+        n = at < bytes.len ? take_one(conn, mk_str_after(bytes, at)) : 0;
         at += n;
     }
     return at;

@@ -93,7 +93,7 @@ static bool read_flag(char flag, struct mk_str token, struct mc_reply *ret)
 static bool read_flags(struct mk_str rest, struct mc_reply *ret)
 {
     for (struct mk_str word = take_word(&rest); word.len; word = take_word(&rest))
-        if (!read_flag(word.p[0], mk_str(word.p + 1, word.len - 1), ret))
+        if (!read_flag(word.p[0], mk_str_after(word, 1), ret))
             return false;
     return true;
 }

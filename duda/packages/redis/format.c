@@ -103,7 +103,7 @@ static bool split_head(struct mk_str *rest, char kind, size_t *ret)
     for (const char *p = rest->p + 1; p < end; p++)
         *ret = *ret * 10 + (size_t)(*p - '0');
     size_t n = (size_t)(end - rest->p) + 2;
-    *rest = mk_str(rest->p + n, rest->len - n);
+    *rest = mk_str_after(*rest, n);
     return true;
 }
 

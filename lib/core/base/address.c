@@ -56,7 +56,7 @@ int mk_address_parse(struct mk_str text, struct mk_address *ret)
     struct mk_str host = mk_str(text.p + bracketed, (size_t)(end - text.p) - bracketed);
     struct mk_str rest = mk_str(end + bracketed, text.len - (size_t)(end - text.p) - bracketed);
     uint64_t port = 0;
-    if (rest.len && (*rest.p != ':' || !mk_str_u64(mk_str(rest.p + 1, rest.len - 1), UINT16_MAX, &port)))
+    if (rest.len && (*rest.p != ':' || !mk_str_u64(mk_str_after(rest, 1), UINT16_MAX, &port)))
         return -EINVAL;
     return parse_host(host, bracketed ? AF_INET6 : AF_INET, (uint16_t)port, ret);
 }

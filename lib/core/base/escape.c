@@ -54,7 +54,7 @@ void mk_path_encode(struct mk_buf *out, struct mk_str path)
         done = i + 1;
     }
     if (done < path.len)
-        mk_buf_adds(out, mk_str(path.p + done, path.len - done));
+        mk_buf_adds(out, mk_str_after(path, done));
 }
 
 bool mk_path_decode(struct mk_buf *out, struct mk_str path)

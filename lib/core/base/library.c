@@ -156,7 +156,7 @@ static void *open_object(const char *name, struct mk_buf *error)
     struct mk_str reason = handle ? MK_STR("") : mk_str_c(dlerror());
     size_t len = strlen(name) + 2;
     if (mk_str_starts(reason, mk_str_c(name)) && reason.len > len) /* "name: reason" */
-        reason = mk_str(reason.p + len, reason.len - len);
+        reason = mk_str_after(reason, len);
     mk_buf_adds(error, reason);
     return handle;
 }

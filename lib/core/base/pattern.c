@@ -28,7 +28,7 @@ static int parse_regex(struct mk_pattern *pattern, struct mk_str text, struct mk
     if (r == 0)
         pattern->groups = (uint16_t)mk__regex_groups(pattern->regex);
     else
-        pattern->text = mk_str(text.p + fault, text.len - fault);
+        pattern->text = mk_str_after(text, fault);
     return r;
 }
 
@@ -91,7 +91,7 @@ MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, str
     if (text.p[0] == '~')
         return parse_regex(pattern, text, arena, error);
     if (text.p[0] == '=') {
-        pattern->text = mk_str(text.p + 1, text.len - 1);
+        pattern->text = mk_str_after(text, 1);
         if (text.len == 1 || text.p[1] != '/')
             return set_error(error, "a path behind = starts with a slash");
         return check_normal(pattern, error);
@@ -240,7 +240,7 @@ struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str pa
         return MK_STR("");
     while (n < path.len && path.p[n] == '/')
         n++;
-    return mk_str(path.p + n, path.len - n);
+    return mk_str_after(path, n);
 }
 
 /* ── whether a pattern matches all that another one matches ── */

@@ -128,7 +128,7 @@ static bool expand_word(struct expansion *e, const struct mk__scan_word *word, u
             begin_word(e);
             mk_buf_addc(&e->words->text, s.p[n - 1]);
         }
-        s = mk_str(s.p + n, s.len - n);
+        s = mk_str_after(s, n);
     }
     end_word(e);
     return true;

@@ -8,7 +8,7 @@
 
 static struct mk_str skip_bytes(struct mk_str s, size_t n)
 {
-    return n < s.len ? mk_str(s.p + n, s.len - n) : MK_STR("");
+    return n < s.len ? mk_str_after(s, n) : MK_STR("");
 }
 
 /* Returns the length of the part in front of the first of these bytes. */

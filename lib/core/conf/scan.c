@@ -10,21 +10,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static struct mk_str skip_bytes(struct mk_str s, size_t n)
-{
-    assert(n <= s.len);
-    return mk_str(s.p + n, s.len - n);
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 static size_t count_blanks(struct mk_str s)
 {
     size_t n = 0;
-    while (n < s.len && is_blank(s.p[n]))
+    while (n < s.len && mk_is_blank(s.p[n]))
         n++;
     return n;
 }
@@ -32,7 +21,7 @@ static size_t count_blanks(struct mk_str s)
 static size_t count_nonblanks(struct mk_str s)
 {
     size_t n = 0;
-    while (n < s.len && !is_blank(s.p[n]))
+    while (n < s.len && !mk_is_blank(s.p[n]))
         n++;
     return n;
 }
@@ -61,8 +50,8 @@ size_t mk__scan_variable(struct mk_str s)
 static size_t find_word_end(struct mk_str s, bool quoted, const char **ret_error)
 {
     size_t i = 0;
-    while (i < s.len && (quoted ? s.p[i] != '"' : !is_blank(s.p[i]))) {
-        struct mk_str here = skip_bytes(s, i);
+    while (i < s.len && (quoted ? s.p[i] != '"' : !mk_is_blank(s.p[i]))) {
+        struct mk_str here = mk_str_after(s, i);
         if (mk__scan_is_escape(here, quoted)) {
             i += 2;
         } else if (is_variable(here)) {
@@ -87,8 +76,8 @@ static int take_quoted(struct mk_str *rest, size_t len, struct mk__scan_word *wo
         return -EINVAL;
     }
     word->raw = mk_str(rest->p + 1, len);
-    *rest = skip_bytes(*rest, len + 2);
-    if (rest->len && !is_blank(*rest->p)) {
+    *rest = mk_str_after(*rest, len + 2);
+    if (rest->len && !mk_is_blank(*rest->p)) {
         *ret_error = "a space must follow the closing quote";
         return -EINVAL;
     }
@@ -99,19 +88,19 @@ int mk__scan_word(struct mk_str *rest, struct mk__scan_word *word, const char **
 {
     assert(rest->p || !rest->len);
     *ret_error = NULL;
-    *rest = skip_bytes(*rest, count_blanks(*rest));
+    *rest = mk_str_after(*rest, count_blanks(*rest));
     if (!rest->len || *rest->p == '#')
         return 0;
     word->quoted = *rest->p == '"';
-    size_t len = find_word_end(skip_bytes(*rest, word->quoted), word->quoted, ret_error);
+    size_t len = find_word_end(mk_str_after(*rest, word->quoted), word->quoted, ret_error);
     if (*ret_error) {
-        *rest = skip_bytes(*rest, len + word->quoted);
+        *rest = mk_str_after(*rest, len + word->quoted);
         return -EINVAL;
     }
     if (word->quoted)
         return take_quoted(rest, len, word, ret_error);
     word->raw = mk_str(rest->p, len);
-    *rest = skip_bytes(*rest, len);
+    *rest = mk_str_after(*rest, len);
     return 1;
 }
 
@@ -128,12 +117,12 @@ static void MK_PRINTF(3, 4) set_error(struct mk__scan_line *l, size_t at, const 
 /* Finds the end of the value that begins at `at` or after blanks there, and checks its quotes. */
 static void scan_value(struct mk__scan_line *l, struct mk_str text, size_t at)
 {
-    struct mk_str rest = skip_bytes(text, at);
+    struct mk_str rest = mk_str_after(text, at);
     struct mk__scan_word word;
     const char *error, *end = NULL;
     int r;
 
-    rest = skip_bytes(rest, count_blanks(rest));
+    rest = mk_str_after(rest, count_blanks(rest));
     l->value = mk_str(rest.p, 0);
     l->value_col = (uint32_t)(rest.p - text.p) + 1;
     while ((r = mk__scan_word(&rest, &word, &error)) > 0)
@@ -158,7 +147,7 @@ static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t ind
         set_error(l, text.len, "the section's name is never closed with ]");
         return;
     }
-    size_t close = (size_t)(end - text.p), after = close + 1 + count_blanks(skip_bytes(text, close + 1));
+    size_t close = (size_t)(end - text.p), after = close + 1 + count_blanks(mk_str_after(text, close + 1));
     l->kind = MK__SCAN_SECTION;
     l->col = 1;
     l->name = mk_str_trim(mk_str(text.p + 1, close - 1));
@@ -185,7 +174,7 @@ static size_t count_name_bytes(struct mk_str s)
 static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
 {
     const char *equals = memchr(text.p + at, '=', text.len - at);
-    size_t from = at + count_blanks(skip_bytes(text, at));
+    size_t from = at + count_blanks(mk_str_after(text, at));
 
     if (!equals) {
         set_error(l, from, "@SET wants name=value");
@@ -202,7 +191,7 @@ static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
 static void scan_directive(struct mk__scan_line *l, struct mk_str text, size_t indent)
 {
     assert(text.p[indent] == '@');
-    size_t len = count_nonblanks(skip_bytes(text, indent));
+    size_t len = count_nonblanks(mk_str_after(text, indent));
     struct mk_str name = mk_str(text.p + indent, len);
 
     l->col = (uint32_t)indent + 1;
@@ -258,7 +247,7 @@ static void scan_key(struct mk__scan *s, struct mk__scan_line *l, struct mk_str 
 {
     if (!check_indent(s, l, mk_str(text.p, indent)))
         return;
-    size_t len = count_nonblanks(skip_bytes(text, indent));
+    size_t len = count_nonblanks(mk_str_after(text, indent));
     l->kind = MK__SCAN_KEY;
     l->name = mk_str(text.p + indent, len);
     l->col = (uint32_t)indent + 1;
@@ -272,7 +261,7 @@ static struct mk_str read_line(struct mk__scan *s)
     size_t len = end ? (size_t)(end - s->rest.p) : s->rest.len;
     struct mk_str text = mk_str(s->rest.p, len);
 
-    s->rest = skip_bytes(s->rest, len + (end != NULL));
+    s->rest = mk_str_after(s->rest, len + (end != NULL));
     s->line++;
     if (text.len && text.p[text.len - 1] == '\r')
         text.len--;
@@ -298,7 +287,7 @@ static bool is_text(struct mk__scan_line *l, struct mk_str text)
 
 void mk__scan_init(struct mk__scan *s, struct mk_str text)
 {
-    *s = (struct mk__scan){.rest = mk_str_starts(text, MK_STR("\xef\xbb\xbf")) ? skip_bytes(text, 3) : text};
+    *s = (struct mk__scan){.rest = mk_str_starts(text, MK_STR("\xef\xbb\xbf")) ? mk_str_after(text, 3) : text};
 }
 
 /* A block or a comment whose end is missing must not hide the rest of the file. */

@@ -91,7 +91,7 @@ static int parse_int(const struct mk_conf_key *key, const struct mk_conf_value *
     uint64_t n;
 
     (void)a;
-    if (!mk_str_u64(mk_str(v->text.p + minus, v->text.len - minus), INT64_MAX, &n))
+    if (!mk_str_u64(mk_str_after(v->text, minus), INT64_MAX, &n))
         return -EINVAL;
     int64_t value = minus ? -(int64_t)n : (int64_t)n;
     if (!is_in_range(key, value))
@@ -123,7 +123,7 @@ static bool parse_units(const struct mk_conf_key *key, struct mk_str s, uint64_t
     size_t digits = 0;
     while (digits < s.len && s.p[digits] >= '0' && s.p[digits] <= '9')
         digits++;
-    uint64_t factor = find_factor(key, mk_str(s.p + digits, s.len - digits));
+    uint64_t factor = find_factor(key, mk_str_after(s, digits));
     return factor && mk_str_u64(mk_str(s.p, digits), INT64_MAX / factor, ret_value) &&
            is_in_range(key, (int64_t)(*ret_value *= factor));
 }
@@ -250,7 +250,7 @@ struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path
     bool absolute = path.len && path.p[0] == '/', dir_absolute = value->dir.len && value->dir.p[0] == '/';
 
     while (mk_str_starts(path, MK_STR("./")))
-        path = mk_str(path.p + 2, path.len - 2);
+        path = mk_str_after(path, 2);
     if (absolute || !path.len)
         return mk_arena_dup(arena, path);
     if (!dir_absolute && !getcwd(cwd, sizeof(cwd)))

@@ -32,7 +32,7 @@ bool mk__block_next(struct mk_str *lines, struct mk_str *ret_name, struct mk_str
     *ret_name = mk_str(lines->p, (size_t)(colon - lines->p));
     *ret_value = mk_str(colon + 2, (size_t)(end - colon - 2));
     size_t used = (size_t)(end + 2 - lines->p);
-    *lines = mk_str(lines->p + used, lines->len - used);
+    *lines = mk_str_after(*lines, used);
     return true;
 }
 

@@ -56,7 +56,7 @@ int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_er
     assert(ret_error);
     uint64_t port;
     if (mk_str_starts(text, MK_STR("unix:")))
-        return parse_unix(mk_str(text.p + 5, text.len - 5), ret, ret_error);
+        return parse_unix(mk_str_after(text, 5), ret, ret_error);
     const char *colon = text.len ? memrchr(text.p, ':', text.len) : NULL;
     struct mk_str host = colon ? mk_str(text.p, (size_t)(colon - text.p)) : MK_STR("*");
     struct mk_str digits = colon ? mk_str(colon + 1, text.len - host.len - 1) : text;

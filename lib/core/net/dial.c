@@ -346,7 +346,7 @@ static const char *read_target(struct mk_dial_target *t, struct mk__addr *addr, 
         return read_tcp(t, addr, default_port);
     if (mk__addr_parse(t->text, addr, &wrong) < 0)
         return wrong;
-    t->host = mk_str(t->text.p + 5, t->text.len - 5);
+    t->host = mk_str_after(t->text, 5);
     t->addr = addr;
     return NULL;
 }

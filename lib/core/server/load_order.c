@@ -17,7 +17,7 @@ static struct mk_str take_word(struct mk_str *rest)
     while (n < rest->len && rest->p[n] != ' ' && rest->p[n] != '\t')
         n++;
     struct mk_str word = mk_str(rest->p, n);
-    *rest = mk_str(rest->p + n, rest->len - n);
+    *rest = mk_str_after(*rest, n);
     return word;
 }
 
@@ -27,7 +27,7 @@ static bool parse_line(struct mk_str line, struct load_line *ret)
     line = mk_str_trim(line);
     ret->commented = line.len && line.p[0] == '#';
     if (ret->commented)
-        line = mk_str(line.p + 1, line.len - 1);
+        line = mk_str_after(line, 1);
     bool loads = mk_str_ieq(take_word(&line), MK_STR("Load"));
     ret->names = mk_str_trim(line);
     return loads;

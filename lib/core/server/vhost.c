@@ -92,7 +92,7 @@ static const char *check_name(struct mk_str name, struct mk_str normal)
     if (!normal.len)
         return name.len > MK__VHOST_NAME_MAX ? "names have at most 253 bytes"
                                              : "a name starts with a letter or a digit";
-    return address ? NULL : check_labels(mk_str(normal.p + cut, normal.len - cut));
+    return address ? NULL : check_labels(mk_str_after(normal, cut));
 }
 
 /* ── hashing ── */

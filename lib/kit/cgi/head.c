@@ -85,15 +85,6 @@ static int read_field(struct mk_cgi_head *h, struct mk_str name, struct mk_str v
 
 /* ── lines ── */
 
-/* The bytes of a token (RFC 9110 section 5.6.2), from 0x21 to 0x7e. */
-static bool is_token(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", s.p[i]))
-            return false;
-    return s.len > 0;
-}
-
 static struct mk_span get_span(struct mk_str head, struct mk_str part)
 {
     return (struct mk_span){(uint16_t)(part.p - head.p), (uint16_t)part.len};
@@ -108,7 +99,7 @@ static int parse_line(struct mk_cgi_head *h, struct mk_field *fields, struct mk_
         return -EINVAL;
     struct mk_str name = mk_str(line.p, (size_t)(colon - line.p));
     struct mk_str value = mk_str_trim(mk_str(colon + 1, line.len - name.len - 1));
-    if (!is_token(name)) /* also a folded line, which begins with a blank */
+    if (!mk_str_is_token(name)) /* also a folded line, which begins with a blank */
         return -EINVAL;
     if (h->n_fields == h->limits->fields_max)
         return -EMSGSIZE;

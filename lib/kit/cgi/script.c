@@ -115,7 +115,7 @@ static int find_root(const struct mk_cgi_place *place, struct mk_cgi_script *ret
 static void set_parts(struct mk_str path, size_t end, struct mk_cgi_script *ret)
 {
     ret->name = mk_str(path.p, end);
-    ret->info = mk_str(path.p + end, path.len - end);
+    ret->info = mk_str_after(path, end);
 }
 
 /* Tries each prefix of the path that ends a segment, the shortest first. */

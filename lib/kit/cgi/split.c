@@ -27,7 +27,7 @@ bool mk_cgi_split(struct mk_str path, const struct mk_conf_list *extensions, str
         if (!has_extension(mk_str(path.p + start, end - start), extensions))
             continue;
         *ret_script = mk_str(path.p, end);
-        *ret_info = mk_str(path.p + end, path.len - end);
+        *ret_info = mk_str_after(path, end);
         return true;
     }
     return false;

@@ -68,11 +68,6 @@ static bool is_visible(char c)
     return c > ' ' && c < 0x7f;
 }
 
-static bool is_in_token(char c)
-{
-    return is_visible(c) && !strchr("\"(),/:;<=>?@[\\]{}", c);
-}
-
 static bool is_in_value(char c)
 {
     return is_visible(c) && !strchr("\",;\\", c);
@@ -98,8 +93,7 @@ static bool is_value(struct mk_str value)
 
 static bool is_pair(const struct mk_cookie *c)
 {
-    return c->name.len && c->name.len + c->value.len <= MK_COOKIE_PAIR_BYTES_MAX && consists_of(c->name, is_in_token) &&
-           is_value(c->value);
+    return c->name.len + c->value.len <= MK_COOKIE_PAIR_BYTES_MAX && mk_str_is_token(c->name) && is_value(c->value);
 }
 
 static bool is_scope(struct mk_str path, struct mk_str domain)

@@ -40,7 +40,7 @@ static int add_piece(struct mk__gw_received *r, struct mk_str piece)
     while (piece.len && err >= 0) {
         size_t n = piece.len < MK_SPOOL_WRITE_MAX ? piece.len : MK_SPOOL_WRITE_MAX;
         err = mk_spool_write(r->spooled->spool, mk_str(piece.p, n));
-        piece = mk_str(piece.p + n, piece.len - n);
+        piece = mk_str_after(piece, n);
     }
     return err;
 }

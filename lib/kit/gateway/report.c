@@ -137,7 +137,7 @@ static void note_same_server(const struct mk__gw_report *r)
 {
     struct mk_str name = MK_STR("upstream"), list = mk_request_get_note(r->req, name);
     size_t at = find_last_separator(list), skip = at ? at + separator.len : 0;
-    note_element(r, name, mk_str(list.p + skip, list.len - skip));
+    note_element(r, name, mk_str_after(list, skip));
 }
 
 void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_failure reason)

@@ -103,7 +103,7 @@ static int pass_piece(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d
     if (n < 0 && n != -EAGAIN)
         return (int)n;
     size_t sent = n < 0 ? 0 : (size_t)n;
-    return keep_piece(t, d, mk_str(bytes.p + sent, bytes.len - sent));
+    return keep_piece(t, d, mk_str_after(bytes, sent));
 }
 
 /* Passes the end on. Returns 0 or -errno. */

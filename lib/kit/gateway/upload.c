@@ -126,7 +126,7 @@ int mk__gw_upload_piece(struct mk__gw_upload *u, struct mk_io *io, struct mk_str
     int err = 0;
     u->body_ended |= end;
     u->body_begun |= piece.len > 0;
-    for (; piece.len > max && err == 0; piece = mk_str(piece.p + max, piece.len - max))
+    for (; piece.len > max && err == 0; piece = mk_str_after(piece, max))
         err = send_piece(u, io, mk_str(piece.p, max), false);
     return err == 0 ? send_piece(u, io, piece, end) : err;
 }

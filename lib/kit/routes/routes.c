@@ -75,7 +75,7 @@ static bool is_wild(struct mk_str segment)
 
 static struct mk_str name_of(struct mk_str segment)
 {
-    return mk_str(segment.p + 1, segment.len - 1);
+    return mk_str_after(segment, 1);
 }
 
 /* Tells whether an escape like %20 begins at `i`. */
@@ -312,7 +312,7 @@ static bool choose_rest(struct search *s, const struct mk_route_node *node, stru
     struct mk_route_match *m = s->match;
     if (!node->ends[MK_ROUTES_REST])
         return false;
-    m->values[m->n++] = mk_str(path.p + 1, path.len - 1);
+    m->values[m->n++] = mk_str_after(path, 1);
     if (choose_route(s, node->ends[MK_ROUTES_REST]))
         return true;
     m->n--;

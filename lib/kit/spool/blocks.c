@@ -93,7 +93,7 @@ int mk__spool_blocks_append(struct mk__spool_blocks *q, struct mk_account *accou
         size_t n = min_size(bytes.len, block->size - block->end);
         memcpy(block->bytes + block->end, bytes.p, n);
         block->end += (uint32_t)n;
-        bytes = mk_str(bytes.p + n, bytes.len - n);
+        bytes = mk_str_after(bytes, n);
     }
     return 0;
 }

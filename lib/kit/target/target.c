@@ -38,7 +38,7 @@ static int parse_authority(struct mk_target *t, struct mk_str rest, int port, co
     if (memchr(rest.p, '@', n))
         return mk_conf_fail(error, "a URL with a user cannot be used");
     if (n < rest.len)
-        t->path = mk_str(rest.p + n, rest.len - n);
+        t->path = mk_str_after(rest, n);
     return parse_dial(t, t->authority, port, kind, arena, error);
 }
 

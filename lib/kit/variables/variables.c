@@ -266,16 +266,11 @@ static size_t parse_name(struct mk_str s, struct mk_str *ret_name)
     return end + (close ? 1 : 0);
 }
 
-static struct mk_str skip_bytes(struct mk_str s, size_t n)
-{
-    return mk_str(s.p + n, s.len - n);
-}
-
 int mk_variable_next(struct mk_str *text, struct mk_str *ret_literal, struct mk_str *ret_name, struct mk_buf *error)
 {
     const char *dollar = text->len ? memchr(text->p, '$', text->len) : NULL;
     size_t at = dollar ? (size_t)(dollar - text->p) : text->len;
-    struct mk_str rest = skip_bytes(*text, at);
+    struct mk_str rest = mk_str_after(*text, at);
     bool is_escaped = rest.len > 1 && rest.p[1] == '$';
     size_t n = is_escaped ? 2 : 0;
     if (!text->len)
@@ -284,7 +279,7 @@ int mk_variable_next(struct mk_str *text, struct mk_str *ret_literal, struct mk_
     *ret_name = MK_STR_NONE;
     if (dollar && !is_escaped)
         n = parse_name(rest, ret_name);
-    *text = skip_bytes(rest, n);
+    *text = mk_str_after(rest, n);
     if (!dollar || n)
         return 1;
     mk_buf_addf(error, "a dollar needs the name of a variable behind it, $user or \\${user}; $$ is a dollar");

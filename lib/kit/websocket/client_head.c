@@ -34,7 +34,7 @@ int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret
     size_t n = 0;
     while (n < rest.len && rest.p[n] != '/' && rest.p[n] != '?')
         n++;
-    *ret = (struct mk__ws_url){mk_str(rest.p, n), mk_str(rest.p + n, rest.len - n)};
+    *ret = (struct mk__ws_url){mk_str(rest.p, n), mk_str_after(rest, n)};
     *ret_error = "the URL has characters that must be percent-encoded";
     if (!is_visible(rest))
         return -EINVAL;

@@ -19,37 +19,22 @@ struct param {
     bool has_value;
 };
 
-static void skip_spaces(struct mk_str *rest)
-{
-    while (rest->len && (*rest->p == ' ' || *rest->p == '\t')) {
-        rest->p++;
-        rest->len--;
-    }
-}
-
 /* Skips one byte, with the spaces around it. Returns false, and skips spaces only, if it is another one. */
 static bool skip_byte(struct mk_str *rest, char c)
 {
-    skip_spaces(rest);
+    mk_str_skip_blanks(rest);
     if (!rest->len || *rest->p != c)
         return false;
     rest->p++;
     rest->len--;
-    skip_spaces(rest);
+    mk_str_skip_blanks(rest);
     return true;
-}
-
-static bool is_token_byte(char c)
-{
-    return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
 /* Cuts a token off, which may be empty: that is malformed everywhere. */
 static struct mk_str read_token(struct mk_str *rest)
 {
-    size_t n = 0;
-    while (n < rest->len && is_token_byte(rest->p[n]))
-        n++;
+    size_t n = mk_str_token_len(*rest);
     struct mk_str token = mk_str(rest->p, n);
     rest->p += n;
     rest->len -= n;
@@ -75,7 +60,7 @@ static bool read_quoted(struct mk_str *rest, struct param *p)
             rest->p++;
             rest->len--;
         }
-        if (!is_token_byte(*rest->p))
+        if (!mk_is_token_byte(*rest->p))
             return false;
         add_to_value(p, *rest->p);
     }

@@ -120,12 +120,12 @@ static bool parse_authority(struct mk_str authority, struct origin *o)
     uint64_t port = 0;
     if (!n)
         return false;
-    struct mk_str rest = mk_str(authority.p + n, authority.len - n);
+    struct mk_str rest = mk_str_after(authority, n);
     o->host = mk_str(authority.p, n);
     o->port = find_default_port(o->scheme);
     if (rest.len < 2)
         return !rest.len || *rest.p == ':';
-    if (*rest.p != ':' || !mk_str_u64(mk_str(rest.p + 1, rest.len - 1), UINT16_MAX, &port))
+    if (*rest.p != ':' || !mk_str_u64(mk_str_after(rest, 1), UINT16_MAX, &port))
         return false;
     o->port = (uint16_t)port;
     return true;
@@ -138,7 +138,7 @@ static bool parse_origin(struct mk_str text, struct origin *o)
         return false;
     o->scheme = mk_str(text.p, (size_t)(colon - text.p));
     struct mk_str rest = mk_str(colon, text.len - o->scheme.len);
-    return mk_str_starts(rest, MK_STR("://")) && parse_authority(mk_str(rest.p + 3, rest.len - 3), o);
+    return mk_str_starts(rest, MK_STR("://")) && parse_authority(mk_str_after(rest, 3), o);
 }
 
 static bool is_same_origin(const struct origin *a, const struct origin *b)

@@ -15,15 +15,6 @@ enum { SUBJECTS = MK_COUNT_OF(subject_names) };
 
 /* ── parsing ── */
 
-/* Returns the number of bytes at the start that a token may have (RFC 9110 section 5.6.2). */
-static size_t count_token_bytes(struct mk_str s)
-{
-    size_t n = 0;
-    while (n < s.len && s.p[n] > 0x20 && s.p[n] < 0x7f && !strchr("\"(),/:;<=>?@[\\]{}", s.p[n]))
-        n++;
-    return n;
-}
-
 static int add_value(struct mk_when_condition *c, struct mk_when_value v, struct mk_arena *arena)
 {
     struct mk_when_value *values = mk_arena_grow(arena, c->values, c->n, sizeof(*values));
@@ -38,7 +29,7 @@ static int parse_method(const struct mk_conf_value *value, unsigned word, struct
                         struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str text = value->words[word];
-    size_t n = count_token_bytes(text);
+    size_t n = mk_str_token_len(text);
     if (text.len && text.p[0] == '!')
         return mk_conf_fault(value, word, 0, error, "a ! belongs in front of the condition: !method GET");
     if (!text.len || n < text.len)
@@ -71,7 +62,7 @@ static int parse_value(const struct mk_conf_value *value, unsigned word, struct 
         return mk_conf_fault(value, word, 0, error, "a ! belongs in front of the condition: !query lang =de");
     if (!text.len || text.p[0] != '=')
         return mk_conf_fault(value, word, 0, error, "a value is =text, or an expression: ~text or ~*text");
-    v.text = mk_str(v.text.p + 1, v.text.len - 1);
+    v.text = mk_str_after(v.text, 1);
     return add_value(c, v, arena);
 }
 
@@ -88,7 +79,7 @@ static int parse_name(const struct mk_conf_value *value, struct mk_when_conditio
                       struct mk_buf *error)
 {
     struct mk_str name = value->words[1];
-    size_t n = c->subject == MK_WHEN_HEADER ? count_token_bytes(name) : name.len;
+    size_t n = c->subject == MK_WHEN_HEADER ? mk_str_token_len(name) : name.len;
     if (!name.len)
         return mk_conf_fault(value, 1, 0, error, "a name is missing");
     if (n < name.len)
@@ -102,7 +93,7 @@ static int parse_condition(const struct mk_conf_value *value, struct mk_when_con
 {
     struct mk_str subject = value->n ? value->words[0] : MK_STR("");
     bool negated = subject.len && subject.p[0] == '!';
-    unsigned found = find_subject(mk_str(subject.p + negated, subject.len - negated));
+    unsigned found = find_subject(mk_str_after(subject, negated));
     if (found == SUBJECTS)
         return mk_conf_fault(value, 0, negated, error,
                              "a condition is: method NAME ..., query NAME [VALUE ...], or header NAME [VALUE ...]");
@@ -186,7 +177,7 @@ static int match_parameter(const struct mk_when_condition *c, struct mk_str para
     if (text.err || !mk_str_eq(mk_buf_str(&text), c->name))
         return 0; /* a name of the configuration is not that long */
     mk_buf_init_fixed(&text, storage, sizeof(storage));
-    decode_value(&text, mk_str(parameter.p + value_at, parameter.len - value_at));
+    decode_value(&text, mk_str_after(parameter, value_at));
     return text.err && c->n ? -EOVERFLOW : match_values(c, mk_buf_str(&text));
 }
 

@@ -63,7 +63,7 @@ static size_t take_bytes(struct mk_str *in, size_t n, uint8_t *to)
     n = smaller_of(n, in->len);
     if (to && n)
         memcpy(to, in->p, n);
-    *in = mk_str(in->p + n, in->len - n);
+    *in = mk_str_after(*in, n);
     return n;
 }
 

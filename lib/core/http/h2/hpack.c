@@ -211,7 +211,7 @@ static bool decode_short_index(const struct mk__hpack_decoder *d, struct mk_str 
     if (!(first & INDEXED) || first == UINT8_MAX || !mk__hpack_table_get(&d->table, first & ~INDEXED, &field->row))
         return false;
     field->bytes = field->row.name.len + field->row.value.len;
-    *in = mk_str(in->p + 1, in->len - 1);
+    *in = mk_str_after(*in, 1);
     return true;
 }
 

@@ -7,7 +7,6 @@
 
 #include "http/h2/alloc.h"
 
-#include <assert.h>
 #include <errno.h>
 
 /* ── which frame may come now ── */
@@ -22,7 +21,7 @@ static bool read_preface(struct mk__h2 *h2, struct mk_str *in)
         return false;
     }
     h2->preface_len = (uint8_t)(h2->preface_len + n);
-    *in = mk_str(in->p + n, in->len - n);
+    *in = mk_str_after(*in, n);
     return h2->preface_len == preface.len;
 }
 

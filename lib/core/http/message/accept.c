@@ -25,7 +25,7 @@ static struct mk_str split_parameter(struct mk_str *rest)
     }
     struct mk_str one = mk_str_trim(mk_str(rest->p, n));
     n += n < rest->len; /* the semicolon */
-    *rest = mk_str(rest->p + n, rest->len - n);
+    *rest = mk_str_after(*rest, n);
     return one;
 }
 

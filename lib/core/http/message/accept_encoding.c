@@ -43,7 +43,7 @@ static bool read_coding(struct mk_str element, uint16_t weights[])
         struct mk_str q = mk_str_trim(mk_str(semicolon + 1, (size_t)(element.p + element.len - semicolon - 1)));
         if (q.len < 2 || mk_lower(q.p[0]) != 'q' || q.p[1] != '=')
             return false;
-        weight = mk__weight_parse(mk_str(q.p + 2, q.len - 2));
+        weight = mk__weight_parse(mk_str_after(q, 2));
     }
     if (weight < 0 || !mk__parse_is_token(name))
         return false;

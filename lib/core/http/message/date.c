@@ -63,7 +63,7 @@ static int read_number(struct mk_str *s, unsigned n, bool padded)
             return -1;
         value = value * 10 + (c - '0');
     }
-    *s = mk_str(s->p + n, s->len - n);
+    *s = mk_str_after(*s, n);
     return value;
 }
 
@@ -104,7 +104,7 @@ static bool match_format(struct mk_str s, const char *format, struct mk__civil *
         }
         if (!s.len || s.p[0] != *f)
             return false;
-        s = mk_str(s.p + 1, s.len - 1);
+        s = mk_str_after(s, 1);
     }
     return s.len == 0;
 }

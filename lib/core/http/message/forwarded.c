@@ -27,7 +27,7 @@ static struct mk_str split_last(struct mk_str *rest, char mark, bool with_quotes
         if (with_quotes && rest->p[i] == '"' && !(quoted && is_escaped(*rest, i)))
             quoted = !quoted;
     }
-    struct mk_str last = mk_str_trim(mk_str(rest->p + i, rest->len - i));
+    struct mk_str last = mk_str_trim(mk_str_after(*rest, i));
     rest->len = i ? i - 1 : 0;
     return last;
 }

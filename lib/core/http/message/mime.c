@@ -310,7 +310,7 @@ static struct mk_str get_extension(struct mk_str path)
 {
     for (size_t i = path.len; i && path.p[i - 1] != '/'; i--)
         if (path.p[i - 1] == '.')
-            return mk_str(path.p + i, path.len - i);
+            return mk_str_after(path, i);
     return MK_STR_NONE;
 }
 

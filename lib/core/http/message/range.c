@@ -19,7 +19,7 @@ static bool read_number(struct mk_str *s, uint64_t *ret_value)
         if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
             value = UINT64_MAX;
     }
-    *s = mk_str(s->p + i, s->len - i);
+    *s = mk_str_after(*s, i);
     *ret_value = value;
     return i > 0;
 }
@@ -28,7 +28,7 @@ static bool skip_dash(struct mk_str *s)
 {
     if (!s->len || s->p[0] != '-')
         return false;
-    *s = mk_str(s->p + 1, s->len - 1);
+    *s = mk_str_after(*s, 1);
     return true;
 }
 

@@ -78,7 +78,7 @@ static struct mk_str split_at(struct mk_str s, char a, char b, struct mk_str *re
     size_t i = 0;
     while (i < s.len && s.p[i] != a && s.p[i] != b)
         i++;
-    *ret_rest = mk_str(s.p + i, s.len - i);
+    *ret_rest = mk_str_after(s, i);
     return mk_str(s.p, i);
 }
 
@@ -185,7 +185,7 @@ static int split_name(struct mk_str host, struct mk__uri_host_port *a, struct mk
         if (!ret_rest->len || !is_address(AF_INET6, mk_str(host.p + 1, a->name.len - 1)))
             return -EINVAL;
         a->name.len++;
-        *ret_rest = mk_str(ret_rest->p + 1, ret_rest->len - 1);
+        *ret_rest = mk_str_after(*ret_rest, 1);
         return 0;
     }
     a->name = mk_str(host.p, (size_t)(skip_name(host) - host.p));
@@ -212,7 +212,7 @@ int mk__uri_split_authority(struct mk_str host, struct mk__uri_host_port *ret)
     if (rest.p[0] != ':')
         return -EINVAL;
     ret->has_port = rest.len > 1;
-    if (ret->has_port && !mk_str_u64(mk_str(rest.p + 1, rest.len - 1), UINT16_MAX, &port))
+    if (ret->has_port && !mk_str_u64(mk_str_after(rest, 1), UINT16_MAX, &port))
         return -EINVAL;
     ret->port = (uint16_t)port;
     return 0;

@@ -7,8 +7,6 @@
 
 #include "http/message/date.h"
 
-#include <assert.h>
-
 static char *put_hex(char *out, uint64_t value)
 {
     int digits = value ? (67 - __builtin_clzll(value)) / 4 : 1;
@@ -40,18 +38,6 @@ static bool is_etag_byte(unsigned char c)
     return c > ' ' && c != '"' && c != 0x7f;
 }
 
-static void skip_bytes(struct mk_str *s, size_t n)
-{
-    assert(n <= s->len);
-    *s = mk_str(s->p + n, s->len - n);
-}
-
-static void skip_blanks(struct mk_str *s)
-{
-    while (s->len && (*s->p == ' ' || *s->p == '\t'))
-        skip_bytes(s, 1);
-}
-
 static bool is_weak(struct mk_str etag)
 {
     return mk_str_starts(etag, MK_STR("W/"));
@@ -68,7 +54,7 @@ static bool read_etag(struct mk_str *s, struct mk_str *ret)
     if (i == s->len || s->p[i] != '"')
         return false;
     *ret = mk_str(s->p, i + 1);
-    skip_bytes(s, i + 1);
+    *s = mk_str_after(*s, i + 1);
     return true;
 }
 
@@ -78,9 +64,9 @@ static bool is_same_etag(struct mk_str a, struct mk_str b, bool strong)
     if (strong)
         return a.len && !is_weak(a) && mk_str_eq(a, b);
     if (is_weak(a))
-        skip_bytes(&a, 2);
+        a = mk_str_after(a, 2);
     if (is_weak(b))
-        skip_bytes(&b, 2);
+        b = mk_str_after(b, 2);
     return a.len && mk_str_eq(a, b);
 }
 
@@ -91,9 +77,9 @@ bool mk__validators_match_etags(struct mk_str list, struct mk_str etag, bool str
 
     if (mk_str_eq(mk_str_trim(list), MK_STR("*")))
         return true;
-    for (skip_blanks(&list); list.len; skip_blanks(&list)) {
+    while ((list = mk_str_trim(list)).len) {
         if (list.p[0] == ',') {
-            skip_bytes(&list, 1);
+            list = mk_str_after(list, 1);
             after_comma = true;
             continue;
         }

@@ -32,7 +32,7 @@ static bool next_word(struct mk_str *line, struct mk_str *ret_word)
     while (n < line->len && line->p[n] != ' ' && line->p[n] != '\t')
         n++;
     *ret_word = mk_str(line->p, n);
-    *line = mk_str(line->p + n, line->len - n);
+    *line = mk_str_after(*line, n);
     return n;
 }
 
