@@ -131,13 +131,13 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
     struct mk_item *item = keep ? mk_store_find(w->cache->store, l.key.hash, &l.key.bytes, l.key.len) : NULL;
     enum check_result r = item ? check_entry(&l, item) : CHECK_CHANGED;
     if (r == CHECK_VALID) {
-        cache_counters_add(COUNT_HITS, w->worker);
+        cache_counters_add(&w->cache->counters, COUNT_HITS, w->worker);
         count_hit(w, &l, entry_of(item));
         return load_describe(&l, item);
     }
     if (r == CHECK_WAITS || r == CHECK_SHORT)
         return entry_make_missing(r == CHECK_WAITS ? EAGAIN : EMFILE);
-    cache_counters_add(COUNT_MISSES, w->worker);
+    cache_counters_add(&w->cache->counters, COUNT_MISSES, w->worker);
     l.host = mk_request_host_conf(req);
     l.wall_seconds = mk_loop_wall_seconds(w->loop);
     return load_name(&l, keep);
@@ -178,7 +178,7 @@ static int start_process(void **ret_state)
     pthread_mutex_init(&cache->limits_lock, NULL);
     pthread_mutex_init(&cache->stats_lock, NULL);
     notify_init(&cache->notify);
-    cache_counters_open();
+    cache_counters_open(&cache->counters);
     *ret_state = cache;
     return 0;
 }
@@ -189,10 +189,10 @@ static void stop_process(void *state)
     mk_store_free(cache->store);
     notify_release(&cache->notify);
     for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
-        mk_counter_add(cache_counters[COUNT_ENTRIES + kind], NULL, -(int64_t)cache->counted[kind].items);
-        mk_counter_add(cache_counters[COUNT_BYTES + kind], NULL, -(int64_t)cache->counted[kind].bytes);
+        mk_counter_add(cache->counters.counters[COUNT_ENTRIES + kind], NULL, -(int64_t)cache->counted[kind].items);
+        mk_counter_add(cache->counters.counters[COUNT_BYTES + kind], NULL, -(int64_t)cache->counted[kind].bytes);
     }
-    mk_counter_add(cache_counters[COUNT_FOLDERS], NULL, -(int64_t)cache->notify_counted.folders);
+    mk_counter_add(cache->counters.counters[COUNT_FOLDERS], NULL, -(int64_t)cache->notify_counted.folders);
     pthread_mutex_destroy(&cache->limits_lock);
     pthread_mutex_destroy(&cache->stats_lock);
     mk_account_free(NULL, cache, sizeof(*cache));

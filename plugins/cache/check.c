@@ -105,7 +105,7 @@ static void finish_check(struct mk_job *job)
     struct mk_worker *worker = c->worker->worker;
     bool is_known = !is_short(&c->now) && c->root->version(c->context) == c->version;
     if (is_known && apply_check(c->worker, c->item, &c->now))
-        cache_counters_add(COUNT_REVALIDATED, worker);
+        cache_counters_add(&c->worker->cache->counters, COUNT_REVALIDATED, worker);
     atomic_store_explicit(&e->checking, false, memory_order_release);
     mk_item_put(c->item);
     mk_account_free(c->account, c, c->bytes);
@@ -150,7 +150,7 @@ static void start_check(struct cache_lookup *l, struct mk_item *item)
 static enum check_result wait_for_check(struct cache_lookup *l, struct mk_item *item, const struct name_state *now)
 {
     start_check(l, item);
-    cache_counters_add(COUNT_WAITS, l->worker->worker);
+    cache_counters_add(&l->cache->counters, COUNT_WAITS, l->worker->worker);
     return is_short(now) ? CHECK_SHORT : CHECK_WAITS;
 }
 
@@ -183,7 +183,7 @@ static __attribute__((noinline)) enum check_result check_name(struct cache_looku
         return wait_for_check(l, item, &now);
     if (!apply_check(l->worker, item, &now))
         return CHECK_CHANGED;
-    cache_counters_add(COUNT_REVALIDATED, l->worker->worker);
+    cache_counters_add(&l->cache->counters, COUNT_REVALIDATED, l->worker->worker);
     l->worker->last_item = item;
     l->worker->last_turn = l->turn;
     return CHECK_VALID;

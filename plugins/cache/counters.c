@@ -35,17 +35,15 @@ static const struct mk_counter_row rows[CACHE_COUNTS] = {
     ROWS(bytes, COUNT_BYTES),      [COUNT_FOLDERS] = {&folders, {0}}, [COUNT_OVERFLOWS] = {&overflows, {0}},
 };
 
-const struct mk_counter *cache_counters[CACHE_COUNTS];
-
-void cache_counters_open(void)
+void cache_counters_open(struct cache_counters *c)
 {
-    mk_counters_open(rows, CACHE_COUNTS, cache_counters);
+    mk_counters_open(rows, CACHE_COUNTS, c->counters);
 }
 
-void cache_counters_add(enum cache_count count, const struct mk_worker *worker)
+void cache_counters_add(const struct cache_counters *c, enum cache_count count, const struct mk_worker *worker)
 {
     assert(count < CACHE_COUNTS);
-    mk_counter_add(cache_counters[count], worker, 1);
+    mk_counter_add(c->counters[count], worker, 1);
 }
 
 /* A counter that does not change is not written: its memory may not be there yet. */
@@ -55,22 +53,23 @@ static void add_change(const struct mk_counter *counter, uint64_t now, uint64_t 
         mk_counter_add(counter, NULL, (int64_t)(now - last));
 }
 
-void cache_counters_add_notify(const struct notify *notify, struct cache_notify_counts *last)
+void cache_counters_add_notify(const struct cache_counters *c, const struct notify *notify,
+                               struct cache_notify_counts *last)
 {
     struct cache_notify_counts now = {notify->folders, notify->overflows};
-    add_change(cache_counters[COUNT_FOLDERS], now.folders, last->folders);
-    add_change(cache_counters[COUNT_OVERFLOWS], now.overflows, last->overflows);
+    add_change(c->counters[COUNT_FOLDERS], now.folders, last->folders);
+    add_change(c->counters[COUNT_OVERFLOWS], now.overflows, last->overflows);
     *last = now;
 }
 
-void cache_counters_add_store(struct mk_store *store, struct mk_store_stats *last)
+void cache_counters_add_store(const struct cache_counters *c, struct mk_store *store, struct mk_store_stats *last)
 {
     for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
         struct mk_store_stats now;
         mk_store_get_stats(store, kind, &now);
-        add_change(cache_counters[COUNT_EVICTED + kind], now.evicted, last[kind].evicted);
-        add_change(cache_counters[COUNT_ENTRIES + kind], now.items, last[kind].items);
-        add_change(cache_counters[COUNT_BYTES + kind], now.bytes, last[kind].bytes);
+        add_change(c->counters[COUNT_EVICTED + kind], now.evicted, last[kind].evicted);
+        add_change(c->counters[COUNT_ENTRIES + kind], now.items, last[kind].items);
+        add_change(c->counters[COUNT_BYTES + kind], now.bytes, last[kind].bytes);
         last[kind] = now;
     }
 }

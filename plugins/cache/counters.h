@@ -24,19 +24,24 @@ enum cache_count {
     CACHE_COUNTS,
 };
 
-extern const struct mk_counter *cache_counters[CACHE_COUNTS];
+/* In the state of the process: a plugin without static variables needs a page less. */
+struct cache_counters {
+    const struct mk_counter *counters[CACHE_COUNTS];
+};
 
 /* Opens the counters; opening them again changes nothing. */
-void cache_counters_open(void);
+void cache_counters_open(struct cache_counters *c);
 /* Counts one event. In the thread of the worker. */
-void cache_counters_add(enum cache_count count, const struct mk_worker *worker);
+void cache_counters_add(const struct cache_counters *c, enum cache_count count, const struct mk_worker *worker);
+
 struct cache_notify_counts {
     uint64_t folders, overflows;
 };
 
 /* Adds what has changed since `last`, which it updates. One thread at a time. */
-void cache_counters_add_notify(const struct notify *notify, struct cache_notify_counts *last);
+void cache_counters_add_notify(const struct cache_counters *c, const struct notify *notify,
+                               struct cache_notify_counts *last);
 /* Adds what has changed in the store since `last`, which it updates. One thread at a time. */
-void cache_counters_add_store(struct mk_store *store, struct mk_store_stats *last);
+void cache_counters_add_store(const struct cache_counters *c, struct mk_store *store, struct mk_store_stats *last);
 
 #endif

@@ -183,7 +183,7 @@ static struct mk_item *keep_descriptor(struct cache_lookup *l, const struct open
 /* A disk thread has to look, once for all requests that want the name meanwhile. */
 static struct mk_named_file make_waiting(const struct cache_lookup *l)
 {
-    cache_counters_add(COUNT_WAITS, l->worker->worker);
+    cache_counters_add(&l->cache->counters, COUNT_WAITS, l->worker->worker);
     return entry_make_missing(EAGAIN);
 }
 

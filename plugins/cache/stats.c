@@ -10,7 +10,7 @@
 
 enum { EVENT_BYTES_MAX = 4096 };
 
-static void write_sums(struct mk_buf *out)
+static void write_sums(const struct cache_counters *c, struct mk_buf *out)
 {
     static const struct {
         const char *key;
@@ -20,7 +20,7 @@ static void write_sums(struct mk_buf *out)
                 {"revalidated", COUNT_REVALIDATED},
                 {"disk_waits", COUNT_WAITS}};
     for (unsigned i = 0; i < MK_COUNT_OF(sums); i++)
-        mk_json_number(out, sums[i].key, mk_counter_read(cache_counters[sums[i].count]));
+        mk_json_number(out, sums[i].key, mk_counter_read(c->counters[sums[i].count]));
 }
 
 static void write_notify(struct mk_buf *out, const struct notify *n)
@@ -39,8 +39,9 @@ static void write_kind(struct mk_buf *out, const struct mk_store_stats *stats)
 
 void stats_write(struct cache *cache, struct mk_buf *out)
 {
-    int64_t hits = mk_counter_read(cache_counters[COUNT_HITS]), misses = mk_counter_read(cache_counters[COUNT_MISSES]);
-    write_sums(out);
+    const struct cache_counters *c = &cache->counters;
+    int64_t hits = mk_counter_read(c->counters[COUNT_HITS]), misses = mk_counter_read(c->counters[COUNT_MISSES]);
+    write_sums(c, out);
     if (hits + misses > 0)
         mk_json_real(out, "hit_ratio", (double)hits / (double)(hits + misses));
     else
@@ -75,7 +76,7 @@ static void write_flat_kind(struct mk_buf *out, const char *name, const struct m
 
 void stats_write_flat(struct cache *cache, struct mk_buf *out)
 {
-    write_sums(out);
+    write_sums(&cache->counters, out);
     mk_json_number(out, "memory_bytes", (int64_t)mk_store_bytes(cache->store));
     write_notify(out, &cache->notify);
     for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {

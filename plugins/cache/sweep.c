@@ -60,8 +60,8 @@ static bool is_unused(struct mk_item *item, void *ctx)
 static void count_store(struct cache *cache)
 {
     pthread_mutex_lock(&cache->stats_lock);
-    cache_counters_add_store(cache->store, cache->counted);
-    cache_counters_add_notify(&cache->notify, &cache->notify_counted);
+    cache_counters_add_store(&cache->counters, cache->store, cache->counted);
+    cache_counters_add_notify(&cache->counters, &cache->notify, &cache->notify_counted);
     pthread_mutex_unlock(&cache->stats_lock);
 }
 

@@ -36,6 +36,7 @@ struct cache {
     unsigned streams;                           /* the same; changed atomically (<monkey/event_stream.h>) */
     _Atomic uint64_t first_served;              /* the number of the first generation that served; 0: none yet */
     struct notify notify;
+    struct cache_counters counters;
 };
 
 /* The state of a worker. */

@@ -30,7 +30,7 @@ _Atomic long mk__alloc_countdown = -1;
 
 void *mk_account_alloc(struct mk_account *account, size_t size)
 {
-    if (MK_UNLIKELY(mk__alloc_countdown >= 0) && mk__alloc_countdown-- == 0)
+    if (MK_HAS_COUNTDOWN && MK_UNLIKELY(mk__alloc_countdown >= 0) && mk__alloc_countdown-- == 0)
         return NULL;
     if (account) {
         size_t max = account->bytes_max;

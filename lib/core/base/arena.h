@@ -10,7 +10,7 @@
 
 /*
  * The number of allocations that succeed before one fails; -1: none fails. Each unit that allocates is tested with 0,
- * 1, 2 ... until it needs no more allocations than that.
+ * 1, 2 ... until it needs no more allocations than that. Builds without tests do not look at it.
  */
 extern _Atomic long mk__alloc_countdown;
 

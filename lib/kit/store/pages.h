@@ -13,7 +13,7 @@
 
 enum { MK__PAGES_HUGE = 2 * 1024 * 1024 };
 
-/* For unit tests: the number of mappings that succeed before one fails; -1: none fails. */
+/* As mk__alloc_countdown (base/arena.h), of mappings. */
 extern _Atomic long mk__pages_countdown;
 
 /*

@@ -416,9 +416,10 @@ TEST(entries_by_kind)
             offsetof(struct entry_key, bytes.name) - offsetof(struct entry_key, bytes) + strlen(cases[i].name);
         size_t least = sizeof(struct mk_item) + key_bytes + sizeof(struct entry) + cases[i].body_bytes;
         for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
-            assert_int_equal(level_of(cache_counters[COUNT_ENTRIES + kind]), kind == cases[i].kind);
-            assert_int_equal(level_of(cache_counters[COUNT_BYTES + kind]), kind == cases[i].kind ? stats.bytes : 0);
-            assert_int_equal(mk_counter_read(cache_counters[COUNT_EVICTED + kind]), 0);
+            assert_int_equal(level_of(site.cache->counters.counters[COUNT_ENTRIES + kind]), kind == cases[i].kind);
+            assert_int_equal(level_of(site.cache->counters.counters[COUNT_BYTES + kind]),
+                             kind == cases[i].kind ? stats.bytes : 0);
+            assert_int_equal(mk_counter_read(site.cache->counters.counters[COUNT_EVICTED + kind]), 0);
         }
         assert_in_range(stats.bytes, least, least + MK_FILE_BLOCK_BYTES + 32);
         close_cache();
@@ -439,10 +440,10 @@ TEST(evictions_are_counted)
     mk_store_get_stats(site.cache->store, ENTRY_MISSING, &stats);
     assert_true(stats.items <= 10);
     assert_int_equal(stats.items + stats.evicted, 100);
-    assert_int_equal(level_of(cache_counters[COUNT_EVICTED + ENTRY_MISSING]), stats.evicted);
-    assert_int_equal(mk_counter_read(cache_counters[COUNT_ENTRIES + ENTRY_MISSING]), stats.items);
-    assert_int_equal(mk_counter_read(cache_counters[COUNT_ENTRIES + ENTRY_BODY]), 1);
-    assert_int_equal(mk_counter_read(cache_counters[COUNT_EVICTED + ENTRY_BODY]), 0);
+    assert_int_equal(level_of(site.cache->counters.counters[COUNT_EVICTED + ENTRY_MISSING]), stats.evicted);
+    assert_int_equal(mk_counter_read(site.cache->counters.counters[COUNT_ENTRIES + ENTRY_MISSING]), stats.items);
+    assert_int_equal(mk_counter_read(site.cache->counters.counters[COUNT_ENTRIES + ENTRY_BODY]), 1);
+    assert_int_equal(mk_counter_read(site.cache->counters.counters[COUNT_EVICTED + ENTRY_BODY]), 0);
     close_cache();
 }
 
@@ -467,7 +468,7 @@ TEST(no_descriptors)
         disk.error = 0;
         assert_string_equal(ask_body("a.txt"), "first");
         expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_REVALIDATED] = 1));
-        assert_int_equal(level_of(cache_counters[COUNT_ENTRIES + ENTRY_BODY]), 1);
+        assert_int_equal(level_of(site.cache->counters.counters[COUNT_ENTRIES + ENTRY_BODY]), 1);
         close_cache();
     }
 }
@@ -481,13 +482,14 @@ TEST(no_descriptors_for_a_name)
         snprintf(name, sizeof(name), "large%d.bin", i);
         keep(name);
     }
-    assert_int_equal(level_of(cache_counters[COUNT_ENTRIES + ENTRY_DESCRIPTOR]), 20);
+    assert_int_equal(level_of(site.cache->counters.counters[COUNT_ENTRIES + ENTRY_DESCRIPTOR]), 20);
     unsigned open = mk_test_descriptors();
     disk.error = EMFILE;
     assert_string_equal(ask_body("a.txt"), "507");
     expect_calls(2, 0);
     disk.error = 0;
-    assert_int_equal(level_of(cache_counters[COUNT_ENTRIES + ENTRY_DESCRIPTOR]), 0); /* half of them, and 16 more */
+    assert_int_equal(level_of(site.cache->counters.counters[COUNT_ENTRIES + ENTRY_DESCRIPTOR]),
+                     0); /* half of them, and 16 more */
     assert_true(mk_test_descriptors() + 20 <= open);
     close_cache();
 }

@@ -275,7 +275,7 @@ static inline void finish_job(void)
 
 static inline int64_t count_of(enum cache_count count)
 {
-    return mk_counter_read(cache_counters[count]);
+    return mk_counter_read(site.cache->counters.counters[count]);
 }
 
 /* What was counted: hits, misses, revalidated, waits. */
