@@ -428,7 +428,7 @@ struct mk_test_client *mk_test_connect(struct mk_test_fixture *w, struct mk_str 
     struct mk_test_client *c = add_client(w, &io.fd);
     append(&c->to_server, first.p, first.len);
     io.state = c;
-    return mk__conn_open(&w->http, &io, NULL) == 0 ? c : NULL;
+    return mk__conn_open(&w->http, &io, &(struct mk_address){0}, NULL) == 0 ? c : NULL;
 }
 
 void mk_test_send(struct mk_test_client *c, struct mk_str bytes)

@@ -13,29 +13,19 @@
 
 #include <errno.h>
 
-/* Returns 0 or -errno. */
-static int get_peer_address(int fd, struct mk_address *ret)
+struct mk_address mk__client_addr_ask(const struct mk_io *io)
 {
+    struct mk_address found = {0};
     struct mk__addr addr;
-    *ret = (struct mk_address){0};
     addr.len = sizeof(addr.un);
-    if (getpeername(fd, &addr.sa, &addr.len) < 0)
-        return -errno;
-    mk__addr_to_address(&addr, ret);
-    return 0;
-}
-
-bool mk__client_addr_init(struct mk__peer *peer, const struct mk_io *io)
-{
-    return get_peer_address(io->fd, &peer->address) != -ENOTCONN;
+    if (getpeername(io->fd, &addr.sa, &addr.len) == 0)
+        mk__addr_to_address(&addr, &found);
+    return found;
 }
 
 struct mk_address mk__client_addr_get_peer(const struct mk__peer *peer, const struct mk_io *io)
 {
-    struct mk_address found = peer->address;
-    if (peer->from_proxy_header)
-        get_peer_address(io->fd, &found);
-    return found;
+    return peer->from_proxy_header ? mk__client_addr_ask(io) : peer->address;
 }
 
 struct mk_address mk_request_peer(struct mk_request *req)

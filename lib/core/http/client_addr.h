@@ -13,12 +13,12 @@
 
 struct mk__context;
 
-/* The peer of a connection, from mk__client_addr_init() on. */
+/* The peer of a connection. */
 struct mk__peer {
     struct mk_address address;
     bool from_proxy_header : 1;    /* `address` comes from a PROXY header, not from the socket */
     bool expects_proxy_header : 1; /* a PROXY header must come before the first request */
-    bool refused : 1;              /* by an accept hook, or disconnected before: on_close() is not called */
+    bool refused : 1;              /* by an accept hook: on_close() is not called */
 };
 
 /* A connection as plugins see it: the part of struct mk__conn that is for them. */
@@ -50,8 +50,8 @@ struct mk__trusted_proxies;
 bool mk__client_addr_is_proxy(const struct mk__trusted_proxies *trust, const struct mk__peer *peer,
                               const struct mk_address *address);
 
-/* Asks the kernel for the address of the peer. Returns false if the client has already disconnected. */
-bool mk__client_addr_init(struct mk__peer *peer, const struct mk_io *io);
+/* Asks the kernel for the address of the peer; it is unknown if the client has disconnected. */
+struct mk_address mk__client_addr_ask(const struct mk_io *io);
 
 /* Returns the address of the socket, whatever a PROXY header said. */
 struct mk_address mk__client_addr_get_peer(const struct mk__peer *peer, const struct mk_io *io);

@@ -65,13 +65,12 @@ static void free_conn(struct mk_task *task)
 
 /*
  * Shows a new connection to the accept hooks, and to those for its client unless a PROXY header will name it. Returns
- * false if one of them refused it, or if the client has already disconnected.
+ * false if one of them refused it.
  */
 static bool run_accept_hooks(struct mk__conn *c)
 {
     struct mk__peer *peer = &c->handle.peer;
-    peer->refused = !mk__client_addr_init(peer, &c->sock.io) ||
-                    (c->http->settings->notify_accept && c->http->app->on_accept(&c->handle, c->http->app_ctx) < 0);
+    peer->refused = c->http->settings->notify_accept && c->http->app->on_accept(&c->handle, c->http->app_ctx) < 0;
     return !peer->refused && (peer->expects_proxy_header || mk__client_addr_notify(&c->handle, c->http) == 0);
 }
 
@@ -368,7 +367,8 @@ static void on_timer(struct mk_timer *timer)
     end_turn(c, c->proto->on_timeout(c));
 }
 
-int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_worker *worker)
+int mk__conn_open(struct mk__context *http, const struct mk_io *io, const struct mk_address *peer,
+                  struct mk_worker *worker)
 {
     struct mk__conn *c = mk__pool_get(&http->connections);
     struct mk_io own = *io;
@@ -391,6 +391,8 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_wo
     c->sock = (struct mk__sock){.io = own, .readable = true, .writable = true};
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
+    if (MK_HAS_CONN_HOOKS)
+        c->handle.peer.address = *peer;
     c->opened_s = (uint32_t)(mk_loop_now_ms(http->loop) / 1000);
     mk_list_add(&http->conns, &c->link);
     bool accepted = !MK_HAS_CONN_HOOKS || run_accept_hooks(c);

@@ -211,10 +211,11 @@ enum mk__conn_state mk__conn_begin_close(struct mk__conn *c);
 enum mk__conn_state mk__conn_linger(struct mk__conn *c);
 /*
  * Serves an accepted connection; its first turn runs at once, so that it may be closed on return. Takes `io`: its
- * descriptor is closed in any case. `worker` is passed to the transport. Returns 0, -ENOMEM or the error of the
- * transport.
+ * descriptor is closed in any case. `peer` is the address of the client; builds without MK_HAS_CONN_HOOKS do not read
+ * it. `worker` is passed to the transport. Returns 0, -ENOMEM or the error of the transport.
  */
-int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_worker *worker);
+int mk__conn_open(struct mk__context *http, const struct mk_io *io, const struct mk_address *peer,
+                  struct mk_worker *worker);
 
 /* After http->settings has changed: schedules the turns that announce it, and logs the totals of the protocols. */
 void mk__conn_apply_settings(struct mk__context *http);

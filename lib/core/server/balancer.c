@@ -62,14 +62,14 @@ static int reject_unassigned(struct mk__balancer *b, const struct mk__listener *
     return -ENOMEM;
 }
 
-static int assign_accepted(struct mk__acceptor *a, int fd)
+static int assign_accepted(struct mk__acceptor *a, const struct mk__accepted *accepted)
 {
     struct mk__balancer *b = a->ctx;
     struct mk__receiver *r;
     bool has_memory = pick_worker(b, &r);
-    int err = mk__receiver_send(r, a->listener, fd);
+    int err = mk__receiver_send(r, a->listener, accepted);
     if (err < 0)
-        return reject_unassigned(b, a->listener, fd, err);
+        return reject_unassigned(b, a->listener, accepted->fd, err);
     if (has_memory)
         return 0;
     for (unsigned i = 0; i < b->n_workers; i++)

@@ -55,13 +55,10 @@ static struct mk_str get_listener(const struct mk_io *io)
 
 void mk_io_log(const struct mk_io *io, const struct mk_address *peer, enum mk_log_level level, const char *format, ...)
 {
-    struct mk__peer asked = {.from_proxy_header = false};
     va_list args;
     if (!mk_log_wants(level))
         return;
-    if (!peer)
-        mk__client_addr_init(&asked, io);
-    struct subject s = {.peer = peer ? *peer : asked.address, .listener = get_listener(io), .is_conn = true};
+    struct subject s = {.peer = peer ? *peer : mk__client_addr_ask(io), .listener = get_listener(io), .is_conn = true};
     va_start(args, format);
     write_line(level, &s, format, args);
     va_end(args);

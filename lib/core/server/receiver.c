@@ -6,6 +6,8 @@
  */
 #include "server/receiver.h"
 
+#include "server/listen/acceptor.h"
+
 #include <monkey/arena.h>
 
 #include <assert.h>
@@ -16,7 +18,7 @@ struct mk__handoff {
     struct mk_message message;
     struct mk__receiver *receiver;
     const struct mk__listener *listener;
-    int fd;
+    struct mk__accepted accepted;
 };
 
 static struct mk__handoff *handoff_of(struct mk_message *message)
@@ -40,13 +42,13 @@ static struct mk__handoff *take_spare(struct mk__receiver *r)
 
 static void on_handoff(struct mk_message *message);
 
-int mk__receiver_send(struct mk__receiver *r, const struct mk__listener *listener, int fd)
+int mk__receiver_send(struct mk__receiver *r, const struct mk__listener *listener, const struct mk__accepted *accepted)
 {
-    assert(fd >= 0);
+    assert(accepted->fd >= 0);
     struct mk__handoff *one = take_spare(r);
     if (!one)
         return -ENOMEM;
-    *one = (struct mk__handoff){.message.fn = on_handoff, .receiver = r, .listener = listener, .fd = fd};
+    *one = (struct mk__handoff){.message.fn = on_handoff, .receiver = r, .listener = listener, .accepted = *accepted};
     /* counted before it is sent: the worker may close it at once */
     atomic_fetch_add_explicit(&r->assigned, 1, memory_order_relaxed);
     mk_post(r->loop, &one->message);
@@ -68,9 +70,9 @@ static void on_handoff(struct mk_message *message)
     struct mk__handoff *one = handoff_of(message);
     struct mk__receiver *r = one->receiver;
     const struct mk__listener *listener = one->listener;
-    int fd = one->fd;
+    struct mk__accepted accepted = one->accepted;
     return_handoff(r, one);
-    if (r->callbacks->serve(r->ctx, listener, fd) == -ENOMEM)
+    if (r->callbacks->serve(r->ctx, listener, &accepted) == -ENOMEM)
         r->out_of_memory = true;
 }
 

@@ -19,13 +19,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+struct mk__accepted;
 struct mk__handoff;
 struct mk__listener;
 
 /* What the worker does; all are called in its thread, or in the one that closes it. */
 struct mk__receiver_callbacks {
     /* Takes the descriptor. Returns 0, or -ENOMEM: the worker has no memory for another connection. */
-    int (*serve)(void *ctx, const struct mk__listener *listener, int fd);
+    int (*serve)(void *ctx, const struct mk__listener *listener, const struct mk__accepted *accepted);
     unsigned (*evict)(void *ctx, unsigned n); /* closes up to `n` idle connections; returns how many */
     void (*on_end)(void *ctx);                /* the control thread hands off no more */
 };
@@ -60,7 +61,7 @@ void mk__receiver_init(struct mk__receiver *r, struct mk_loop *loop, bool enable
 void mk__receiver_release(struct mk__receiver *r);
 
 /* Hands a connection off to the worker, and counts it. Returns 0 or -ENOMEM. In the control thread. */
-int mk__receiver_send(struct mk__receiver *r, const struct mk__listener *listener, int fd);
+int mk__receiver_send(struct mk__receiver *r, const struct mk__listener *listener, const struct mk__accepted *accepted);
 
 /* Returns the number of connections that the worker has, or that were handed off and not taken yet. Any thread. */
 static inline uint32_t mk__receiver_load(const struct mk__receiver *r)

@@ -106,8 +106,9 @@ static void ask_for_memory(struct mk__thread *t)
 }
 
 /* Takes the descriptor. Returns 0, or -ENOMEM where idle connections should be evicted. */
-static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd)
+static int serve_conn(struct mk__thread *t, const struct mk__listener *listener, const struct mk__accepted *accepted)
 {
+    int fd = accepted->fd;
     assert(fd >= 0 && t->worker);
     struct mk_io io = {.transport = find_transport(t, listener), .listener = listener, .fd = fd};
     if (!MK_SMALL && mk__context_is_low_on_memory(&t->http))
@@ -127,18 +128,18 @@ static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, i
     }
     if (is_short)
         evict_idle(t, EVICT_BATCH);
-    int err = mk__conn_open(&t->http, &io, t->worker);
+    int err = mk__conn_open(&t->http, &io, &accepted->peer, t->worker);
     if (err == -ENOMEM && mk__log_is_due(&t->warned_ms, mk_loop_now_ms(&t->loop)))
         mk_log_warn("worker %u: out of memory (MemoryLimit), connections are being closed", t->index);
     return evicts ? err : 0;
 }
 
-static int serve_accepted(struct mk__acceptor *a, int fd)
+static int serve_accepted(struct mk__acceptor *a, const struct mk__accepted *accepted)
 {
     struct mk__thread *t = a->ctx;
     if (MK_HAS_BALANCE)
         mk__receiver_count_accepted(&t->receiver);
-    int err = serve_fd(t, a->listener, fd);
+    int err = serve_conn(t, a->listener, accepted);
     return !MK_SMALL && err == 0 && t->fds_asked_turn == t->loop.turns ? MK_AGAIN : err;
 }
 
@@ -303,12 +304,12 @@ void mk__thread_stop(struct mk__thread *t)
 
 /* ── connections from the control thread ── */
 
-static int serve_handoff(void *ctx, const struct mk__listener *listener, int fd)
+static int serve_handoff(void *ctx, const struct mk__listener *listener, const struct mk__accepted *accepted)
 {
     struct mk__thread *t = ctx;
     if (t->order != MK__THREAD_STOP)
-        return serve_fd(t, listener, fd);
-    reject_fd(t, fd);
+        return serve_conn(t, listener, accepted);
+    reject_fd(t, accepted->fd);
     return 0;
 }
 

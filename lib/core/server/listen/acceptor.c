@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "loop/loop.h"
+#include "net/addr.h"
 #include "server/listen/limits.h"
 #include "server/listen/listeners.h"
 
@@ -89,10 +90,24 @@ static bool ask_for_fds(struct mk__acceptor *a, int err)
     return a->asked_for_fds = true;
 }
 
-static int serve_accepted(struct mk__acceptor *a, int fd)
+/* Returns the descriptor, or -errno. */
+static int accept_next(const struct mk__acceptor *a, struct mk__accepted *ret)
+{
+    struct mk__addr addr;
+    addr.len = sizeof(addr.un);
+    ret->fd = accept4(a->event.fd, MK_HAS_CONN_HOOKS ? &addr.sa : NULL, MK_HAS_CONN_HOOKS ? &addr.len : NULL,
+                      SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (ret->fd < 0)
+        return -errno;
+    if (MK_HAS_CONN_HOOKS)
+        mk__addr_to_address(&addr, &ret->peer);
+    return ret->fd;
+}
+
+static int serve_accepted(struct mk__acceptor *a, const struct mk__accepted *accepted)
 {
     a->asked_for_fds = false;
-    int r = a->callbacks->on_accept(a, fd);
+    int fd = accepted->fd, r = a->callbacks->on_accept(a, accepted);
     if (r == -ENOMEM && !a->callbacks->evict(a))
         return ENOMEM;
     if (fd >= a->fd_limit && !a->callbacks->evict(a))
@@ -109,9 +124,10 @@ static int accept_one(struct mk__acceptor *a)
     bool evicts = mk__limits_evicts(a->limits);
     if (evicts && mk__limits_is_full(a->limits))
         return !has_pending(a) ? EAGAIN : a->callbacks->evict(a) ? 0 : EUSERS;
-    int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), err = errno;
+    struct mk__accepted accepted;
+    int fd = accept_next(a, &accepted), err = -fd;
     if (fd >= 0 && (evicts || fd < a->fd_limit) && mk__limits_add_conn(a->limits))
-        return serve_accepted(a, fd);
+        return serve_accepted(a, &accepted);
     if (fd >= 0) {
         mk__limits_reject(a->limits, a->listener, fd);
         return 0;

@@ -6,6 +6,7 @@
 #ifndef MK_SERVER_LISTEN_ACCEPTOR_H
 #define MK_SERVER_LISTEN_ACCEPTOR_H
 
+#include <monkey/address.h>
 #include <monkey/loop.h>
 
 struct mk__listener;
@@ -14,12 +15,18 @@ struct mk__listeners;
 struct mk__acceptor;
 struct mk__limits;
 
+/* An accepted connection. */
+struct mk__accepted {
+    int fd;
+    struct mk_address peer; /* builds without MK_HAS_CONN_HOOKS do not set it */
+};
+
 struct mk__acceptor_callbacks {
     /*
      * Takes over the descriptor, and calls mk__limits_remove_conn() when it is closed. Returns 0, MK_AGAIN (accept no
      * more in this turn: descriptors are given back at its end) or -ENOMEM: accept no more for now.
      */
-    int (*on_accept)(struct mk__acceptor *a, int fd);
+    int (*on_accept)(struct mk__acceptor *a, const struct mk__accepted *accepted);
     bool (*evict)(struct mk__acceptor *a); /* descriptors or memory ran out: closes idle connections; false: none */
     /* Descriptors ran out: others close what they keep, at the end of this turn or in this call. May be NULL. */
     void (*free_fds)(struct mk__acceptor *a);

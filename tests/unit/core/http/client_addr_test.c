@@ -311,7 +311,7 @@ TEST(one_answer)
 
 /* ── sockets ── */
 
-TEST(the_system_is_asked_once)
+TEST(the_system_is_asked_behind_a_proxy_header_only)
 {
     struct sockaddr_in own_address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, theirs;
     socklen_t len = sizeof(own_address);
@@ -323,10 +323,11 @@ TEST(the_system_is_asked_once)
     assert_int_equal(connect(client, (struct sockaddr *)&own_address, len), 0);
     assert_int_equal(getsockname(client, (struct sockaddr *)&theirs, &len), 0);
     struct mk_io io = {.fd = accept(listener, NULL, NULL)};
-    struct mk__peer peer = {0};
-    assert_true(mk__client_addr_init(&peer, &io));
-    struct mk_address first = mk__client_addr_get_peer(&peer, &io);
+    struct mk__peer peer = {.from_proxy_header = true};
+    peer.address = mk__client_addr_get_peer(&peer, &io);
+    struct mk_address first = peer.address;
     close(io.fd);
+    peer.from_proxy_header = false;
     struct mk_address second = mk__client_addr_get_peer(&peer, &io);
     assert_true(mk_address_equal(&first, &second));
     assert_int_equal(first.port, ntohs(theirs.sin_port));
@@ -342,11 +343,8 @@ TEST(unix_sockets)
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     struct mk_io io = {.fd = pair[0]};
-    struct mk__peer peer = {0};
-    assert_true(mk__client_addr_init(&peer, &io));
-    assert_int_equal(mk__client_addr_get_peer(&peer, &io).family, AF_UNIX);
+    assert_int_equal(mk__client_addr_ask(&io).family, AF_UNIX);
     close(pair[0]);
     close(pair[1]);
-    mk__client_addr_init(&peer, &io);
-    assert_int_equal(mk__client_addr_get_peer(&peer, &io).family, AF_UNSPEC);
+    assert_int_equal(mk__client_addr_ask(&io).family, AF_UNSPEC);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "loop/loop.h"
+#include "server/listen/acceptor.h"
 #include "server/receiver.h"
 
 static struct mk_loop loop;
@@ -12,11 +13,12 @@ static struct mk__receiver receiver;
 static int served[256], result;
 static unsigned n_served, ends;
 
-static int serve(void *ctx, const struct mk__listener *listener, int fd)
+static int serve(void *ctx, const struct mk__listener *listener, const struct mk__accepted *accepted)
 {
     assert_ptr_equal(ctx, &loop);
     assert_ptr_equal(listener, &receiver);
-    served[n_served++] = fd;
+    assert_int_equal(accepted->peer.port, accepted->fd);
+    served[n_served++] = accepted->fd;
     return result;
 }
 
@@ -30,7 +32,8 @@ static const struct mk__receiver_callbacks callbacks = {.serve = serve, .on_end 
 
 static int hand_over(int fd)
 {
-    return mk__receiver_send(&receiver, (const struct mk__listener *)(const void *)&receiver, fd);
+    struct mk__accepted accepted = {.fd = fd, .peer = {.port = (uint16_t)fd}};
+    return mk__receiver_send(&receiver, (const struct mk__listener *)(const void *)&receiver, &accepted);
 }
 
 static int set_up(void **state)

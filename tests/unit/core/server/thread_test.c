@@ -173,10 +173,10 @@ TEST(unstarted)
 /* As the control thread would: a connection of the listener is handed off to the worker. */
 static void feed(const struct mk__listener *listening, int listener_fd)
 {
-    int fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    assert_true(fd >= 0);
+    struct mk__accepted accepted = {.fd = accept4(listener_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    assert_true(accepted.fd >= 0);
     limits.open++;
-    assert_int_equal(mk__receiver_send(&thread.receiver, listening, fd), 0);
+    assert_int_equal(mk__receiver_send(&thread.receiver, listening, &accepted), 0);
 }
 
 static void open_fed(void)

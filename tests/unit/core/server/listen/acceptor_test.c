@@ -22,9 +22,22 @@ static struct mk__limits limits;
 static int listener, taken[TAKEN_MAX], n_taken, room_to_make;
 static struct sockaddr_in addr;
 
-static int take(struct mk__acceptor *a, int fd)
+static void assert_peer(const struct mk__accepted *accepted)
 {
+    struct sockaddr_in in;
+    socklen_t len = sizeof(in);
+    struct mk_address expected = {0};
+    assert_int_equal(getpeername(accepted->fd, (struct sockaddr *)&in, &len), 0);
+    mk_address_set(&expected, AF_INET, &in.sin_addr, ntohs(in.sin_port));
+    assert_true(mk_address_equal(&accepted->peer, &expected));
+    assert_int_equal(accepted->peer.port, expected.port);
+}
+
+static int take(struct mk__acceptor *a, const struct mk__accepted *accepted)
+{
+    int fd = accepted->fd;
     assert_ptr_equal(a, &acceptor);
+    assert_peer(accepted);
     assert_ptr_equal(a->ctx, &listener);
     assert_true(n_taken < TAKEN_MAX);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
