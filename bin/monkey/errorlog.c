@@ -97,6 +97,14 @@ void errorlog_reopen(struct mk_server *server)
         mk_log_error("cannot open the error log %s: %s; the old one stays in use", info.error_log, mk_file_error(err));
 }
 
+/* Returns the level of a line of a problem. Those after its first one, with the place, have the level of the first. */
+static enum mk_log_level find_level(const char *line, enum mk_log_level before)
+{
+    if (mk_str_starts(mk_str_c(line), MK_STR("warning: ")) || strstr(line, ": warning: "))
+        return MK_LOG_WARN;
+    return mk_str_starts(mk_str_c(line), MK_STR("error: ")) || strstr(line, ": error: ") ? MK_LOG_ERROR : before;
+}
+
 void errorlog_write_problems(const struct mk_server *server, enum mk_log_level level)
 {
     struct mk_buf text;
@@ -104,8 +112,11 @@ void errorlog_write_problems(const struct mk_server *server, enum mk_log_level l
     mk_server_problems(server, &text);
     char *save = NULL;
     for (char *line = text.len ? strtok_r((char *)(uintptr_t)mk_buf_cstr(&text), "\n", &save) : NULL; line;
-         line = strtok_r(NULL, "\n", &save))
+         line = strtok_r(NULL, "\n", &save)) {
+        if (!MK_SMALL)
+            level = find_level(line, level);
         mk_log(level, "%s", line);
+    }
     mk_buf_release(&text);
 }
 

@@ -21,7 +21,10 @@ int errorlog_fd(void);
 /* Changes the owner of a log file that this process created, before it drops root. */
 void errorlog_chown(uint32_t uid, uint32_t gid);
 
-/* Logs the problems of a configuration at `level`, one line each. */
+/*
+ * Logs the problems of a configuration, each line at the level of its problem; `level` is that of lines that have none.
+ * Builds for small devices log all of them at `level`.
+ */
 void errorlog_write_problems(const struct mk_server *server, enum mk_log_level level);
 
 #endif

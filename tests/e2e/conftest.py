@@ -96,13 +96,18 @@ def site_root(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def make_many_root(tmp_path_factory):
-    """Makes a root with so many files in its folder `many`, only to be read: one for all processes of a run."""
+def run_folder(tmp_path_factory):
+    """The folder of a run, for what its processes make once."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
+def make_many_root(run_folder):
+    """Makes a root with so many files in its folder `many`, only to be read."""
 
     def make(count):
-        folder = tmp_path_factory.getbasetemp()
-        folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-        return make_once(folder / f"root-of-{count}", lambda root: fill(root, count))
+        return make_once(run_folder / f"root-of-{count}", lambda root: fill(root, count))
 
     def fill(root, count):
         make_many(populate(root, {"hello.txt": b"Hello, world\n"}) / "many", count)

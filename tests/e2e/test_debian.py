@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from harness import build
+from harness.content import make_once
 from harness.server import Server, run
 
 pytestmark = [
@@ -28,9 +29,12 @@ def execute(*command, cwd=None, env=None):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(run_folder):
     """The packages, and below `root` what they install."""
-    made = tmp_path_factory.mktemp("debian")
+    return make_once(run_folder / "debian", make_packages)
+
+
+def make_packages(made):
     source = made / "monkey"
     for name in execute("git", "ls-files", "-z", cwd=build.TOP).rstrip("\0").split("\0"):
         if (build.TOP / name).exists():
@@ -40,7 +44,6 @@ def folder(tmp_path_factory):
     execute("dpkg-buildpackage", "-b", "-us", "-uc", cwd=source, env={**os.environ, "DEB_BUILD_OPTIONS": options})
     for package in made.glob("*.deb"):
         execute("dpkg-deb", "-x", package, made / "root")
-    return made
 
 
 def read_field(folder, name, field):

@@ -33,6 +33,7 @@ NO_ARGUMENTS = handler(
     CHECK(response->sendfile(dr, text) == -EINVAL && response->sendfile_range(dr, text, -1, 1) == -EINVAL);
     CHECK(response->generate(dr, NULL, NULL) == -EINVAL && response->on_writable(dr, NULL, NULL) == 0);
     CHECK(response->redirect(dr, 301, text) == -EINVAL && response->redirect(dr, -1, "/") == -EINVAL);
+    CHECK(response->redirect(dr, 303, "/a\\r\\nX: y") == -EINVAL && response->redirect(dr, 303, "\\177") == -EINVAL);
     CHECK(response->error(dr, -404) == -EINVAL && response->on_done(dr, NULL) == 0);
     CHECK(response->ticket(dr, NULL) == -EINVAL && response->deliver(NULL, NULL, NULL) == -EINVAL);
     CHECK(response->deliver(&none, NULL, NULL) == -EINVAL);

@@ -224,6 +224,16 @@ def test_a_wrong_configuration_changes_nothing(site, file, text):
         check(client.ask("/v"), "b")
 
 
+def test_each_problem_is_logged_at_its_level(site):
+    one = site()
+    (one.folder / "conf/sites/default~").write_text("a copy\n")
+    (one.folder / "conf/monkey.conf").write_text("[SERVER]\n    Wrokers 1\n")
+    one.fail_reload()
+    found = re.findall(r"(\w+) +[^ ]*/(monkey\.conf|sites/default~):", one.server.log)
+    assert sorted(found) == [("error", "monkey.conf"), ("warn", "sites/default~")]
+    assert re.search(r"error +\s+Wrokers 1\n.*error +\s+\^", one.server.log)
+
+
 @build.needs_modules
 def test_an_error_log_that_cannot_be_written(site):
     """Another one than before: it is a wrong configuration like any other."""

@@ -454,13 +454,16 @@ static bool is_redirect(int status)
 
 static int redirect_request(duda_request_t *dr, int status, const char *location)
 {
-    int err = check_lasting(dr, "response->redirect()");
-    if (err == 0 && (!is_redirect(status) || !location))
-        err = report_error(dr, "response->redirect()", -EINVAL);
+    static const char call[] = "response->redirect()";
+    struct header_list headers;
+    int err = check_lasting(dr, call);
     if (err < 0)
         return err;
-    struct header_list headers;
+    if (!is_redirect(status))
+        return refuse_call(dr, call, -EINVAL, "the status must be 301, 302, 303, 307 or 308");
     header_save(dr, &headers);
+    if (!location || mk_response_header_ref(dr->req, MK_STR("Location"), mk_str_c(location)) == -EINVAL)
+        return refuse_call(dr, call, -EINVAL, "the location is NULL, or has control characters");
     output_stop(dr);
     dr->answered = true;
     mk_response_redirect(dr->req, status, mk_str_c(location));

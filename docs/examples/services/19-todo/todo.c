@@ -88,6 +88,8 @@ static void send_error(duda_request_t *dr, int err)
     int row = 0;
     while (errors[row].status != 503 && errors[row].err != err)
         row++;
+    if (err == -EACCES) /* 401 names a scheme (RFC 9110 section 15.5.2); browsers do not know this one */
+        response->header(dr, "WWW-Authenticate", "Session realm=\"todo\"");
     if (err != -ECONNABORTED && err != -ECANCELED) /* the client has left, or the service ends: `dr` must not be used */
         response->error(dr, errors[row].status);
 }

@@ -171,11 +171,11 @@ static inline void add_known(struct mk__h2_headers *f, unsigned name_index, stru
     add_item(f, name_index, MK_STR_NONE, value);
 }
 
-/* Adds headers, except those of HTTP/1 connections. */
+/* Adds headers, except those of HTTP/1 connections, and TE, which only requests may have (RFC 9113 section 8.2.2). */
 static void add_headers(struct mk__h2_headers *f, const struct mk__header *items, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        if (!mk__h2_request_head_is_of_connection(items[i].name))
+        if (!mk__h2_request_head_is_of_connection(items[i].name) && !mk_str_ieq(items[i].name, MK_STR("te")))
             add_item(f, 0, items[i].name, items[i].value);
 }
 

@@ -164,6 +164,7 @@ static void fields_of_all_kinds(struct mk_request *req, struct mk_test_fixture *
     assert_int_equal(mk_response_header(req, MK_STR("X-One"), MK_STR("1")), 0);
     assert_int_equal(mk_response_header(req, MK_STR("Upgrade"), MK_STR("h3")), 0);
     assert_int_equal(mk_response_header(req, MK_STR("Proxy-Connection"), MK_STR("x")), 0);
+    assert_int_equal(mk_response_header(req, MK_STR("TE"), MK_STR("trailers")), 0);
     assert_int_equal(mk_response_header(req, MK_STR("X-Empty"), MK_STR("")), 0);
     hello(req, fixture);
 }
