@@ -24,6 +24,7 @@ pytest_plugins = ["harness.groups", "harness.names", "harness.orphans", "harness
 inherited_signals.restore()
 gc.disable()  # until the tests are collected: a million objects that stay
 NUMBERS = itertools.count()  # of folders
+SLOW_TIMEOUT = 1200  # seconds; the longest takes two minutes on a machine that does nothing else
 
 
 def pytest_report_header():
@@ -52,6 +53,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("budget") and not build.OPTIMISED:
             item.add_marker(skip)
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -275,7 +275,7 @@ def keep_all(site, clients, kinds):
         return read_figure(site.server, "monkey_cache_entries", kind="body") >= files
 
     ask_all()
-    await_true(ask_all, 120, "kept files")
+    await_true(ask_all, 600, "kept files")
     ask_all()
 
 
