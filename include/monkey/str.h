@@ -153,6 +153,18 @@ static inline struct mk_str mk_str_after(struct mk_str s, size_t n)
     return mk_str(s.p + n, s.len - n);
 }
 
+/* Cuts the next word off, which blanks end, and removes those around it. It is empty at the end of the text. */
+static inline struct mk_str mk_str_next_word(struct mk_str *rest)
+{
+    size_t n = 0;
+    *rest = mk_str_trim(*rest);
+    while (n < rest->len && !mk_is_blank(rest->p[n]))
+        n++;
+    struct mk_str word = mk_str(rest->p, n);
+    *rest = mk_str_after(*rest, n);
+    return word;
+}
+
 /* Returns `s`, or its first `max` bytes if it is longer. */
 static inline struct mk_str mk_str_truncate(struct mk_str s, size_t max)
 {

@@ -21,7 +21,7 @@ static void check_value(struct mk_str value)
     long number;
     bool is_on;
     CHECK(value.len && !value.p[value.len]);
-    while (conf_file_next_word(&rest, &word)) {
+    while ((word = mk_str_next_word(&rest)).len) {
         CHECK(word.len && word.p >= value.p && word.p + word.len <= value.p + value.len);
         words++;
     }

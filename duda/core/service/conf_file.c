@@ -138,17 +138,6 @@ const struct conf_key *conf_file_find_key(const struct duda_config_section *sect
 
 /* ── values ── */
 
-bool conf_file_next_word(struct mk_str *rest, struct mk_str *ret_word)
-{
-    size_t n = 0;
-    *rest = mk_str_trim(*rest);
-    while (n < rest->len && !mk_is_blank(rest->p[n]))
-        n++;
-    *ret_word = mk_str(rest->p, n);
-    *rest = mk_str_after(*rest, n);
-    return n > 0;
-}
-
 bool conf_file_get_number(struct mk_str value, long *ret)
 {
     bool minus = value.len && value.p[0] == '-';

@@ -33,9 +33,6 @@ int conf_file_parse(struct mk_str text, struct mk_arena *arena, struct duda_conf
 struct duda_config_section *conf_file_find(struct duda_config_section *first, struct mk_str name);
 const struct conf_key *conf_file_find_key(const struct duda_config_section *section, struct mk_str name);
 
-/* Cuts the next word off `rest`: what is between blanks. Returns false when none is left. */
-bool conf_file_next_word(struct mk_str *rest, struct mk_str *ret_word);
-
 /* Read a value. Return false if it is not a decimal number of a long, with or without a sign; or not on, off ... */
 bool conf_file_get_number(struct mk_str value, long *ret);
 bool conf_file_get_bool(struct mk_str value, bool *ret);

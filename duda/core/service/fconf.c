@@ -169,7 +169,7 @@ static const char *const *get_list(struct duda_config_section *section, const ch
     struct mk_str rest = found->value, word;
     const char **words = NULL;
     uint32_t n = 0;
-    while (conf_file_next_word(&rest, &word)) {
+    while ((word = mk_str_next_word(&rest)).len) {
         words = mk_arena_grow(section->arena, words, n, sizeof(*words));
         if (!words || !(words[n++] = mk_arena_dup(section->arena, word).p))
             return NULL;
@@ -220,7 +220,7 @@ static void *copy_list(struct duda_config_section *section, const struct conf_ke
     if (!list)
         return NULL;
     mk_list_init(list);
-    while (conf_file_next_word(&rest, &word)) {
+    while ((word = mk_str_next_word(&rest)).len) {
         struct string_line *line = mk_arena_alloc(arena, sizeof(*line));
         struct mk_str copy = line ? mk_arena_dup(arena, word) : MK_STR_NONE;
         if (!copy.p)

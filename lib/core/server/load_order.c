@@ -10,17 +10,6 @@ struct load_line {
     bool commented;
 };
 
-static struct mk_str take_word(struct mk_str *rest)
-{
-    *rest = mk_str_trim(*rest);
-    size_t n = 0;
-    while (n < rest->len && rest->p[n] != ' ' && rest->p[n] != '\t')
-        n++;
-    struct mk_str word = mk_str(rest->p, n);
-    *rest = mk_str_after(*rest, n);
-    return word;
-}
-
 static bool parse_line(struct mk_str line, struct load_line *ret)
 {
     line.len -= line.len && line.p[line.len - 1] == '\r';
@@ -28,7 +17,7 @@ static bool parse_line(struct mk_str line, struct load_line *ret)
     ret->commented = line.len && line.p[0] == '#';
     if (ret->commented)
         line = mk_str_after(line, 1);
-    bool loads = mk_str_ieq(take_word(&line), MK_STR("Load"));
+    bool loads = mk_str_ieq(mk_str_next_word(&line), MK_STR("Load"));
     ret->names = mk_str_trim(line);
     return loads;
 }
@@ -50,7 +39,7 @@ static unsigned find_loaded(struct mk_str text, const char *name)
     for (unsigned n = 1; text.len; n++) {
         bool loads = parse_line(mk_str_split(&text, '\n'), &line) && !line.commented;
         while (loads && line.names.len)
-            if (mk_str_ieq(take_word(&line.names), mk_str_c(name)))
+            if (mk_str_ieq(mk_str_next_word(&line.names), mk_str_c(name)))
                 return n;
     }
     return 0;

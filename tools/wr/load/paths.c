@@ -41,18 +41,6 @@ int paths_add(struct paths *paths, struct mk_arena *arena, const struct request_
 
 /* ── files of paths ── */
 
-/* Cuts the next word off a line; a word is empty at the end. */
-static struct mk_str split_word(struct mk_str *line)
-{
-    *line = mk_str_trim(*line);
-    size_t n = 0;
-    while (n < line->len && line->p[n] != ' ' && line->p[n] != '\t')
-        n++;
-    struct mk_str word = mk_str(line->p, n);
-    *line = mk_str(line->p + n, line->len - n);
-    return word;
-}
-
 static bool is_given(struct mk_str word)
 {
     return word.len && !mk_str_eq(word, MK_STR("-"));
@@ -96,8 +84,8 @@ static bool is_target(struct mk_str path)
 static int parse_path(struct paths *paths, struct mk_arena *arena, const struct request_form *form, struct mk_str line,
                       const char **ret_error)
 {
-    struct mk_str target = split_word(&line), status = split_word(&line), length = split_word(&line),
-                  hash = split_word(&line);
+    struct mk_str target = mk_str_next_word(&line), status = mk_str_next_word(&line), length = mk_str_next_word(&line),
+                  hash = mk_str_next_word(&line);
     *ret_error = !is_target(target) ? "a path begins with / and has no blanks, control bytes or #" : NULL;
     if (!*ret_error && mk_str_trim(line).len)
         *ret_error = "a line is PATH [STATUS [LENGTH [SHA256]]]";
@@ -132,7 +120,7 @@ int paths_parse(struct paths *paths, struct mk_arena *arena, const struct reques
         const char *lf = memchr(text.p, '\n', text.len);
         struct mk_str line = mk_str(text.p, lf ? (size_t)(lf - text.p) : text.len);
         size_t used = line.len + (lf ? 1 : 0);
-        text = mk_str(text.p + used, text.len - used);
+        text = mk_str_after(text, used);
         ++*ret_line;
         if (line.len && line.p[line.len - 1] == '\r')
             line.len--;

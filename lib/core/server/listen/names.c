@@ -24,18 +24,6 @@ bool mk__listen_names_split(struct mk_str text, struct mk_str *ret_name)
     return letters;
 }
 
-/* Cuts a word off the line. Returns false at its end. */
-static bool next_word(struct mk_str *line, struct mk_str *ret_word)
-{
-    *line = mk_str_trim(*line);
-    size_t n = 0;
-    while (n < line->len && line->p[n] != ' ' && line->p[n] != '\t')
-        n++;
-    *ret_word = mk_str(line->p, n);
-    *line = mk_str_after(*line, n);
-    return n;
-}
-
 static struct mk_str next_line(struct mk_str *rest)
 {
     struct mk_str line = mk_str_split(rest, '\n');
@@ -45,7 +33,7 @@ static struct mk_str next_line(struct mk_str *rest)
 static bool has_name(struct mk_str line, struct mk_str name)
 {
     struct mk_str word;
-    while (next_word(&line, &word))
+    while ((word = mk_str_next_word(&line)).len)
         if (mk_str_ieq(word, name))
             return true;
     return false;
@@ -82,7 +70,7 @@ unsigned mk__listen_names_find(struct mk_str hosts, struct mk_str name, struct m
     while (hosts.len) {
         struct mk_str line = next_line(&hosts), word;
         struct mk__addr one;
-        if (next_word(&line, &word) && has_name(line, name) && parse_address(word, &one))
+        if ((word = mk_str_next_word(&line)).len && has_name(line, name) && parse_address(word, &one))
             n = add_address(&one, ret, n, max);
     }
     return n;

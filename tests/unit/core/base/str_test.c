@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Strings: comparison, trimming, lists, numbers, distances. */
+/* Strings: comparison, trimming, words, tokens, lists, numbers, distances. */
 #include "testing.h"
 
 TEST(compares)
@@ -144,4 +144,39 @@ TEST(finds_in_lists)
     assert_false(mk_str_list_has(MK_STR("a=\"b, no-transform\""), MK_STR("no-transform")));
     assert_false(mk_str_list_has(MK_STR(""), MK_STR("*")));
     assert_false(mk_str_list_has(MK_STR_NONE, MK_STR("*")));
+}
+
+TEST(cuts_words)
+{
+    struct mk_str rest = MK_STR("  one\ttwo   three ");
+    assert_str_equal(mk_str_next_word(&rest), "one");
+    assert_str_equal(mk_str_next_word(&rest), "two");
+    assert_str_equal(mk_str_next_word(&rest), "three");
+    assert_int_equal(mk_str_next_word(&rest).len, 0);
+    assert_int_equal(rest.len, 0);
+}
+
+TEST(skips_blanks)
+{
+    struct mk_str s = MK_STR(" \t x "), none = MK_STR("\t ");
+    mk_str_skip_blanks(&s);
+    assert_str_equal(s, "x ");
+    mk_str_skip_blanks(&none);
+    assert_int_equal(none.len, 0);
+    assert_str_equal(mk_str_after(s, 1), " ");
+    assert_int_equal(mk_str_after(s, 2).len, 0);
+}
+
+TEST(knows_tokens)
+{
+    static const char others[] = "!#$%&'*+-.^_`|~"; /* tchar of RFC 9110 section 5.6.2, without letters and digits */
+    for (int c = 0; c < 256; c++) {
+        bool expected = (c >= '0' && c <= '9') || (mk_lower((char)c) >= 'a' && mk_lower((char)c) <= 'z') ||
+                        memchr(others, c, sizeof(others) - 1);
+        assert_int_equal(mk_is_token_byte((char)c), expected);
+    }
+    assert_int_equal(mk_str_token_len(MK_STR("X-One: 1")), 5);
+    assert_true(mk_str_is_token(MK_STR("X-One")));
+    assert_false(mk_str_is_token(MK_STR("X One")));
+    assert_false(mk_str_is_token(MK_STR("")));
 }

@@ -135,18 +135,6 @@ TEST(names_lines_and_files_have_limits)
     }
 }
 
-TEST(words_are_cut)
-{
-    struct mk_str rest = MK_STR("  one\ttwo   three "), word;
-    assert_true(conf_file_next_word(&rest, &word));
-    assert_str_equal(word, "one");
-    assert_true(conf_file_next_word(&rest, &word));
-    assert_str_equal(word, "two");
-    assert_true(conf_file_next_word(&rest, &word));
-    assert_str_equal(word, "three");
-    assert_false(conf_file_next_word(&rest, &word));
-}
-
 TEST(numbers_are_decimal)
 {
     static const struct {
