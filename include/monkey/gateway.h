@@ -303,8 +303,8 @@ enum mk_gateway_count {
 /* A plugin that passes requests on. */
 struct mk_gateway_type {
     const struct mk_plugin *plugin;
-    const struct mk_counter_info *counters; /* MK_GATEWAY_COUNTS, of MK_GATEWAY_COUNTER_INFOS() */
-    const struct mk_counter_info *tallies;  /* MK_TALLY_INFOS() (<monkey/tally.h>) */
+    const struct mk_counter_info *counters;    /* MK_GATEWAY_COUNTS, of MK_GATEWAY_COUNTER_INFOS() */
+    const struct mk_counter_info *stats_infos; /* MK_BACKEND_STATS_INFOS() (<monkey/backend_stats.h>) */
 };
 
 /* Makes the gateway of a plugin, in its start. `type` must stay. Returns 0 or -ENOMEM. */

@@ -42,7 +42,7 @@ MK_API bool mk_http_response_binds_connection(const struct mk_response_parser *p
 
 struct mk_http_client;
 struct mk_http_conn;
-struct mk_tally;
+struct mk_backend_stats;
 
 /* Connections of a thread that are kept between requests, in the caller's storage. The fields are private. */
 struct mk_http_idle {
@@ -102,7 +102,7 @@ struct mk_http_client_options {
      * that the server asks for such a login is not kept.
      */
     struct mk_http_idle *idle;
-    const struct mk_tally *tally; /* counts the request (<monkey/tally.h>); NULL: nothing is counted */
+    const struct mk_backend_stats *stats; /* counts the request (<monkey/backend_stats.h>); NULL: nothing is counted */
 };
 
 /* Is valid until the callback returns, with what it points to. */
@@ -143,7 +143,7 @@ struct mk_http_client {
     struct mk_dial dial;
     struct mk_http_conn *conn; /* NULL: there is none */
     struct mk_timer timer;
-    uint64_t began_us, dialed_us; /* with a tally */
+    uint64_t began_us, dialed_us; /* with `stats` */
     struct mk_buf in;             /* the head, then what is kept of the body */
     struct mk_field *fields;      /* NULL: not allocated */
     size_t sent;

@@ -4,8 +4,8 @@
 set(sources client_table/client_table.c cookie/cookie.c embedded/embedded.c event_stream/event_stream.c
     json/json.c local_client/local_client.c log_limit/log_limit.c open_file/open_file.c request_job/request_job.c
     routes/routes.c)
-set(folders cgi child fastcgi gateway http_client log_writer source spool status_set store tally target threads upstream
-    variables watched when)
+set(folders backend_stats cgi child fastcgi gateway http_client log_writer source spool status_set store target threads
+    upstream variables watched when)
 if(MK_WEBSOCKET)
     list(APPEND folders websocket)
 endif()

@@ -24,13 +24,13 @@ static void free_process(struct auth_process *process)
     mk_thread_pool_close(&process->pool);
     cache_free(process->cache);
     mk_client_table_free(process->failures);
-    mk_tallies_release(&process->tallies);
+    mk_stats_registry_release(&process->registry);
     mk_account_free(NULL, process, sizeof(*process));
 }
 
 static int start_process(void **ret_state)
 {
-    static const struct mk_counter_info tally_infos[] = MK_TALLY_INFOS("auth");
+    static const struct mk_counter_info stats_infos[] = MK_BACKEND_STATS_INFOS("auth");
     struct auth_process *process = mk_account_alloc(NULL, sizeof(*process));
     if (!process)
         return -ENOMEM;
@@ -39,7 +39,7 @@ static int start_process(void **ret_state)
     process->cache = cache_new();
     process->failures = failures_new();
     login_counters_open();
-    mk_tallies_init(&process->tallies, tally_infos);
+    mk_stats_registry_init(&process->registry, stats_infos);
     if (process->cache && process->failures) {
         *ret_state = process;
         return 0;
@@ -67,7 +67,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
         return -ENOMEM;
     *state = (struct auth_generation){.limits = settings_limits(g),
                                       .process = mk_generation_plugin_state(g, &mk_plugin_auth)};
-    mk_tallies_start_generation(&state->process->tallies);
+    mk_stats_registry_start_generation(&state->process->registry);
     *ret_state = state;
     return 0;
 }
@@ -79,7 +79,7 @@ static void stop_generation(struct mk_generation *g, void *state)
     (void)g;
     rules_close_files(own);
     mk_account_free(NULL, own, sizeof(*own));
-    mk_tallies_stop_generation(&process->tallies);
+    mk_stats_registry_stop_generation(&process->registry);
 }
 
 static int check_generation(struct mk_generation *g, void *state)
@@ -144,7 +144,7 @@ static void serve_worker(struct mk_worker *worker, void *state)
     mk_thread_pool_set_limits(&process->pool, (unsigned)generation->limits->threads,
                               (unsigned)generation->limits->queue);
     if (mk_worker_index(worker) == 0)
-        mk_tallies_hide_unused(&process->tallies); /* of a former process */
+        mk_stats_registry_hide_unused(&process->registry); /* of a former process */
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)

@@ -21,13 +21,14 @@ static int open_tls(struct forward *f, struct mk_host *host, const struct auth_c
     return mk_target_open_tls(host, conf, &keys, &settings, &f->transport, &f->settings);
 }
 
-int forward_open(struct forward *f, struct mk_host *host, const struct auth_conf *conf, struct mk_tallies *tallies)
+int forward_open(struct forward *f, struct mk_host *host, const struct auth_conf *conf,
+                 struct mk_stats_registry *registry)
 {
-    *f = (struct forward){.conf = &conf->forward, .transport = &mk_transport_plain, .all_tallies = tallies};
+    *f = (struct forward){.conf = &conf->forward, .transport = &mk_transport_plain, .registry = registry};
     if (!f->conf->to.dial)
         return 0; /* reported */
     mk_target_find_group(&f->conf->to, host, conf, offsetof(struct auth_conf, forward.to), &f->upstreams, &f->group);
-    int err = mk_backend_tallies_open(&f->tallies, tallies, &f->conf->to, f->upstreams, f->group);
+    int err = mk_target_stats_open(&f->stats, registry, &f->conf->to, f->upstreams, f->group);
     return err == 0 && f->conf->to.is_tls ? open_tls(f, host, conf) : err;
 }
 
@@ -36,5 +37,5 @@ void forward_close(struct forward *f)
     if (f->transport && f->transport->client_close)
         f->transport->client_close(f->settings);
     f->settings = NULL;
-    mk_backend_tallies_close(&f->tallies, f->all_tallies);
+    mk_target_stats_close(&f->stats, f->registry);
 }

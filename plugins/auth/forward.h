@@ -6,7 +6,7 @@
 #ifndef AUTH_FORWARD_H
 #define AUTH_FORWARD_H
 
-#include <monkey/tally.h>
+#include <monkey/backend_stats.h>
 #include <monkey/upstreams.h>
 
 #include "settings.h"
@@ -17,15 +17,16 @@ struct forward {
     struct mk_transport_client *settings; /* of the transport; NULL: it has none */
     const struct mk_upstreams *upstreams;
     const struct mk_upstream_group *group; /* NULL: `To` names a server */
-    struct mk_tallies *all_tallies;        /* of the process */
-    struct mk_backend_tallies tallies;
+    struct mk_stats_registry *registry;    /* of the process */
+    struct mk_target_stats stats;
 };
 
 /*
- * Opens what a section needs, and reports mistakes at its keys; in host_start. Returns 0, -EINVAL or -ENOMEM. `tallies`
- * are those of the process.
+ * Opens what a section needs, and reports mistakes at its keys; in host_start. Returns 0, -EINVAL or -ENOMEM.
+ * `registry` is that of the process.
  */
-int forward_open(struct forward *f, struct mk_host *host, const struct auth_conf *conf, struct mk_tallies *tallies);
+int forward_open(struct forward *f, struct mk_host *host, const struct auth_conf *conf,
+                 struct mk_stats_registry *registry);
 /* Closes it, also after a forward_open() that has failed. Questions under way must have ended. */
 void forward_close(struct forward *f);
 

@@ -24,9 +24,9 @@ struct question {
     struct mk_buf head;
     struct mk_upstream_tries tries;
     struct mk_upstream_wait wait;
-    struct mk_upstream_server *server; /* of the group, which counts this request; NULL: none */
-    const struct mk_tally *lost;       /* of the server that has not served it; NULL: none, or it is counted */
-    struct mk_timer timer;             /* while it waits for one */
+    struct mk_upstream_server *server;   /* of the group, which counts this request; NULL: none */
+    const struct mk_backend_stats *lost; /* of the server that has not served it; NULL: none, or it is counted */
+    struct mk_timer timer;               /* while it waits for one */
     uint64_t end_ms, sent_ms;
     bool is_open;                                  /* counted in the worker */
     bool is_keyed;                                 /* the answer may be kept */
@@ -263,10 +263,10 @@ static uint32_t get_left_ms(const struct question *q)
     return q->end_ms > now_ms ? (uint32_t)(q->end_ms - now_ms) : 0;
 }
 
-static const struct mk_tally *find_tally(const struct question *q, const struct mk_upstream_server *server)
+static const struct mk_backend_stats *find_stats(const struct question *q, const struct mk_upstream_server *server)
 {
-    const struct mk_backend_tallies *tallies = &q->rule->forward->tallies;
-    return server ? mk_backend_tallies_find(tallies, server->name) : tallies->backend;
+    const struct mk_target_stats *stats = &q->rule->forward->stats;
+    return server ? mk_target_stats_find(stats, server->name) : stats->backend;
 }
 
 static void send_question(struct question *q)
@@ -282,11 +282,11 @@ static void send_question(struct question *q)
         .timeout_ms = left_ms ? left_ms : 1,
         .body_bytes_max = FORWARD_BODY_BYTES_MAX,
         .idle = forward_binds_connection(q->req) ? NULL : &q->worker->idle,
-        .tally = find_tally(q, q->server),
+        .stats = find_stats(q, q->server),
     };
     mk_timer_cancel(&q->timer);
     if (q->lost)
-        mk_tally_add(q->lost, MK_TALLY_RETRIES + q->tries.failure, mk_request_worker(q->req), 1);
+        mk_backend_stats_add(q->lost, MK_BACKEND_RETRIES + q->tries.failure, mk_request_worker(q->req), 1);
     q->lost = NULL;
     q->sent_ms = mk_loop_now_ms(mk_request_loop(q->req));
     mk_http_client_start(&q->client, mk_request_loop(q->req), &options, on_response);
@@ -337,7 +337,7 @@ static bool ask_other_server(struct question *q, const struct mk_http_response *
                        : response->is_connected ? MK_UPSTREAM_SENT
                                                 : MK_UPSTREAM_NOT_REACHED;
     q->server = NULL;
-    q->lost = find_tally(q, former);
+    q->lost = find_stats(q, former);
     bool is_asked = choose_server(q) == 0;
     if (!is_asked) {
         q->server = former;

@@ -221,7 +221,7 @@ static int make_forward_rule(struct mk_host *host, struct auth_generation *g, st
     rule->forward = f; /* closed with the rule */
     g->keeps_answers |= rule->conf->forward.cache_ms > 0;
     struct auth_process *process = mk_generation_plugin_state(mk_host_generation(host), &mk_plugin_auth);
-    return forward_open(f, host, rule->conf, &process->tallies);
+    return forward_open(f, host, rule->conf, &process->registry);
 }
 
 static struct mk_str make_challenge(struct mk_arena *arena, const struct auth_conf *conf)

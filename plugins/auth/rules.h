@@ -28,7 +28,7 @@ struct auth_process {
     struct cache *cache;
     struct mk_client_table *failures;
     struct failures_evictions evictions; /* of that table */
-    struct mk_tallies tallies;           /* of the servers of Type Forward */
+    struct mk_stats_registry registry;   /* of the servers of Type Forward */
 };
 
 enum auth_file_kind { AUTH_FILE_USERS, AUTH_FILE_GROUPS, AUTH_FILE_KEYS };

@@ -5,7 +5,7 @@
 #include <monkey/command.h>
 #include <monkey/inspect.h>
 #include <monkey/source.h>
-#include <monkey/tally.h>
+#include <monkey/backend_stats.h>
 
 #include "lookup.h"
 #include "protocol.h"
@@ -30,8 +30,10 @@ enum { SECTIONS = MK_COUNT_OF(protocols) };
 static int start_process(void **ret_state)
 {
     static const struct mk_counter_info counters[MK_GATEWAY_COUNTS] = MK_GATEWAY_COUNTER_INFOS("fastcgi");
-    static const struct mk_counter_info tallies[] = MK_TALLY_INFOS("fastcgi");
-    static const struct mk_gateway_type type = {.plugin = &mk_plugin_fastcgi, .counters = counters, .tallies = tallies};
+    static const struct mk_counter_info stats_infos[] = MK_BACKEND_STATS_INFOS("fastcgi");
+    static const struct mk_gateway_type type = {.plugin = &mk_plugin_fastcgi,
+                                                .counters = counters,
+                                                .stats_infos = stats_infos};
     struct spawns *spawns = spawns_new();
     int err = spawns ? mk_gateway_new(&type, ret_state) : -ENOMEM;
     if (err == 0)

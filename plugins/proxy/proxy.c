@@ -5,7 +5,7 @@
 #include <monkey/command.h>
 #include <monkey/file_cache.h>
 #include <monkey/inspect.h>
-#include <monkey/tally.h>
+#include <monkey/backend_stats.h>
 
 #include "disguised.h"
 #include "forwards.h"
@@ -21,8 +21,10 @@ extern const struct mk_plugin mk_plugin_proxy;
 static int start_process(void **ret_state)
 {
     static const struct mk_counter_info counters[MK_GATEWAY_COUNTS] = MK_GATEWAY_COUNTER_INFOS("proxy");
-    static const struct mk_counter_info tallies[] = MK_TALLY_INFOS("proxy");
-    static const struct mk_gateway_type type = {.plugin = &mk_plugin_proxy, .counters = counters, .tallies = tallies};
+    static const struct mk_counter_info stats_infos[] = MK_BACKEND_STATS_INFOS("proxy");
+    static const struct mk_gateway_type type = {.plugin = &mk_plugin_proxy,
+                                                .counters = counters,
+                                                .stats_infos = stats_infos};
     disguised_open();
     return mk_gateway_new(&type, ret_state);
 }

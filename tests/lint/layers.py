@@ -52,8 +52,8 @@ PUBLIC = {
     "inbox.h": "loop", "log_limit.h": "base", "log_writer.h": "base", "when.h": "conf", "spool.h": "loop",
     "upstream.h": "net",
     "cgi.h": "server", "child.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server",
-    "embedded.h": "http", "event_stream.h": "server", "local_client.h": "server",
-    "tally.h": "server", "target.h": "server", "gateway.h": "server", "variables.h": "http", "fastcgi.h": "server",
+    "embedded.h": "http", "event_stream.h": "server", "local_client.h": "server", "backend_stats.h": "server",
+    "target.h": "server", "gateway.h": "server", "variables.h": "http", "fastcgi.h": "server",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.

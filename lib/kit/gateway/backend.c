@@ -40,7 +40,7 @@ static bool is_former(const struct mk__gw_thread *t, uint64_t route_hash, struct
 }
 
 static struct mk__gw_backend *make_backend(struct mk__gw_thread *t, const struct mk_gateway_route *route,
-                                           const struct mk_tally *tally, uint64_t hash, const struct key *key)
+                                           const struct mk_backend_stats *stats, uint64_t hash, const struct key *key)
 {
     size_t key_len = key->route.len + key->server.len + key->preamble.len;
     struct mk__gw_backend *b = mk_account_alloc(t->account, sizeof(*b) + key_len);
@@ -48,7 +48,7 @@ static struct mk__gw_backend *make_backend(struct mk__gw_thread *t, const struct
         return NULL;
     *b = (struct mk__gw_backend){
         .thread = t,
-        .tally = tally,
+        .stats = stats,
         .keep_alive = route->conf->keep_alive > 0 ? (uint32_t)route->conf->keep_alive : 0,
         .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
         .is_retired = is_former(t, route->hash, route->key),
@@ -99,9 +99,10 @@ static void begin_hold(struct mk__gw_backend *b, const struct mk_gateway_route *
     b->last_server = server;
 }
 
-static const struct mk_tally *find_tally(const struct mk_gateway_route *route, const struct mk_upstream_server *server)
+static const struct mk_backend_stats *find_stats(const struct mk_gateway_route *route,
+                                                 const struct mk_upstream_server *server)
 {
-    return server ? mk_backend_tallies_find(&route->tallies, server->name) : route->tallies.backend;
+    return server ? mk_target_stats_find(&route->stats, server->name) : route->stats.backend;
 }
 
 struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct mk_gateway_route *route,
@@ -112,7 +113,7 @@ struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct
     hash = mk_hash_add(hash, preamble.p, preamble.len);
     struct mk__gw_backend *b = find_backend(t, hash, &key);
     if (!b)
-        b = make_backend(t, route, find_tally(route, server), hash, &key);
+        b = make_backend(t, route, find_stats(route, server), hash, &key);
     if (b)
         begin_hold(b, route, server);
     return b;
@@ -153,9 +154,9 @@ void mk__gw_backend_put(struct mk__gw_backend *b)
 
 /* ── connections ── */
 
-static void count_event(const struct mk__gw_backend *b, enum mk_tally_counter counter, int64_t n)
+static void count_event(const struct mk__gw_backend *b, enum mk_backend_counter counter, int64_t n)
 {
-    mk_tally_add(b->tally, counter, mk__gw_thread_get_worker(b->thread), n);
+    mk_backend_stats_add(b->stats, counter, mk__gw_thread_get_worker(b->thread), n);
 }
 
 static void free_conn(struct mk__gw_backend_conn *c)
@@ -175,7 +176,7 @@ static void remove_idle(struct mk__gw_backend_conn *c)
     mk_list_del(&c->node);
     b->n_idle--;
     b->thread->n_awaited -= !b->keep_alive;
-    count_event(b, MK_TALLY_IDLE, -1);
+    count_event(b, MK_BACKEND_IDLE, -1);
 }
 
 static void end_idle(struct mk__gw_backend_conn *c)
@@ -198,7 +199,7 @@ ssize_t mk__gw_backend_read(struct mk__gw_backend_conn *c, void *to, size_t size
     bool is_short = n > 0 && (size_t)n < size && !c->is_ending && !c->io.transport->close_notify;
     c->is_drained = n == -EAGAIN || is_short;
     if (n > 0)
-        count_event(c->backend, MK_TALLY_RECEIVED_BYTES, n);
+        count_event(c->backend, MK_BACKEND_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -215,7 +216,7 @@ ssize_t mk__gw_backend_splice(struct mk__gw_backend_conn *c, struct mk__gw_pipe 
     ssize_t n = mk__gw_pipe_fill(to, c->io.fd, size);
     c->is_drained = n == -EAGAIN;
     if (n > 0)
-        count_event(c->backend, MK_TALLY_RECEIVED_BYTES, n);
+        count_event(c->backend, MK_BACKEND_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -300,7 +301,7 @@ struct mk__gw_backend_conn *mk__gw_backend_take_idle(struct mk__gw_backend *b, u
         return NULL;
     }
     remove_idle(c);
-    count_event(b, MK_TALLY_BUSY, 1);
+    count_event(b, MK_BACKEND_BUSY, 1);
     c->is_reused = true;
     return c;
 }
@@ -333,8 +334,8 @@ int mk__gw_backend_add(struct mk__gw_backend *b, int fd, const struct mk__gw_cli
         mk_account_free(b->thread->account, c, sizeof(*c));
         return err;
     }
-    count_event(b, MK_TALLY_OPENED, 1);
-    count_event(b, MK_TALLY_BUSY, 1);
+    count_event(b, MK_BACKEND_OPENED, 1);
+    count_event(b, MK_BACKEND_BUSY, 1);
     *ret = c;
     return 0;
 }
@@ -350,8 +351,8 @@ void mk__gw_backend_keep(struct mk__gw_backend_conn *c, bool is_awaited)
     }
     c->idle_since_ms = mk_loop_now_ms(b->thread->base.loop);
     mk_list_add(&b->idle, &c->node);
-    count_event(b, MK_TALLY_BUSY, -1);
-    count_event(b, MK_TALLY_IDLE, 1);
+    count_event(b, MK_BACKEND_BUSY, -1);
+    count_event(b, MK_BACKEND_IDLE, 1);
     b->n_idle++;
     b->thread->n_awaited += !b->keep_alive;
     if (b->n_idle == 1 || b->n_idle == b->keep_alive + 1)
@@ -361,7 +362,7 @@ void mk__gw_backend_keep(struct mk__gw_backend_conn *c, bool is_awaited)
 void mk__gw_backend_close(struct mk__gw_backend_conn *c)
 {
     c->fn = NULL;
-    count_event(c->backend, MK_TALLY_BUSY, -1);
+    count_event(c->backend, MK_BACKEND_BUSY, -1);
     free_conn(c);
 }
 

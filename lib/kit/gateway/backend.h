@@ -103,7 +103,7 @@ struct mk__gw_backend {
     struct mk_upstream_server *server;            /* of a group; NULL: none */
     const struct mk_upstream_server *last_server; /* only compared, since it may be gone */
     struct mk__gw_thread *thread;
-    const struct mk_tally *tally;
+    const struct mk_backend_stats *stats;
     struct mk_list idle; /* the newest last */
     struct mk_timer timer;
     unsigned n_idle, n_bound, refs, n_used; /* used: holds */

@@ -89,9 +89,9 @@ void mk__gw_exchange_free(struct mk__gw_exchange *x)
     mk__gw_buffer_release(&x->buffer);
     if (x->pipe)
         mk__gw_pipe_put(x->pipe);
-    if (x->report.tally)
-        mk_tally_add(x->report.tally, MK_TALLY_SENT_BYTES, mk__gw_thread_get_worker(x->thread),
-                     (int64_t)x->up.sent_bytes);
+    if (x->report.stats)
+        mk_backend_stats_add(x->report.stats, MK_BACKEND_SENT_BYTES, mk__gw_thread_get_worker(x->thread),
+                             (int64_t)x->up.sent_bytes);
     mk__gw_exchange_end_use(x);
     if (x->backend)
         mk__gw_backend_put(x->backend);

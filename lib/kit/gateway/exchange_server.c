@@ -49,7 +49,7 @@ static int use_server(struct mk__gw_exchange *x, struct mk_upstream_server *serv
         return -ENOMEM;
     set_backend(x, backend);
     if (server)
-        mk__gw_report_server(&x->report, backend->tally, server->address, x->tries.failure);
+        mk__gw_report_server(&x->report, backend->stats, server->address, x->tries.failure);
     return 0;
 }
 

@@ -6,7 +6,7 @@
 #define MK_GATEWAY_GATEWAY_H
 
 #include <monkey/gateway.h>
-#include <monkey/tally.h>
+#include <monkey/backend_stats.h>
 #include <monkey/threads.h>
 
 struct mk_gateway {
@@ -14,7 +14,7 @@ struct mk_gateway {
     void *user;
     struct mk_threads threads;
     const struct mk_counter *counters[MK_GATEWAY_COUNTS];
-    struct mk_tallies tallies;
+    struct mk_stats_registry registry;
 };
 
 /* A transport with its settings; NULL: it has none. All functions that a connection needs are there. */

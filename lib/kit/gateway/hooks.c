@@ -25,7 +25,7 @@ int mk_gateway_new(const struct mk_gateway_type *type, void **ret_gateway)
     if (!gateway)
         return -ENOMEM;
     *gateway = (struct mk_gateway){.type = type};
-    mk_tallies_init(&gateway->tallies, type->tallies);
+    mk_stats_registry_init(&gateway->registry, type->stats_infos);
     mk_threads_init(&gateway->threads, &mk__gw_thread_type);
     open_counters(gateway);
     *ret_gateway = gateway;
@@ -36,7 +36,7 @@ void mk_gateway_free(void *state)
 {
     struct mk_gateway *gateway = state;
     mk_threads_release(&gateway->threads);
-    mk_tallies_release(&gateway->tallies);
+    mk_stats_registry_release(&gateway->registry);
     mk_account_free(NULL, gateway, sizeof(*gateway));
 }
 
@@ -75,7 +75,7 @@ int mk_gateway_start_generation(const struct mk_plugin *plugin, struct mk_genera
         return -ENOMEM;
     *own = (struct mk_gateway_generation){.gateway = mk_generation_plugin_state(g, plugin),
                                           .names_ms = MK__GW_NAMES_WAIT_MS};
-    mk_tallies_start_generation(&own->gateway->tallies);
+    mk_stats_registry_start_generation(&own->gateway->registry);
     *ret_state = own;
     return 0;
 }
@@ -87,7 +87,7 @@ void mk_gateway_stop_generation(struct mk_generation *g, void *state)
     (void)g;
     mk__gw_route_close_clients(own);
     mk_account_free(NULL, own, sizeof(*own));
-    mk_tallies_stop_generation(&gateway->tallies);
+    mk_stats_registry_stop_generation(&gateway->registry);
 }
 
 /* ── workers ── */
@@ -129,6 +129,6 @@ void mk_gateway_serve_worker(struct mk_worker *worker, void *state)
     struct mk_thread_worker *w = state;
     struct mk__gw_thread *thread = mk__gw_thread_of(w->thread);
     if (mk_worker_index(worker) == 0)
-        mk_tallies_hide_unused(&thread->gateway->tallies);
+        mk_stats_registry_hide_unused(&thread->gateway->registry);
     mk__gw_thread_serve(thread, get_generation(thread, worker));
 }

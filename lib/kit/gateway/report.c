@@ -10,9 +10,9 @@
 
 enum { NUMBER_BYTES = 24, LIST_BYTES = 1024 };
 
-static void count_event(const struct mk__gw_report *r, enum mk_tally_counter counter, int64_t n)
+static void count_event(const struct mk__gw_report *r, enum mk_backend_counter counter, int64_t n)
 {
-    mk_tally_add(r->tally, counter, mk_request_worker(r->req), n);
+    mk_backend_stats_add(r->stats, counter, mk_request_worker(r->req), n);
 }
 
 static void count_sum(const struct mk__gw_report *r, enum mk_gateway_count count)
@@ -81,14 +81,14 @@ static uint64_t note_time(const struct mk__gw_report *r, struct mk_str name)
 
 void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const struct mk_gateway_route *route)
 {
-    *r = (struct mk__gw_report){.req = req, .gateway = route->gateway, .tally = route->tallies.backend};
+    *r = (struct mk__gw_report){.req = req, .gateway = route->gateway, .stats = route->stats.backend};
     count_sum(r, MK_GATEWAY_COUNT_REQUESTS);
     if (!route->group)
-        count_event(r, MK_TALLY_REQUESTS, 1);
+        count_event(r, MK_BACKEND_REQUESTS, 1);
     if (!mk_request_began_us(req))
         return;
     r->began_us = r->server_us = get_now_us(r);
-    mk_request_note(req, MK_STR("upstream"), r->tally->backend);
+    mk_request_note(req, MK_STR("upstream"), r->stats->backend);
     note_number(r, MK_STR("retries"), 0);
 }
 
@@ -96,20 +96,20 @@ static void count_retry(struct mk__gw_report *r, enum mk_upstream_failure reason
 {
     r->retries++;
     count_sum(r, MK_GATEWAY_COUNT_RETRIES);
-    count_event(r, MK_TALLY_RETRIES + reason, 1);
+    count_event(r, MK_BACKEND_RETRIES + reason, 1);
     if (r->began_us)
         note_number(r, MK_STR("retries"), r->retries);
 }
 
-void mk__gw_report_server(struct mk__gw_report *r, const struct mk_tally *tally, struct mk_str address,
+void mk__gw_report_server(struct mk__gw_report *r, const struct mk_backend_stats *stats, struct mk_str address,
                           enum mk_upstream_failure failure)
 {
     bool is_first = r->servers++ == 0;
     if (!is_first)
         count_retry(r, failure);
-    r->tally = tally;
+    r->stats = stats;
     r->server_us = r->began_us ? get_now_us(r) : 0;
-    count_event(r, MK_TALLY_REQUESTS, 1);
+    count_event(r, MK_BACKEND_REQUESTS, 1);
     if (r->began_us && is_first)
         mk_request_note(r->req, MK_STR("upstream"), address); /* instead of the group */
     else if (r->began_us)
@@ -123,7 +123,7 @@ void mk__gw_report_opened(const struct mk__gw_report *r)
 
 void mk__gw_report_ready(const struct mk__gw_report *r, uint64_t connect_us)
 {
-    mk_tally_observe(r->tally, MK_TALLY_CONNECT_DURATION, mk_request_worker(r->req), connect_us);
+    mk_backend_stats_observe(r->stats, MK_BACKEND_CONNECT_DURATION, mk_request_worker(r->req), connect_us);
 }
 
 void mk__gw_report_connected(const struct mk__gw_report *r)
@@ -149,13 +149,13 @@ void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_failure reaso
 
 void mk__gw_report_head(const struct mk__gw_report *r, unsigned status)
 {
-    mk_tally_add_status(r->tally, mk_request_worker(r->req), status);
+    mk_backend_stats_add_status(r->stats, mk_request_worker(r->req), status);
     if (!r->began_us)
         return;
     char digits[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10), (char)('0' + status % 10)};
     note_element(r, MK_STR("upstream_status"), mk_str(digits, sizeof(digits)));
-    mk_tally_observe(r->tally, MK_TALLY_HEAD_DURATION, mk_request_worker(r->req),
-                     note_time(r, MK_STR("upstream_head_us")));
+    mk_backend_stats_observe(r->stats, MK_BACKEND_HEAD_DURATION, mk_request_worker(r->req),
+                             note_time(r, MK_STR("upstream_head_us")));
 }
 
 void mk__gw_report_error(const struct mk__gw_report *r, const char *type)
@@ -167,13 +167,14 @@ void mk__gw_report_error(const struct mk__gw_report *r, const char *type)
 void mk__gw_report_end(const struct mk__gw_report *r)
 {
     if (r->began_us)
-        mk_tally_observe(r->tally, MK_TALLY_DURATION, mk_request_worker(r->req), note_time(r, MK_STR("upstream_us")));
+        mk_backend_stats_observe(r->stats, MK_BACKEND_DURATION, mk_request_worker(r->req),
+                                 note_time(r, MK_STR("upstream_us")));
 }
 
 void mk__gw_report_failure(const struct mk__gw_report *r, int err)
 {
     count_sum(r, err == -ETIMEDOUT ? MK_GATEWAY_COUNT_TIMEOUTS : MK_GATEWAY_COUNT_FAILURES);
-    count_event(r, err == -ETIMEDOUT ? MK_TALLY_TIMEOUTS : MK_TALLY_FAILURES, 1);
+    count_event(r, err == -ETIMEDOUT ? MK_BACKEND_TIMEOUTS : MK_BACKEND_FAILURES, 1);
     if (r->began_us)
         note_time(r, MK_STR("upstream_us"));
 }

@@ -17,7 +17,7 @@
 struct mk__gw_report {
     struct mk_request *req;
     const struct mk_gateway *gateway;
-    const struct mk_tally *tally;
+    const struct mk_backend_stats *stats;
     uint64_t began_us;         /* 0: no times are wanted */
     uint64_t server_us;        /* when the request went to its server, or to the only one */
     unsigned retries, servers; /* of a group, given to it */
@@ -26,7 +26,7 @@ struct mk__gw_report {
 /* The request is for this route. With a group, mk__gw_report_server() follows. */
 void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const struct mk_gateway_route *route);
 /* It goes to this server of a group; after another one, whose `failure` is the reason. */
-void mk__gw_report_server(struct mk__gw_report *r, const struct mk_tally *tally, struct mk_str address,
+void mk__gw_report_server(struct mk__gw_report *r, const struct mk_backend_stats *stats, struct mk_str address,
                           enum mk_upstream_failure failure);
 /* It has a connection, kept or new. */
 void mk__gw_report_connected(const struct mk__gw_report *r);

@@ -130,8 +130,8 @@ static int hold_spools(struct mk_gateway_route *route, struct mk_host *host)
 static int open_route(struct mk_gateway_route *route, struct mk_gateway_generation *g, struct mk_host *host)
 {
     const struct mk_gateway_conf *conf = route->conf;
-    int err = mk_backend_tallies_open(&route->tallies, &route->gateway->tallies, &route->conf->to, route->upstreams,
-                                      route->group);
+    int err = mk_target_stats_open(&route->stats, &route->gateway->registry, &route->conf->to, route->upstreams,
+                                   route->group);
     if (err == 0)
         err = set_key(route);
     if (err < 0)
@@ -173,7 +173,7 @@ void mk_gateway_free_routes(struct mk_gateway_route *list)
     while (list) {
         struct mk_gateway_route *route = list;
         list = route->next;
-        mk_backend_tallies_close(&route->tallies, &route->gateway->tallies);
+        mk_target_stats_close(&route->stats, &route->gateway->registry);
         if (route->key.p)
             mk_account_free(NULL, (char *)(uintptr_t)route->key.p, route->key.len);
         mk_account_free(NULL, route, sizeof(*route));

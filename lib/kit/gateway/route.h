@@ -17,7 +17,7 @@ struct mk_gateway_route {
     const struct mk__gw_client *client;
     const struct mk_upstreams *upstreams;
     const struct mk_upstream_group *group; /* NULL: To names a server */
-    struct mk_backend_tallies tallies;
+    struct mk_target_stats stats;
     const char *spool_folder; /* NULL: it has no use for one */
     struct mk_str key;        /* what makes a connection one that this section may use */
     uint64_t hash;            /* of the key */

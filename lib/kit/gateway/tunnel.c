@@ -45,7 +45,7 @@ static ssize_t write_backend(struct mk__gw_tunnel *t, const void *from, size_t s
     const struct iovec vec = {.iov_base = (char *)(uintptr_t)from, .iov_len = size};
     ssize_t n = io->transport->write(io, &vec, 1, 0);
     if (n > 0)
-        mk_tally_add(t->backend->tally, MK_TALLY_SENT_BYTES, mk_request_worker(t->req), n);
+        mk_backend_stats_add(t->backend->stats, MK_BACKEND_SENT_BYTES, mk_request_worker(t->req), n);
     return n;
 }
 

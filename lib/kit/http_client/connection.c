@@ -15,8 +15,8 @@ static void close_idle(struct mk_http_conn *c)
 {
     mk_list_del(&c->node);
     c->idle->n--;
-    mk__http_conn_count(c, MK_TALLY_IDLE, -1);
-    mk__http_conn_count(c, MK_TALLY_BUSY, 1); /* until it is closed, now */
+    mk__http_conn_count(c, MK_BACKEND_IDLE, -1);
+    mk__http_conn_count(c, MK_BACKEND_BUSY, 1); /* until it is closed, now */
     mk__http_conn_close(c);
 }
 
@@ -47,7 +47,7 @@ static struct mk_http_conn *make_conn(const struct mk_http_client_options *o, st
                                .loop = loop,
                                .worker = o->worker,
                                .settings = o->settings,
-                               .tally = o->tally,
+                               .stats = o->stats,
                                .address_len = address.len};
     memcpy(c->address, address.p, address.len);
     return c;
@@ -63,15 +63,15 @@ int mk__http_conn_open(const struct mk_http_client_options *o, struct mk_loop *l
     }
     c->fn = fn;
     c->user = user;
-    mk__http_conn_count(c, MK_TALLY_OPENED, 1);
-    mk__http_conn_count(c, MK_TALLY_BUSY, 1);
+    mk__http_conn_count(c, MK_BACKEND_OPENED, 1);
+    mk__http_conn_count(c, MK_BACKEND_BUSY, 1);
     int err = o->transport->connect ? o->transport->connect(&c->io, o->worker, o->settings) : 0;
     return err < 0 ? err : mk_event_add(loop, &c->event, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 }
 
 void mk__http_conn_close(struct mk_http_conn *c)
 {
-    mk__http_conn_count(c, MK_TALLY_BUSY, -1);
+    mk__http_conn_count(c, MK_BACKEND_BUSY, -1);
     mk_event_del(c->loop, &c->event);
     if (c->is_ready && c->io.transport->close_notify)
         c->io.transport->close_notify(&c->io);
@@ -109,11 +109,11 @@ struct mk_http_conn *mk__http_conn_take(const struct mk_http_client_options *o, 
         return NULL;
     mk_list_del(&c->node);
     c->idle->n--;
-    mk__http_conn_count(c, MK_TALLY_IDLE, -1);
-    c->tally = o->tally;
+    mk__http_conn_count(c, MK_BACKEND_IDLE, -1);
+    c->stats = o->stats;
     c->fn = fn;
     c->user = user;
-    mk__http_conn_count(c, MK_TALLY_BUSY, 1);
+    mk__http_conn_count(c, MK_BACKEND_BUSY, 1);
     return c;
 }
 
@@ -143,8 +143,8 @@ void mk__http_conn_keep(struct mk_http_conn *c, struct mk_http_idle *idle)
     c->idle = idle;
     c->idle_since_ms = mk_loop_now_ms(idle->loop);
     mk_list_add(&idle->list, &c->node);
-    mk__http_conn_count(c, MK_TALLY_BUSY, -1);
-    mk__http_conn_count(c, MK_TALLY_IDLE, 1);
+    mk__http_conn_count(c, MK_BACKEND_BUSY, -1);
+    mk__http_conn_count(c, MK_BACKEND_IDLE, 1);
     if (++idle->n == 1)
         arm_timer(idle, c->idle_since_ms);
 }

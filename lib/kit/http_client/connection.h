@@ -9,7 +9,7 @@
 #define MK_HTTP_CLIENT_CONNECTION_H
 
 #include <monkey/http_client.h>
-#include <monkey/tally.h>
+#include <monkey/backend_stats.h>
 
 struct mk_http_conn {
     struct mk_event event;
@@ -17,8 +17,8 @@ struct mk_http_conn {
     struct mk_loop *loop;
     const struct mk_worker *worker;
     const struct mk_transport_client *settings;
-    const struct mk_tally *tally; /* NULL: it is not counted */
-    void (*fn)(void *user);       /* there is something to do; NULL: it is idle, with the next three */
+    const struct mk_backend_stats *stats; /* NULL: it is not counted */
+    void (*fn)(void *user);               /* there is something to do; NULL: it is idle, with the next three */
     void *user;
     struct mk_http_idle *idle;
     struct mk_list node;
@@ -41,10 +41,10 @@ struct mk_http_conn *mk__http_conn_take(const struct mk_http_client_options *opt
 /* Keeps the connection for other requests. */
 void mk__http_conn_keep(struct mk_http_conn *c, struct mk_http_idle *idle);
 
-static inline void mk__http_conn_count(const struct mk_http_conn *c, enum mk_tally_counter counter, int64_t n)
+static inline void mk__http_conn_count(const struct mk_http_conn *c, enum mk_backend_counter counter, int64_t n)
 {
-    if (c->tally)
-        mk_tally_add(c->tally, counter, c->worker, n);
+    if (c->stats)
+        mk_backend_stats_add(c->stats, counter, c->worker, n);
 }
 
 #endif

@@ -85,34 +85,34 @@ static const char *describe_error(const struct mk_http_client *c, int err, struc
 
 static uint64_t get_now_us(const struct mk_http_client *c)
 {
-    return c->options.tally ? mk_loop_now_us(c->loop) : 0;
+    return c->options.stats ? mk_loop_now_us(c->loop) : 0;
 }
 
-static void count_event(const struct mk_http_client *c, enum mk_tally_counter counter)
+static void count_event(const struct mk_http_client *c, enum mk_backend_counter counter)
 {
-    if (c->options.tally)
-        mk_tally_add(c->options.tally, counter, c->options.worker, 1);
+    if (c->options.stats)
+        mk_backend_stats_add(c->options.stats, counter, c->options.worker, 1);
 }
 
-static void observe_time(const struct mk_http_client *c, enum mk_tally_counter counter, uint64_t since_us)
+static void observe_time(const struct mk_http_client *c, enum mk_backend_counter counter, uint64_t since_us)
 {
-    if (c->options.tally)
-        mk_tally_observe(c->options.tally, counter, c->options.worker, get_now_us(c) - since_us);
+    if (c->options.stats)
+        mk_backend_stats_observe(c->options.stats, counter, c->options.worker, get_now_us(c) - since_us);
 }
 
 static void count_head(const struct mk_http_client *c)
 {
-    if (c->options.tally)
-        mk_tally_add_status(c->options.tally, c->options.worker, c->parser.status);
-    observe_time(c, MK_TALLY_HEAD_DURATION, c->began_us);
+    if (c->options.stats)
+        mk_backend_stats_add_status(c->options.stats, c->options.worker, c->parser.status);
+    observe_time(c, MK_BACKEND_HEAD_DURATION, c->began_us);
 }
 
 static void count_end(const struct mk_http_client *c, int err)
 {
     if (err == 0)
-        observe_time(c, MK_TALLY_DURATION, c->began_us);
+        observe_time(c, MK_BACKEND_DURATION, c->began_us);
     else
-        count_event(c, err == -ETIMEDOUT ? MK_TALLY_TIMEOUTS : MK_TALLY_FAILURES);
+        count_event(c, err == -ETIMEDOUT ? MK_BACKEND_TIMEOUTS : MK_BACKEND_FAILURES);
 }
 
 /* ── the end ── */
@@ -203,7 +203,7 @@ static int continue_handshake(struct mk_http_client *c)
     int r = c->options.transport->handshake ? c->options.transport->handshake(&c->conn->io) : 0;
     if (r < 0)
         return note_error(c, r);
-    observe_time(c, MK_TALLY_CONNECT_DURATION, c->dialed_us);
+    observe_time(c, MK_BACKEND_CONNECT_DURATION, c->dialed_us);
     c->conn->is_ready = true;
     c->state = SEND;
     return 0;
@@ -230,7 +230,7 @@ static int send_request(struct mk_http_client *c)
         ssize_t sent = c->options.transport->write(&c->conn->io, vec, n, 0);
         if (sent < 0)
             return note_error(c, (int)sent);
-        mk__http_conn_count(c->conn, MK_TALLY_SENT_BYTES, sent);
+        mk__http_conn_count(c->conn, MK_BACKEND_SENT_BYTES, sent);
         c->sent += (size_t)sent;
     }
     int err = c->options.transport->flush ? c->options.transport->flush(&c->conn->io) : 0;
@@ -255,7 +255,7 @@ static ssize_t read_bytes(struct mk_http_client *c)
     }
     c->in.len += (size_t)n;
     c->is_reused &= n == 0;
-    mk__http_conn_count(c->conn, MK_TALLY_RECEIVED_BYTES, n);
+    mk__http_conn_count(c->conn, MK_BACKEND_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -391,7 +391,7 @@ static void dial_server(struct mk_http_client *c);
 static void dial_again(struct mk_http_client *c)
 {
     close_connection(c);
-    count_event(c, MK_TALLY_RETRIES + MK_UPSTREAM_KEPT_ENDED);
+    count_event(c, MK_BACKEND_RETRIES + MK_UPSTREAM_KEPT_ENDED);
     c->sent = 0;
     c->has_failed = c->is_reused = false;
     c->state = DIAL;
@@ -472,7 +472,7 @@ void mk_http_client_start(struct mk_http_client *c, struct mk_loop *loop, const 
     mk_timer_init(&c->timer, on_timer);
     mk_timer_arm(loop, &c->timer, o->timeout_ms);
     c->began_us = get_now_us(c);
-    count_event(c, MK_TALLY_REQUESTS);
+    count_event(c, MK_BACKEND_REQUESTS);
     c->conn = o->idle ? mk__http_conn_take(o, continue_exchange, c) : NULL;
     if (c->conn)
         use_kept(c);

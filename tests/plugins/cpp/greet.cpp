@@ -57,7 +57,7 @@
 #include <monkey/status_set.h>
 #include <monkey/store.h>
 #include <monkey/str.h>
-#include <monkey/tally.h>
+#include <monkey/backend_stats.h>
 #include <monkey/target.h>
 #include <monkey/thread_pool.h>
 #include <monkey/thread_start.h>

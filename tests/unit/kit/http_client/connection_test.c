@@ -3,26 +3,26 @@
  * Connections that are kept between requests: which response keeps one, which request uses it, when it ends, and what
  * is counted of it. With a server in the test.
  */
-#include <monkey/tally.h>
+#include <monkey/backend_stats.h>
 
 #include "counters_memory.h"
 #include "http_client_fixture.h"
 
-static const struct mk_counter_info infos[] = MK_TALLY_INFOS("test");
+static const struct mk_counter_info infos[] = MK_BACKEND_STATS_INFOS("test");
 static struct mk_http_idle idle;
-static struct mk_tallies tallies;
-static struct mk_backend_tallies tally;
+static struct mk_stats_registry registry;
+static struct mk_target_stats stats;
 
 static int open_idle(void **state)
 {
     const struct mk_target target = {.text = MK_STR("http://a")};
     mk_test_counters_open(state);
     open_all(state);
-    mk_tallies_init(&tallies, infos);
-    assert_int_equal(mk_backend_tallies_open(&tally, &tallies, &target, NULL, NULL), 0);
+    mk_stats_registry_init(&registry, infos);
+    assert_int_equal(mk_target_stats_open(&stats, &registry, &target, NULL, NULL), 0);
     mk_http_idle_init(&idle, &loop);
     options.idle = &idle;
-    options.tally = tally.backend;
+    options.stats = stats.backend;
     return 0;
 }
 
@@ -30,23 +30,23 @@ static int close_idle(void **state)
 {
     mk_http_client_cancel(&client);
     mk_http_idle_close(&idle);
-    mk_backend_tallies_close(&tally, &tallies);
-    mk_tallies_release(&tallies);
+    mk_target_stats_close(&stats, &registry);
+    mk_stats_registry_release(&registry);
     close_all(state);
     return mk_test_counters_close(state);
 }
 
 static void expect_counts(int64_t opened, int64_t busy, int64_t unused)
 {
-    assert_int_equal(mk_counter_read(tally.backend->counters[MK_TALLY_OPENED]), opened);
-    assert_int_equal(mk_counter_read(tally.backend->counters[MK_TALLY_BUSY]), busy);
-    assert_int_equal(mk_counter_read(tally.backend->counters[MK_TALLY_IDLE]), unused);
+    assert_int_equal(mk_counter_read(stats.backend->counters[MK_BACKEND_OPENED]), opened);
+    assert_int_equal(mk_counter_read(stats.backend->counters[MK_BACKEND_BUSY]), busy);
+    assert_int_equal(mk_counter_read(stats.backend->counters[MK_BACKEND_IDLE]), unused);
     assert_int_equal(idle.n, unused);
 }
 
-static int64_t count(enum mk_tally_counter counter)
+static int64_t count(enum mk_backend_counter counter)
 {
-    return mk_counter_read(tally.backend->counters[counter]);
+    return mk_counter_read(stats.backend->counters[counter]);
 }
 
 /* Asks on the connection that was kept. */
@@ -68,11 +68,11 @@ TEST(a_connection_for_all_requests, open_idle, close_idle)
         expect_body("hi", true);
         expect_counts(1, 0, 1);
     }
-    assert_int_equal(count(MK_TALLY_REQUESTS), 4);
-    assert_int_equal(count(MK_TALLY_RESPONSES + 1), 4);
-    assert_int_equal(count(MK_TALLY_SENT_BYTES), 4 * strlen(REQUEST));
+    assert_int_equal(count(MK_BACKEND_REQUESTS), 4);
+    assert_int_equal(count(MK_BACKEND_RESPONSES + 1), 4);
+    assert_int_equal(count(MK_BACKEND_SENT_BYTES), 4 * strlen(REQUEST));
     uint64_t buckets[MK_COUNTER_BUCKETS] = {0}, all = 0;
-    mk_counter_read_histogram(tally.backend->counters[MK_TALLY_CONNECT_DURATION], buckets);
+    mk_counter_read_histogram(stats.backend->counters[MK_BACKEND_CONNECT_DURATION], buckets);
     for (size_t i = 0; i < COUNT(buckets); i++)
         all += buckets[i];
     assert_int_equal(all, 1);
@@ -128,13 +128,13 @@ TEST(errors_end_a_connection, open_idle, close_idle)
     ask_again("nonsense\r\n\r\n");
     expect_error(-EINVAL, "the response is malformed");
     expect_counts(1, 0, 0);
-    assert_int_equal(count(MK_TALLY_FAILURES), 1);
+    assert_int_equal(count(MK_BACKEND_FAILURES), 1);
     ask(RESPONSE);
     start();
     pass(TIMEOUT_MS);
     expect_error(-ETIMEDOUT, "no response in 2s");
     expect_counts(2, 0, 0);
-    assert_int_equal(count(MK_TALLY_TIMEOUTS), 1);
+    assert_int_equal(count(MK_BACKEND_TIMEOUTS), 1);
     ask(RESPONSE);
     start();
     mk_http_client_cancel(&client);
@@ -193,9 +193,9 @@ TEST(a_kept_one_is_lost, open_idle, close_idle)
     reply(RESPONSE, strlen(RESPONSE));
     expect_body("hello", true);
     expect_counts(2, 0, 1);
-    assert_int_equal(count(MK_TALLY_RETRIES + MK_UPSTREAM_KEPT_ENDED), 1);
-    assert_int_equal(count(MK_TALLY_REQUESTS), 2);
-    assert_int_equal(count(MK_TALLY_FAILURES), 0);
+    assert_int_equal(count(MK_BACKEND_RETRIES + MK_UPSTREAM_KEPT_ENDED), 1);
+    assert_int_equal(count(MK_BACKEND_REQUESTS), 2);
+    assert_int_equal(count(MK_BACKEND_FAILURES), 0);
 }
 
 /* It is sent again once: the second connection is a new one. */
