@@ -126,7 +126,7 @@ int serve_run(struct mk_server *server, const struct options *o)
     if (!MK_SMALL && privileges_set_no_new_privs() < 0)
         return EXIT_RUN;
     if (!MK_SMALL)
-        signals_take_orders(server);
+        signals_take_commands(server);
     int code = start_server(server, &info, o);
     if (code == EXIT_OK)
         mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);

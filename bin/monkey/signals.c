@@ -206,17 +206,17 @@ static void log_stop(int number, bool upgraded)
         mk_log_info("signal %d: stopping; another one stops at once", number);
 }
 
-/* Orders of plugins are signals to this process. */
-static int send_order(enum mk_server_order order)
+/* Commands of plugins are signals to this process. */
+static int send_command(enum mk_server_command command)
 {
     static const uint8_t numbers[] = {
         [MK_SERVER_RELOAD] = SIGHUP, [MK_SERVER_REOPEN_LOGS] = SIGUSR1, [MK_SERVER_STOP] = SIGTERM};
-    return kill(getpid(), numbers[order]) < 0 ? -errno : 0;
+    return kill(getpid(), numbers[command]) < 0 ? -errno : 0;
 }
 
-void signals_take_orders(struct mk_server *server)
+void signals_take_commands(struct mk_server *server)
 {
-    mk_server_on_order(server, send_order);
+    mk_server_on_command(server, send_command);
 }
 
 void signals_serve(struct mk_server *server)

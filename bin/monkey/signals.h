@@ -14,8 +14,8 @@
 void signals_reset(void);
 /* Blocks the signals that signals_serve() waits for. Call before any thread exists. */
 void signals_block(void);
-/* Lets plugins give orders that are otherwise given by signals. Call before the start. */
-void signals_take_orders(struct mk_server *server);
+/* Lets plugins give commands that are otherwise given by signals. Call before the start. */
+void signals_take_commands(struct mk_server *server);
 /* Acts on signals until one stops the server; a second one stops it at once. */
 void signals_serve(struct mk_server *server);
 

@@ -151,14 +151,14 @@ struct mk_server_reload {
 };
 
 /*
- * Asks the program for a reload, and tells the result. Returns 0, -ENOTSUP (the program takes no orders) or -errno,
+ * Asks the program for a reload, and tells the result. Returns 0, -ENOTSUP (the program takes no commands) or -errno,
  * with which nothing follows.
  */
 int mk_inspect_reload(const struct mk_worker *worker, struct mk_server_reload *reload);
 /* Gives up waiting for a reload. Returns false if its message is on its way, or was received. */
 bool mk_inspect_reload_cancel(const struct mk_worker *worker, struct mk_server_reload *reload);
 /* Gives another order. Returns 0, -ENOTSUP, -EALREADY (the server stops already) or -errno. */
-int mk_inspect_order(const struct mk_worker *worker, enum mk_server_order order);
+int mk_inspect_command(const struct mk_worker *worker, enum mk_server_command command);
 
 /* ── what would become of a request ── */
 

@@ -176,14 +176,15 @@ MK_API int mk_server_reload(struct mk_server *server);
  */
 MK_API void mk_server_reopen_logs(struct mk_server *server);
 /* What a plugin may ask of the program: what it does at signals of the operator. */
-enum mk_server_order { MK_SERVER_RELOAD, MK_SERVER_REOPEN_LOGS, MK_SERVER_STOP };
-/* Has the program carry out an order soon, as if a signal had come. Any thread; must not block. Returns 0 or -errno. */
-typedef int (*mk_server_order_fn)(enum mk_server_order order);
+enum mk_server_command { MK_SERVER_RELOAD, MK_SERVER_REOPEN_LOGS, MK_SERVER_STOP };
+/* Has the program carry out a command soon, as if a signal had come. Any thread; must not block. Returns 0 or -errno.
+ */
+typedef int (*mk_server_command_fn)(enum mk_server_command command);
 /*
- * Sets the function that takes orders of plugins (<monkey/inspect.h>). Without one they are refused. Call it before
+ * Sets the function that takes commands of plugins (<monkey/inspect.h>). Without one they are refused. Call it before
  * mk_server_start(). Builds for small devices leave it out.
  */
-MK_API void mk_server_on_order(struct mk_server *server, mk_server_order_fn fn);
+MK_API void mk_server_on_command(struct mk_server *server, mk_server_command_fn fn);
 /*
  * Stops the server, and does nothing if it does not run. First it serves on for ShutdownDelay (0 unless set), while
  * mk_request_draining() returns true. Then it accepts no connections and closes idle ones; exchanges have until

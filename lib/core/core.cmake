@@ -29,7 +29,7 @@ set(large
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c
     server/conn_log.c server/content_order.c server/control_thread.c server/counts.c server/fallback.c
     server/h2_loader.c server/handlers.c server/handover.c server/inspect_core.c server/listen/inherited.c
-    server/listen/limits.c server/listen/hints.c server/listen/names.c server/orders.c server/path_hooks.c
+    server/listen/limits.c server/listen/hints.c server/listen/names.c server/commands.c server/path_hooks.c
     server/path_limits.c
     server/load_order.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
     server/request_ref.c server/request_rewrite.c server/skipped_files.c server/sources.c server/spool_budget.c
@@ -60,7 +60,7 @@ set(MK_CORE_COLD
     server/bound_hosts.c server/build_info.c server/caller_thread.c server/conn_log.c server/content_order.c
     server/control_thread.c server/cpus.c server/generation_load.c server/h2_loader.c server/handover.c
     server/listen/inherited.c server/listen/listeners.c server/listen/hints.c server/listen/names.c
-    server/module.c server/orders.c server/load_order.c server/plugin_sockets.c server/plugins.c
+    server/module.c server/commands.c server/load_order.c server/plugin_sockets.c server/plugins.c
     server/reload.c server/server.c server/settings.c server/show.c server/skipped_files.c server/spools.c
     server/transports.c server/unread_files.c server/user.c server/worker_reload.c)
 

@@ -39,9 +39,9 @@ void mk_server_each_problem(const struct mk_server *s, mk_problem_fn fn, void *c
         mk__conf_each_problem(g->conf, visit_problem, &visit);
 }
 
-/* ── the sentence ── */
+/* ── the last error ── */
 
-struct sentence {
+struct last_error {
     char *text;
     size_t size;
     bool is_set;
@@ -49,14 +49,14 @@ struct sentence {
 
 static void keep_first_error(const struct mk_problem *p, void *ctx)
 {
-    struct sentence *s = ctx;
-    if (p->is_warning || s->is_set)
+    struct last_error *e = ctx;
+    if (p->is_warning || e->is_set)
         return;
-    s->is_set = true;
+    e->is_set = true;
     if (p->line)
-        snprintf(s->text, s->size, "%s:%u:%u: %s", p->place, p->line, p->column, p->message);
+        snprintf(e->text, e->size, "%s:%u:%u: %s", p->place, p->line, p->column, p->message);
     else
-        snprintf(s->text, s->size, "%s%s%s", p->place, *p->place ? ": " : "", p->message);
+        snprintf(e->text, e->size, "%s%s%s", p->place, *p->place ? ": " : "", p->message);
 }
 
 const char *mk_server_error(struct mk_server *s)
@@ -67,12 +67,12 @@ const char *mk_server_error(struct mk_server *s)
         return s->refusal;
     if (!s->embedded || s->error == 0)
         return s->error ? strerror(-s->error) : "";
-    struct sentence sentence = {s->embedded->error, sizeof(s->embedded->error), false};
+    struct last_error last = {s->embedded->error, sizeof(s->embedded->error), false};
     if (s->error != -ENOMEM)
-        mk_server_each_problem(s, keep_first_error, &sentence);
-    if (!sentence.is_set)
-        snprintf(sentence.text, sentence.size, "%s", strerror(-s->error));
-    return sentence.text;
+        mk_server_each_problem(s, keep_first_error, &last);
+    if (!last.is_set)
+        snprintf(last.text, last.size, "%s", strerror(-s->error));
+    return last.text;
 }
 
 /* ── the port ── */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What belongs to the whole server: its generation, and orders to the program (<monkey/inspect.h>).
+ * What belongs to the whole server: its generation, and commands to the program (<monkey/inspect.h>).
  */
 #include "server/inspect_core.h"
 
@@ -45,14 +45,14 @@ void mk_inspect_show(const struct mk_generation *g, const struct mk_host *host, 
     mk_inspect_core.show(host ? host->set : g->set, out);
 }
 
-/* ── orders ── */
+/* ── commands ── */
 
-int mk_inspect_order(const struct mk_worker *worker, enum mk_server_order order)
+int mk_inspect_command(const struct mk_worker *worker, enum mk_server_command command)
 {
     const struct mk_server *s = worker->generation->server;
-    if (!s->order_fn)
+    if (!s->command_fn)
         return -ENOTSUP;
-    return mk__inspect_core_thread(worker)->http.shutdown == MK__SHUTDOWN_NONE ? s->order_fn(order) : -EALREADY;
+    return mk__inspect_core_thread(worker)->http.shutdown == MK__SHUTDOWN_NONE ? s->command_fn(command) : -EALREADY;
 }
 
 int mk_inspect_reload(const struct mk_worker *worker, struct mk_server_reload *reload)
@@ -63,7 +63,7 @@ int mk_inspect_reload(const struct mk_worker *worker, struct mk_server_reload *r
     reload->next = s->asked;
     s->asked = reload;
     pthread_mutex_unlock(&s->lock);
-    int err = mk_inspect_order(worker, MK_SERVER_RELOAD);
+    int err = mk_inspect_command(worker, MK_SERVER_RELOAD);
     return err == 0 || !mk_inspect_reload_cancel(worker, reload) ? 0 : err;
 }
 

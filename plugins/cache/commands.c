@@ -181,7 +181,7 @@ static int add_files(struct mk_command_call *call)
 static const struct {
     const char *name;
     int (*run)(struct mk_command_call *call);
-} orders[] = {
+} actions[] = {
     {"stats", show_figures}, {"entries", list_entries}, {"reset", remove_entries},
     {"add", add_files},      {"clear", clear_cache},
 };
@@ -191,18 +191,18 @@ static int run_cache(struct mk_command_call *call)
     size_t i = 0;
     if (!call->n_args)
         return show_figures(call);
-    while (i < MK_COUNT_OF(orders) && !mk_str_eq(call->args[0], mk_str_c(orders[i].name)))
+    while (i < MK_COUNT_OF(actions) && !mk_str_eq(call->args[0], mk_str_c(actions[i].name)))
         i++;
-    if (i == MK_COUNT_OF(orders))
+    if (i == MK_COUNT_OF(actions))
         return mk_command_refuse(call, "behind cache is expected: stats, entries, reset, add or clear");
-    return orders[i].run(call);
+    return actions[i].run(call);
 }
 
 static void complete_cache(struct mk_command_call *call)
 {
     const struct mk_host *host = mk_generation_first_host(mk_worker_generation(call->worker));
-    for (size_t i = 0; !call->n_args && i < MK_COUNT_OF(orders); i++)
-        mk_command_offer(call, mk_str_c(orders[i].name));
+    for (size_t i = 0; !call->n_args && i < MK_COUNT_OF(actions); i++)
+        mk_command_offer(call, mk_str_c(actions[i].name));
     for (; call->n_args == 1 && host; host = mk_host_next(host))
         mk_command_offer(call, mk_host_name(host, 0));
 }

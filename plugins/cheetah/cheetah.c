@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cheetah: shows the running server to its operator, and takes his orders, through a Unix socket (the program
+ * cheetah: shows the running server to its operator, and takes commands, through a Unix socket (the program
  * `monkey shell`). This file has the directives and hooks.
  *
  *     shell ─► endpoint.c ─► client.c ─► commands.c ─► info.c                  (this thread)

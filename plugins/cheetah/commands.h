@@ -46,11 +46,11 @@ void workers_status(struct client *c);
 void conns_run(struct client *c, const struct words *words);
 /* trace.c */
 void trace_run(struct client *c, const struct words *words);
-/* orders.c */
-void orders_log(struct client *c, const struct words *words);
-void orders_reload(struct client *c, const struct words *words);
-void orders_reopen(struct client *c, const struct words *words);
-void orders_drain(struct client *c, const struct words *words);
+/* control.c */
+void control_log(struct client *c, const struct words *words);
+void control_reload(struct client *c, const struct words *words);
+void control_reopen(struct client *c, const struct words *words);
+void control_drain(struct client *c, const struct words *words);
 /* explain.c */
 void explain_run(struct client *c, const struct words *words);
 /* counts.c */

@@ -147,7 +147,7 @@ static void offer_groups(struct mk_command_call *call)
 
 /* ── upstream ── */
 
-static int refuse_order(struct mk_command_call *call)
+static int refuse_action(struct mk_command_call *call)
 {
     return mk_command_refuse(call, "behind the server is expected: up, drain, down, weight N or reset");
 }
@@ -158,7 +158,7 @@ static int set_state(struct mk_command_call *call, const struct member *m, unsig
     struct server *server = m->server;
     bool was_ejected = false;
     if (call->n_args > 3)
-        return refuse_order(call);
+        return refuse_action(call);
     for (unsigned i = 0; i < n && state == ADMIN_UP; i++)
         was_ejected |= server_readmit(m[i].server);
     admin_set_state(server->admin, state);
@@ -182,7 +182,7 @@ static int set_weight(struct mk_command_call *call, struct server *server)
 static int reset_server(struct mk_command_call *call, struct server *server)
 {
     if (call->n_args > 3)
-        return refuse_order(call);
+        return refuse_action(call);
     admin_set_state(server->admin, ADMIN_UNSET);
     atomic_store(&server->admin->weight_plus, 0);
     mk_log_info("upstream %.*s: the shell (%s) has reset %.*s: the configuration holds", MK_STR_ARG(server->base.group),
@@ -190,7 +190,7 @@ static int reset_server(struct mk_command_call *call, struct server *server)
     return 0;
 }
 
-static int run_order(struct mk_command_call *call, const struct member *m, unsigned n)
+static int run_action(struct mk_command_call *call, const struct member *m, unsigned n)
 {
     struct server *server = m->server;
     struct mk_str word = call->args[2];
@@ -199,7 +199,7 @@ static int run_order(struct mk_command_call *call, const struct member *m, unsig
         return set_state(call, m, n, state);
     if (mk_str_eq(word, MK_STR("weight")))
         return set_weight(call, server);
-    return mk_str_eq(word, MK_STR("reset")) ? reset_server(call, server) : refuse_order(call);
+    return mk_str_eq(word, MK_STR("reset")) ? reset_server(call, server) : refuse_action(call);
 }
 
 static void warn_of_none(struct mk_command_call *call, const struct mk_upstream_group *group)
@@ -231,7 +231,7 @@ static uint64_t find_used(const struct member *m, unsigned n, uint64_t now_ms)
 static int change_line(struct mk_command_call *call, const struct member *m, unsigned n)
 {
     uint64_t now = get_now(call), before = find_used(m, n, now);
-    int err = run_order(call, m, n);
+    int err = run_action(call, m, n);
     uint64_t came = find_used(m, n, now) & ~before;
     for (unsigned i = 0; came >> i && i < 64; i++)
         if (came >> i & 1)
@@ -267,16 +267,16 @@ static void offer_servers(struct mk_command_call *call)
         mk_command_offer(call, group->conf->servers.items[i].name);
 }
 
-static void offer_orders(struct mk_command_call *call)
+static void offer_actions(struct mk_command_call *call)
 {
-    static const char *const orders[] = {"up", "drain", "down", "weight", "reset"};
-    for (unsigned i = 0; i < MK_COUNT_OF(orders); i++)
-        mk_command_offer(call, mk_str_c(orders[i]));
+    static const char *const actions[] = {"up", "drain", "down", "weight", "reset"};
+    for (unsigned i = 0; i < MK_COUNT_OF(actions); i++)
+        mk_command_offer(call, mk_str_c(actions[i]));
 }
 
 static void complete_change(struct mk_command_call *call)
 {
-    static void (*const offers[])(struct mk_command_call * call) = {offer_groups, offer_servers, offer_orders};
+    static void (*const offers[])(struct mk_command_call * call) = {offer_groups, offer_servers, offer_actions};
     if (call->n_args < MK_COUNT_OF(offers))
         offers[call->n_args](call);
 }

@@ -712,7 +712,7 @@ def test_explain_agrees_with_requests(explained, shell, path):
     one.close()
 
 
-# ── orders ──
+# ── commands ──
 
 
 def test_reload(shown, shell, tmp_path):

@@ -44,7 +44,7 @@ struct mk_server {
     struct mk__balancer balancer;
     bool counts;                             /* the memory of the counters is open; the server works without */
     uint32_t loaded;                         /* generations so far */
-    mk_server_order_fn order_fn;             /* of mk_server_on_order() */
+    mk_server_command_fn command_fn;         /* of mk_server_on_command() */
     struct mk_server_reload *asked, *served; /* reloads that plugins have asked for, under `lock` */
     bool reloading, stop_requested;          /* the second by mk_server_stop_now(); both under `lock` */
     _Atomic(pid_t) caller;                   /* the thread between mk__server_enter() and mk__server_leave() */

@@ -183,7 +183,7 @@ static void close_acceptors(struct mk__thread *t, bool all)
 
 static void stop_thread(struct mk__thread *t)
 {
-    t->order = MK__THREAD_STOP;
+    t->mode = MK__THREAD_STOP;
     close_acceptors(t, true);
     mk__context_advance_shutdown(&t->http, MK__SHUTDOWN_DRAINING);
     mk__conn_abort_all(&t->http);
@@ -235,7 +235,7 @@ static void retire_thread(struct mk__thread *t)
 
 static bool is_retiring(const struct mk__thread *t)
 {
-    return MK_HAS_RELOAD && t->order == MK__THREAD_RETIRE;
+    return MK_HAS_RELOAD && t->mode == MK__THREAD_RETIRE;
 }
 
 static void begin_drain(struct mk__thread *t)
@@ -274,16 +274,16 @@ static void on_stop(struct mk_message *message)
 }
 
 /* Only the first order to drain or retire counts, and none after the order to stop. */
-static void order_drain(struct mk__thread *t, enum mk__thread_order order)
+static void ask_to_drain(struct mk__thread *t, enum mk__thread_mode mode)
 {
     uint8_t before = MK__THREAD_SERVE;
-    if (t->running && atomic_compare_exchange_strong(&t->order, &before, (uint8_t)order))
+    if (t->running && atomic_compare_exchange_strong(&t->mode, &before, (uint8_t)mode))
         mk_post(&t->loop, &t->drain_message);
 }
 
 void mk__thread_drain(struct mk__thread *t)
 {
-    order_drain(t, MK__THREAD_DRAIN);
+    ask_to_drain(t, MK__THREAD_DRAIN);
 }
 
 void mk__thread_drain_now(struct mk__thread *t)
@@ -293,12 +293,12 @@ void mk__thread_drain_now(struct mk__thread *t)
 
 void mk__thread_retire(struct mk__thread *t)
 {
-    order_drain(t, MK__THREAD_RETIRE);
+    ask_to_drain(t, MK__THREAD_RETIRE);
 }
 
 void mk__thread_stop(struct mk__thread *t)
 {
-    if (t->running && atomic_exchange(&t->order, MK__THREAD_STOP) != MK__THREAD_STOP)
+    if (t->running && atomic_exchange(&t->mode, MK__THREAD_STOP) != MK__THREAD_STOP)
         mk_post(&t->loop, &t->stop_message);
 }
 
@@ -307,7 +307,7 @@ void mk__thread_stop(struct mk__thread *t)
 static int serve_handoff(void *ctx, const struct mk__listener *listener, const struct mk__accepted *accepted)
 {
     struct mk__thread *t = ctx;
-    if (t->order != MK__THREAD_STOP)
+    if (t->mode != MK__THREAD_STOP)
         return serve_conn(t, listener, accepted);
     reject_fd(t, accepted->fd);
     return 0;
@@ -344,7 +344,7 @@ static void init_thread(struct mk__thread *t, unsigned index)
 {
     t->index = index;
     t->running = false;
-    t->order = MK__THREAD_SERVE;
+    t->mode = MK__THREAD_SERVE;
     t->warned_ms = 0;
     t->fds_asked_turn = UINT64_MAX;
     t->acceptors = (struct mk__acceptors){0};
@@ -427,7 +427,7 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
 
 void mk__thread_close(struct mk__thread *t)
 {
-    t->order = MK__THREAD_STOP;
+    t->mode = MK__THREAD_STOP;
     if (!MK_SMALL)
         mk__resolver_close(&t->loop);
     if (MK__PLUGIN_STARTS)
@@ -469,7 +469,7 @@ static void *run_thread(void *ctx)
     }
     while (WAITS_FOR_OTHERS && err == 0 && sem_wait(&t->may_serve) < 0)
         ;
-    if (WAITS_FOR_OTHERS && err == 0 && t->order != MK__THREAD_STOP)
+    if (WAITS_FOR_OTHERS && err == 0 && t->mode != MK__THREAD_STOP)
         mk__worker_serve(t->worker);
     if (err == 0)
         err = mk__loop_run(&t->loop);

@@ -20,8 +20,8 @@
 #include "server/request_ref.h"
 #include "server/worker.h"
 
-/* What the thread was told; an order replaces the ones before it only. */
-enum mk__thread_order {
+/* What the thread was asked to do; a mode replaces those before it only. */
+enum mk__thread_mode {
     MK__THREAD_SERVE,
     MK__THREAD_RETIRE, /* to drain because of a reload or an upgrade */
     MK__THREAD_DRAIN,
@@ -47,7 +47,7 @@ struct mk__thread {
     struct mk_timer drain_timer;
     struct mk_timer delay_timer; /* ShutdownDelay */
     struct mk_message drain_message, drain_now_message, stop_message;
-    _Atomic uint8_t order; /* enum mk__thread_order */
+    _Atomic uint8_t mode; /* enum mk__thread_mode */
     struct mk__request_refs request_refs;
     struct mk_message ended_message;      /* sent by on_end */
     void (*on_end)(struct mk__thread *t); /* called last in the thread; may be NULL */

@@ -152,7 +152,7 @@ TEST(slow_starts, open_groups, close_groups)
     assert_int_equal(atomic_load(&server->slow_from_ms), now + 5);
 }
 
-TEST(wrong_orders, open_groups, close_groups)
+TEST(wrong_actions, open_groups, close_groups)
 {
     static const char expected[] = "behind the server is expected: up, drain, down, weight N or reset";
     assert_refused("x 127.0.0.1:1 up", "there is no group x; upstreams lists them");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Orders of plugins to the program, and the results of the reloads that they ask for (<monkey/inspect.h>). The program
- * carries them out in the main thread, as at a signal. Left out of small builds.
+ * Commands of plugins to the program, and the results of the reloads that they ask for (<monkey/inspect.h>). The
+ * program carries them out in the main thread, as at a signal. Left out of small builds.
  */
 #include "server/server.h"
 
@@ -10,9 +10,9 @@
 #include <assert.h>
 #include <errno.h>
 
-void mk_server_on_order(struct mk_server *s, mk_server_order_fn fn)
+void mk_server_on_command(struct mk_server *s, mk_server_command_fn fn)
 {
-    s->order_fn = fn;
+    s->command_fn = fn;
 }
 
 void mk__server_begin_asked(struct mk_server *s)

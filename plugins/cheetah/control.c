@@ -32,7 +32,7 @@ static int get_level(void)
     return level;
 }
 
-void orders_log(struct client *c, const struct words *words)
+void control_log(struct client *c, const struct words *words)
 {
     int level = words->n > 2 ? find_level(words->items[2]) : -1;
     if (words->n < 2 || words->n > 3 || !mk_str_eq(words->items[1], MK_STR("level")) || (words->n == 3 && level < 0)) {
@@ -117,7 +117,7 @@ static void on_reload_timer(struct mk_timer *timer)
     client_flush(c);
 }
 
-void orders_reload(struct client *c, const struct words *words)
+void control_reload(struct client *c, const struct words *words)
 {
     struct reload_run *r = mk_account_alloc(NULL, sizeof(*r));
     (void)words;
@@ -134,7 +134,7 @@ void orders_reload(struct client *c, const struct words *words)
     if (err < 0) {
         free_reload(r);
         client_end(c,
-                   err == -ENOTSUP ? "the program that runs the server takes no orders" : "the server stops already");
+                   err == -ENOTSUP ? "the program that runs the server takes no commands" : "the server stops already");
         return;
     }
     mk_log_info("cheetah: process %d asks for a reload", c->pid);
@@ -144,9 +144,9 @@ void orders_reload(struct client *c, const struct words *words)
 
 /* ── reopen, drain ── */
 
-static void give_order(struct client *c, enum mk_server_order order, const char *done)
+static void give_command(struct client *c, enum mk_server_command command, const char *done)
 {
-    int err = mk_inspect_order(client_worker(c), order);
+    int err = mk_inspect_command(client_worker(c), command);
     client_begin(c, "text");
     if (err == 0) {
         mk_json_open(&c->out, NULL, '{');
@@ -154,21 +154,21 @@ static void give_order(struct client *c, enum mk_server_order order, const char 
         mk_json_close_line(&c->out);
     }
     client_end(c, err == 0           ? NULL
-                  : err == -ENOTSUP  ? "the program that runs the server takes no orders"
+                  : err == -ENOTSUP  ? "the program that runs the server takes no commands"
                   : err == -EALREADY ? "the server stops already"
                                      : strerror(-err));
 }
 
-void orders_reopen(struct client *c, const struct words *words)
+void control_reopen(struct client *c, const struct words *words)
 {
     (void)words;
     mk_log_info("cheetah: process %d has the log files opened again", c->pid);
-    give_order(c, MK_SERVER_REOPEN_LOGS, "the log files are opened again");
+    give_command(c, MK_SERVER_REOPEN_LOGS, "the log files are opened again");
 }
 
-void orders_drain(struct client *c, const struct words *words)
+void control_drain(struct client *c, const struct words *words)
 {
     (void)words;
     mk_log_info("cheetah: process %d stops the server", c->pid);
-    give_order(c, MK_SERVER_STOP, "the server stops: requests under way are finished");
+    give_command(c, MK_SERVER_STOP, "the server stops: requests under way are finished");
 }
