@@ -119,7 +119,7 @@ static int go_on(struct archive *a)
 static void abort_response(struct archive *a)
 {
     mk_request_log(a->req, MK_LOG_WARN, "dirlisting: the archive of %s was cut: %s", a->path.p, walk_error(a->result));
-    listing_counters_add(LISTING_COUNT_ARCHIVES_CUT, a->req, 1);
+    listing_counters_add(LISTING_COUNT_ARCHIVES_TRUNCATED, a->req, 1);
     mk_response_abort(a->req);
 }
 

@@ -16,7 +16,7 @@ static const struct mk_counter_row rows[LISTING_COUNTS] = {
     [LISTING_COUNT_ARCHIVES] = {&archives, {"result", "begun"}},
     [LISTING_COUNT_ARCHIVES_BUSY] = {&archives, {"result", "too_many"}},
     [LISTING_COUNT_ARCHIVES_OWN] = {&archives, {"result", "too_many_of_client"}},
-    [LISTING_COUNT_ARCHIVES_CUT] = {&archives, {"result", "cut"}},
+    [LISTING_COUNT_ARCHIVES_TRUNCATED] = {&archives, {"result", "truncated"}},
     [LISTING_COUNT_ARCHIVE_BYTES] = {&bytes, {0}},
 };
 

@@ -9,11 +9,11 @@
 #include <monkey/plugin.h>
 
 enum listing_count {
-    LISTING_COUNT_PAGES,         /* listings, in all formats */
-    LISTING_COUNT_ARCHIVES,      /* archives that were begun */
-    LISTING_COUNT_ARCHIVES_BUSY, /* 503, because all archives are in use */
-    LISTING_COUNT_ARCHIVES_OWN,  /* 429, because the client has as many as it may */
-    LISTING_COUNT_ARCHIVES_CUT,  /* that ended before their end */
+    LISTING_COUNT_PAGES,              /* listings, in all formats */
+    LISTING_COUNT_ARCHIVES,           /* archives that were begun */
+    LISTING_COUNT_ARCHIVES_BUSY,      /* 503, because all archives are in use */
+    LISTING_COUNT_ARCHIVES_OWN,       /* 429, because the client has as many as it may */
+    LISTING_COUNT_ARCHIVES_TRUNCATED, /* that ended before their end */
     LISTING_COUNT_ARCHIVE_BYTES,
     LISTING_COUNTS,
 };

@@ -27,7 +27,7 @@ bool fields_replace(const struct field_changes *changes, struct mk_str name)
     return find_name(&changes->set, name) || find_name(&changes->remove, name);
 }
 
-bool fields_are_disguised(const struct field_changes *changes, struct mk_str name)
+bool fields_are_ambiguous(const struct field_changes *changes, struct mk_str name)
 {
     const struct field *f = find_name(&changes->set, name);
     return f && !mk_str_ieq(f->name, name);

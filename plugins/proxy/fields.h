@@ -32,7 +32,7 @@ int fields_parse_remove(const struct mk_conf_value *value, void *list, struct mk
 /* Tells whether a header of the client is replaced or removed; `_` counts as `-`, as many backends read it. Pure. */
 bool fields_replace(const struct field_changes *changes, struct mk_str name);
 /* Tells whether a backend that reads `_` as `-` would take a header of the client for one that is set. Pure. */
-bool fields_are_disguised(const struct field_changes *changes, struct mk_str name);
+bool fields_are_ambiguous(const struct field_changes *changes, struct mk_str name);
 /*
  * Writes the headers that are set, each as a line; one whose value is empty is left out. Returns 0, or -EINVAL: a value
  * has a control byte, which could begin a new line.

@@ -103,7 +103,7 @@ enum header_rule header_of_request(struct mk_str name)
     const struct row *row = find_row(name, &has_underscore);
     if (!row)
         return HEADER_PASS;
-    return has_underscore && row->request != HEADER_PASS ? HEADER_DISGUISED : row->request;
+    return has_underscore && row->request != HEADER_PASS ? HEADER_AMBIGUOUS : row->request;
 }
 
 enum header_rule header_of_response(struct mk_str name)

@@ -17,7 +17,7 @@ enum header_rule {
     HEADER_COOKIE,       /* Set-Cookie */
     HEADER_MAX_FORWARDS, /* in requests, which the proxy counts down */
     /* In requests: has a `_`, and is a header with a rule once that is read as `-`, as many backends do. */
-    HEADER_DISGUISED,
+    HEADER_AMBIGUOUS,
 };
 
 /* Returns what becomes of a header of a request. */

@@ -7,7 +7,7 @@
 #include <monkey/inspect.h>
 #include <monkey/backend_stats.h>
 
-#include "disguised.h"
+#include "ambiguous.h"
 #include "forwards.h"
 #include "protocol.h"
 #include "conf.h"
@@ -25,7 +25,7 @@ static int start_process(void **ret_state)
     static const struct mk_gateway_type type = {.plugin = &mk_plugin_proxy,
                                                 .counters = counters,
                                                 .stats_infos = stats_infos};
-    disguised_open();
+    ambiguous_open();
     return mk_gateway_new(&type, ret_state);
 }
 

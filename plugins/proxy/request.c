@@ -5,7 +5,7 @@
  */
 #include "request.h"
 
-#include "disguised.h"
+#include "ambiguous.h"
 #include "forwards.h"
 #include "headers.h"
 #include "trailers.h"
@@ -114,7 +114,7 @@ static bool is_connection_valid(struct mk_str connection, const struct field_cha
     struct mk_str option;
     while (mk_str_next(&connection, &option)) {
         enum header_rule rule = header_of_request(option);
-        if (rule == HEADER_SET || rule == HEADER_DISGUISED || rule == HEADER_MAX_FORWARDS ||
+        if (rule == HEADER_SET || rule == HEADER_AMBIGUOUS || rule == HEADER_MAX_FORWARDS ||
             mk_str_ieq(option, MK_STR("Content-Length")) || mk_str_ieq(option, MK_STR("Transfer-Encoding")) ||
             mk_str_ieq(option, MK_STR("traceparent")) || fields_replace(changes, option))
             return false;
@@ -130,8 +130,8 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
         enum header_rule rule = header_of_request(name);
         if (rule == HEADER_MAX_FORWARDS)
             forwards_write(out, req, value);
-        else if (rule == HEADER_DISGUISED || (rule == HEADER_PASS && fields_are_disguised(&conf->request, name)))
-            disguised_report(req, name);
+        else if (rule == HEADER_AMBIGUOUS || (rule == HEADER_PASS && fields_are_ambiguous(&conf->request, name)))
+            ambiguous_report(req, name);
         else if (rule == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
                  !fields_replace(&conf->request, name) && mk_request_passes_header(req, name))
             write_field(out, name, value);

@@ -14,7 +14,7 @@ enum { HANDSHAKE_12 = TLS_COUNTS, HANDSHAKE_12_RESUMED, HANDSHAKE_13, HANDSHAKE_
 
 static const struct mk_counter_row rows[COUNTS] = {
     [TLS_COUNT_PLAINTEXT] = {&failures, {"reason", "plaintext"}},
-    [TLS_COUNT_CLIENT_LEFT] = {&failures, {"reason", "client_left"}},
+    [TLS_COUNT_CLIENT_CLOSED] = {&failures, {"reason", "client_closed"}},
     [TLS_COUNT_FAILED] = {&failures, {"reason", "handshake"}},
     [TLS_COUNT_NO_DATA] = {&failures, {"reason", "no_data"}},
     [TLS_COUNT_KEY_UPDATES] = {&failures, {"reason", "key_updates"}},

@@ -12,11 +12,11 @@
 
 /* Why a connection was not served, or was closed. */
 enum tls_count {
-    TLS_COUNT_PLAINTEXT,   /* the client speaks plain HTTP */
-    TLS_COUNT_CLIENT_LEFT, /* it closed the connection during the handshake */
-    TLS_COUNT_FAILED,      /* no common version, cipher, name or certificate, or a malformed message */
-    TLS_COUNT_NO_DATA,     /* too many bytes without application data */
-    TLS_COUNT_KEY_UPDATES, /* too many KeyUpdates */
+    TLS_COUNT_PLAINTEXT,     /* the client speaks plain HTTP */
+    TLS_COUNT_CLIENT_CLOSED, /* it closed the connection during the handshake */
+    TLS_COUNT_FAILED,        /* no common version, cipher, name or certificate, or a malformed message */
+    TLS_COUNT_NO_DATA,       /* too many bytes without application data */
+    TLS_COUNT_KEY_UPDATES,   /* too many KeyUpdates */
     TLS_COUNTS,
 };
 

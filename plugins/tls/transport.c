@@ -234,7 +234,7 @@ static int do_handshake(struct mk_io *io)
         return 0;
     int r = take_step(conn);
     if (r < 0 && r != -EAGAIN && r != -EINPROGRESS && !conn->is_client)
-        tls_counters_add(r == -EPIPE || r == -ECONNRESET ? TLS_COUNT_CLIENT_LEFT : TLS_COUNT_FAILED, conn->worker);
+        tls_counters_add(r == -EPIPE || r == -ECONNRESET ? TLS_COUNT_CLIENT_CLOSED : TLS_COUNT_FAILED, conn->worker);
     return r;
 }
 

@@ -540,7 +540,8 @@ def test_failed_handshakes(over_tls):
         client.send(Bytes(over_tls.ca.context()).step()[1][:20])
 
     wanted = {}
-    for n, (reason, act) in enumerate({"plaintext": plaintext, "handshake": garbage, "client_left": leave}.items(), 1):
+    acts = {"plaintext": plaintext, "handshake": garbage, "client_closed": leave}
+    for n, (reason, act) in enumerate(acts.items(), 1):
         for _ in range(n):
             with over_tls.connect(0) as client:
                 act(client)

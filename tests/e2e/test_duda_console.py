@@ -132,7 +132,7 @@ def rows(figures):
 
 
 CLASSES = [f"{i}xx" for i in range(1, 6)]
-FAILURES = ["timeout", "cut", "left"]
+FAILURES = ["timeout", "aborted", "client_closed"]
 
 
 def await_rows(server, expected, **rest):
@@ -244,7 +244,7 @@ def test_requests_without_an_end(plain):
     await_true(lambda: read(server)["active"] == 0)
     with server.open() as client, pytest.raises((AssertionError, OSError)):
         client.ask("/shop/cut")
-    await_rows(server, {"GET /wait/:name": {"left": 1}, "GET /cut": {"cut": 1}})
+    await_rows(server, {"GET /wait/:name": {"client_closed": 1}, "GET /cut": {"aborted": 1}})
 
 
 def test_a_swap_that_cuts_requests(plain):
@@ -254,7 +254,7 @@ def test_a_swap_that_cuts_requests(plain):
     server.wait_log("waits for on")
     build_service(server.services, "shop", "#define VERSION 2\n" + SHOP)
     reload(server)
-    await_true(lambda: rows(read(server)) == {"GET /wait/:name": {"cut": 1}})
+    await_true(lambda: rows(read(server)) == {"GET /wait/:name": {"aborted": 1}})
     client.close()
 
 

@@ -135,7 +135,7 @@ def test_errors_count_on_the_console(start, way, has_files):
         assert ask(server, "/svc/file.txt", "Range: bytes=100-").status == 416
         assert ask(server, "/svc/file.txt").status == 200
     figures = json.loads(ask(server, "/svc/console/", "Accept: application/json").body)
-    names = ("1xx", "2xx", "3xx", "4xx", "5xx", "timeout", "cut", "left")
+    names = ("1xx", "2xx", "3xx", "4xx", "5xx", "timeout", "aborted", "client_closed")
     assert {row["route"]: counts for row in figures["routes"] if (counts := {n: row[n] for n in names if row[n]})} == {
         "/ok": {"2xx": 1},
         "/forgotten": {"5xx": 1, "timeout": 1},

@@ -281,7 +281,7 @@ def test_archives_that_are_cut(site, name):
     for n in (1, 2):
         with way.connect(server) as client, pytest.raises(Exception, match="reset|closed|ended|cut"):
             client.ask("/a/?archive=tar")
-        await_count(server, n, "dirlisting_archives", result="cut")
+        await_count(server, n, "dirlisting_archives", result="truncated")
     await_count(server, 2, "dirlisting_archives", result="begun")
 
 

@@ -68,7 +68,7 @@ def numbers(client, url):
 
 
 @needs_status
-def test_headers_that_are_disguised(proxy):
+def test_headers_that_are_ambiguous(proxy):
     """Counted, and in the log, but not each of them."""
     with Backend(answer(b"hello", TEXT)) as backend:
         server = proxy(backend, {"RequestSet": "X-User $user", "RequestRemove": "X-Gone"})
@@ -76,7 +76,7 @@ def test_headers_that_are_disguised(proxy):
         with server.connect() as client:
             for _ in range(3):
                 assert client.ask("/b", *lies, "Own_Name: 1").status == 200
-            assert total(scrape(client), "monkey_proxy_disguised_headers_total") == 9
+            assert total(scrape(client), "monkey_proxy_ambiguous_headers_total") == 9
         assert [request["Own_Name"] for request in backend.requests] == ["1"] * 3
     assert server.log.count("is not passed on: a backend that reads _ as -") == 1
     server.wait_log("the header X_Real_IP is not passed on")
@@ -102,7 +102,7 @@ def test_counters_of_a_backend(proxy):
     assert found["received_bytes_total"] == sum(map(len, heads))
     for name, value in {"requests_total": 4, "responses_total 2xx": 1, "responses_total 4xx": 1,
                         "responses_total 5xx": 1, "responses_total 1xx": 0, "failures_total": 1,
-                        "retries_total kept_connection": 0,
+                        "retries_total stale_connection": 0,
                         "timeouts_total": 0, "opened_connections_total": 1, "connections busy": 0,
                         "connections idle": 0, "head_duration_seconds_count": 3,
                         "duration_seconds_count": 3}.items():  # fmt: skip
@@ -162,7 +162,7 @@ def test_retries_are_counted(proxy):
         with proxy(backend).connect() as client:
             assert [client.ask("/b").status for _ in range(2)] == [200, 200]
             found = numbers(client, backend.url)
-            names = ("retries_total kept_connection", "requests_total", "opened_connections_total")
+            names = ("retries_total stale_connection", "requests_total", "opened_connections_total")
             assert [found[name] for name in names] == [1, 2, 2]
 
 

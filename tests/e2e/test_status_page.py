@@ -17,7 +17,7 @@ from harness.server import await_true, section
 pytestmark = [needs_status, pytest.mark.browser, pytest.mark.single_protocol]
 
 FILES = {"a.txt": b"a" * 1000, "<img src=x onerror=document.title='broken'>": b"x"}
-CHARTS = ["requests", "latency", "connections", "bytes", "errors", "cut", "memory", "workers"]
+CHARTS = ["requests", "latency", "connections", "bytes", "errors", "aborted", "memory", "workers"]
 PICTURES = build.TOP / "build" / "screenshots"
 
 

@@ -126,7 +126,7 @@ class Failing(Counting):
     def note(self, what, is_new):
         """The end of a connection that was used before says nothing about the server: it is no failure of it."""
         if what == LEAVE and not is_new:
-            self.retries["kept_connection"] += 1
+            self.retries["stale_connection"] += 1
         elif what == CALM:
             self.in_row = 0
         else:
@@ -148,7 +148,7 @@ class Failing(Counting):
 
 def failures_of(samples, address):
     """What the server has counted of the failures of one of its backends."""
-    reasons = ("not_reached", "kept_connection", "no_response", "status")
+    reasons = ("not_reached", "stale_connection", "no_response", "status")
     of = lambda name, **labels: total(samples, name, server=address, **labels)
     retries = {reason: of("monkey_proxy_backend_retries_total", reason=reason) for reason in reasons}
     names = ("requests", "failures", "ejections")
@@ -158,7 +158,7 @@ def failures_of(samples, address):
 
 
 def failures_seen_by(script):
-    retries = {reason: script.retries[reason] for reason in ("kept_connection", "no_response", "status")}
+    retries = {reason: script.retries[reason] for reason in ("stale_connection", "no_response", "status")}
     failures = retries["no_response"] + retries["status"]
     counts = {"requests": script.requests, "failures": failures, "ejections": script.ejections}
     responses = {"2xx": script.statuses[200], "5xx": script.statuses[502]}
@@ -195,7 +195,7 @@ def test_failures_over_reloads_and_an_upgrade(chain):
             samples = scrape(client)
         for each, script in zip(backends[:3], scripts):
             assert failures_of(samples, each.address) == failures_seen_by(script)
-            assert min(script.retries[name] for name in ("kept_connection", "no_response", "status")) > 2
+            assert min(script.retries[name] for name in ("stale_connection", "no_response", "status")) > 2
             assert script.ejections > 5
         retries = sum(sum(script.retries.values()) for script in scripts[:3])
         assert sum(script.requests for script in scripts) == asked + retries

@@ -4,7 +4,7 @@
  * and a value of Location or Set-Cookie. The head for the backend is one, with one Host, no framing but ours, and ends
  * where it should; a cookie keeps its name, its value and the number of its attributes.
  */
-#include "../../plugins/proxy/disguised.h"
+#include "../../plugins/proxy/ambiguous.h"
 #include "../../plugins/proxy/request.h"
 #include "../../plugins/proxy/rewrite.h"
 
@@ -171,7 +171,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
-    disguised_open();
+    ambiguous_open();
     return 0;
 }
 

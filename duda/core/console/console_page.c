@@ -91,7 +91,7 @@ static void add_summary(struct mk_buf *out, const struct stats *f)
     add_tile(out, "in progress", f->active, false);
     add_tile(out, "5xx", (int64_t)all->classes[4], true);
     add_tile(out, "timeouts", (int64_t)all->failures[COUNTS_TIMEOUT], true);
-    add_tile(out, "cut", (int64_t)all->failures[COUNTS_CUT], true);
+    add_tile(out, "aborted", (int64_t)all->failures[COUNTS_ABORTED], true);
     add_tile(out, "crashes", f->crashes, true);
     add_time_tile(out, "half within", &all->times, all->times.p50_us);
     add_time_tile(out, "90 % within", &all->times, all->times.p90_us);
@@ -128,7 +128,7 @@ static void add_route(struct mk_buf *out, const struct stats_row *row)
     for (unsigned i = 0; i < COUNTS_CLASSES; i++)
         add_cell(out, row->classes[i], i == 4);
     for (unsigned i = 0; i < COUNTS_FAILURES; i++)
-        add_cell(out, row->failures[i], i != COUNTS_LEFT);
+        add_cell(out, row->failures[i], i != COUNTS_CLIENT_CLOSED);
     add_time_cell(out, t, t->p50_us);
     add_time_cell(out, t, t->p90_us);
     add_time_cell(out, t, t->p99_us);
@@ -139,7 +139,7 @@ static void add_routes(struct mk_buf *out, const struct stats *f)
 {
     mk_buf_adds(out,
                 MK_STR("<h2>Routes</h2><div class=wide><table id=routes>\n<tr><th>route<th>1xx<th>2xx<th>3xx<th>4xx"
-                       "<th>5xx<th>timeout<th>cut<th>left<th>50 %<th>90 %<th>99 %\n"));
+                       "<th>5xx<th>timeout<th>aborted<th>client closed<th>50 %<th>90 %<th>99 %\n"));
     for (unsigned i = 0; i < f->n; i++)
         add_route(out, &f->rows[i]);
     mk_buf_adds(out, MK_STR("</table></div>\n"));

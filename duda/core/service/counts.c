@@ -51,7 +51,7 @@ static const struct {
 enum { LABEL_HOST, LABEL_SERVICE, LABEL_METHOD, LABEL_ROUTE, LABEL_LAST, LABELS };
 
 static const char class_names[COUNTS_CLASSES][4] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
-const char counts_failure_names[COUNTS_FAILURES][8] = {"timeout", "cut", "left"};
+const char counts_failure_names[COUNTS_FAILURES][16] = {"timeout", "aborted", "client_closed"};
 
 /* ── opening ── */
 
@@ -253,7 +253,7 @@ static enum counts_failure find_failure(const struct duda_request *dr)
     if (dr->tunnel)
         return COUNTS_FAILURES;
     if (mk_request_aborted(dr->req))
-        return dr->is_aborted ? COUNTS_CUT : COUNTS_LEFT;
+        return dr->is_aborted ? COUNTS_ABORTED : COUNTS_CLIENT_CLOSED;
     return dr->dispatch->is_handled && !dr->answered ? COUNTS_TIMEOUT : COUNTS_FAILURES;
 }
 

@@ -22,13 +22,13 @@ enum { COUNTS_ROUTES_MAX = 64, COUNTS_ROWS_MAX = COUNTS_ROUTES_MAX + 2, COUNTS_C
 
 /* Why a request has no complete response of the service. */
 enum counts_failure {
-    COUNTS_TIMEOUT, /* the server has answered in its place */
-    COUNTS_CUT,     /* the service, or a reload that has replaced it, has cut the response */
-    COUNTS_LEFT,    /* the connection or stream has ended before */
+    COUNTS_TIMEOUT,       /* the server has answered in its place */
+    COUNTS_ABORTED,       /* the service, or a reload that has replaced it, has ended the response early */
+    COUNTS_CLIENT_CLOSED, /* the connection or stream has ended before */
     COUNTS_FAILURES,
 };
 
-extern const char counts_failure_names[COUNTS_FAILURES][8];
+extern const char counts_failure_names[COUNTS_FAILURES][16];
 
 struct route_counts {
     struct mk_str methods, pattern; /* "GET, POST", or "ANY"; both are "" and the row's name for "other" and "none" */

@@ -37,7 +37,7 @@ static const struct {
     [MK_BACKEND_RESPONSES + 3] = {RESPONSES, "status", "4xx"},
     [MK_BACKEND_RESPONSES + 4] = {RESPONSES, "status", "5xx"},
     [MK_BACKEND_RETRIES + MK_UPSTREAM_NOT_REACHED] = {RETRIES, "reason", "not_reached"},
-    [MK_BACKEND_RETRIES + MK_UPSTREAM_KEPT_ENDED] = {RETRIES, "reason", "kept_connection"},
+    [MK_BACKEND_RETRIES + MK_UPSTREAM_KEPT_ENDED] = {RETRIES, "reason", "stale_connection"},
     [MK_BACKEND_RETRIES + MK_UPSTREAM_SENT] = {RETRIES, "reason", "no_response"},
     [MK_BACKEND_RETRIES + MK_UPSTREAM_STATUS] = {RETRIES, "reason", "status"},
     [MK_BACKEND_FAILURES] = {FAILURES, NULL, NULL},

@@ -196,9 +196,9 @@ function errors(now, before) {
     };
 }
 
-function cut(now, before) {
+function failures(now, before) {
     return {
-        "cut short": rate(now, before, s => find(s, chosen())?.responses_aborted),
+        "aborted": rate(now, before, s => find(s, chosen())?.responses_aborted),
         "refused": rate(now, before, s => s.totals.refused_connections + s.totals.rejected_requests),
         "timeouts": rate(now, before, s => s.totals.timeouts),
     };
@@ -297,7 +297,7 @@ function fillBackends(now) {
 function fillTables(now) {
     fillPaths("busiest", now.paths?.busiest);
     fillPaths("slowest", now.paths?.slowest);
-    fillTable("hosts", ["host", "requests", "4xx", "5xx", "cut short", "sent", "half within", "99 % within"], now.hosts.map(host => ({
+    fillTable("hosts", ["host", "requests", "4xx", "5xx", "aborted", "sent", "half within", "99 % within"], now.hosts.map(host => ({
         cells: [host.name, formatNumber(host.requests), formatNumber(host.status["4xx"]), formatNumber(host.status["5xx"]),
             formatNumber(host.responses_aborted), formatBytes(host.sent_body_bytes), formatMs(host.latency.p50_ms), formatMs(host.latency.p99_ms)],
     })));
@@ -355,7 +355,7 @@ charts.latency = new Chart("chart-latency", latency, formatMs);
 charts.connections = new Chart("chart-connections", openConnections, formatNumber);
 charts.bytes = new Chart("chart-bytes", bytes, formatBytes);
 charts.errors = new Chart("chart-errors", errors, formatNumber);
-charts.cut = new Chart("chart-cut", cut, formatNumber);
+charts.aborted = new Chart("chart-aborted", failures, formatNumber);
 charts.memory = new Chart("chart-memory", memory, formatBytes);
 charts.workers = new Chart("chart-workers", requestsByWorker, formatNumber);
 get("host").addEventListener("change", () => {

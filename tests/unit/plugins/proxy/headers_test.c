@@ -89,7 +89,7 @@ TEST(underscores)
         struct mk_str name = change(rows[i].name, storage, to_underscore);
         if (!memchr(name.p, '_', name.len))
             continue;
-        assert_int_equal(header_of_request(name), rows[i].request == HEADER_PASS ? HEADER_PASS : HEADER_DISGUISED);
+        assert_int_equal(header_of_request(name), rows[i].request == HEADER_PASS ? HEADER_PASS : HEADER_AMBIGUOUS);
         assert_int_equal(header_of_response(name), HEADER_PASS);
         assert_false(header_may_be_trailer(name));
     }

@@ -71,9 +71,11 @@ TEST(json)
         mk_buf_cstr(&out),
         "{\"host\":\"example.org\",\"service\":\"shop\",\"url\":\"\",\"time_s\":1763614800,\"uptime_s\":0,"
         "\"active\":0,\"crashes\":0,\"responses\":3,\"1xx\":0,\"2xx\":3,\"3xx\":0,\"4xx\":0,\"5xx\":0,\"timeout\":0,"
-        "\"cut\":0,\"left\":0,\"duration_us\":{\"count\":3,\"sum\":4500,\"p50\":1280,\"p90\":1536,\"p99\":2000000},"
+        "\"aborted\":0,\"client_closed\":0,\"duration_us\":{\"count\":3,\"sum\":4500,\"p50\":1280,\"p90\":1536,\"p99\":"
+        "2000000},"
         "\"routes\":[{\"method\":\"GET\",\"route\":\"/<a>\",\"responses\":3,\"1xx\":0,\"2xx\":3,\"3xx\":0,\"4xx\":0,"
-        "\"5xx\":0,\"timeout\":0,\"cut\":0,\"left\":0,\"duration_us\":{\"count\":3,\"sum\":4500,\"p50\":1280,"
+        "\"5xx\":0,\"timeout\":0,\"aborted\":0,\"client_closed\":0,\"duration_us\":{\"count\":3,\"sum\":4500,\"p50\":"
+        "1280,"
         "\"p90\":1536,\"p99\":2000000}}],\"packages\":{},\"tasks\":{\"queued\":4,\"running\":2,\"done\":7,\"refused\":"
         "1},"
         "\"memory_bytes\":{\"copy\":0,\"mapped\":0,\"settings\":0,\"requests\":0},\"messages_in_all\":1,\"messages\":[{"

@@ -3,14 +3,14 @@
  * Headers of clients that are not passed on, since many backends would take them for one of the proxy's: they read `_`
  * as `-`. They are counted, and written to the log once in ten seconds and worker.
  */
-#ifndef PROXY_DISGUISED_H
-#define PROXY_DISGUISED_H
+#ifndef PROXY_AMBIGUOUS_H
+#define PROXY_AMBIGUOUS_H
 
 #include <monkey/request.h>
 
 /* Opens the counter; for the start of the process. */
-void disguised_open(void);
+void ambiguous_open(void);
 /* Reports one header. A request that is sent again reports its headers again. */
-void disguised_report(struct mk_request *req, struct mk_str name);
+void ambiguous_report(struct mk_request *req, struct mk_str name);
 
 #endif

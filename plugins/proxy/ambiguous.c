@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The counter and the line of disguised.h.
+ * The counter and the line of ambiguous.h.
  */
-#include "disguised.h"
+#include "ambiguous.h"
 
 #include <monkey/counters.h>
 #include <monkey/log_limit.h>
@@ -13,16 +13,16 @@ enum { SHOWN_BYTES_MAX = 64 };
 static const struct mk_counter *counter;
 static _Thread_local struct mk_log_limit_row limit;
 
-void disguised_open(void)
+void ambiguous_open(void)
 {
-    static const struct mk_counter_info info = {"proxy", "disguised_headers",
+    static const struct mk_counter_info info = {"proxy", "ambiguous_headers",
                                                 "headers of clients that a backend may take for the proxy's",
                                                 MK_COUNTER_SUM};
     static const struct mk_counter_row row = {.info = &info};
     mk_counters_open(&row, 1, &counter);
 }
 
-void disguised_report(struct mk_request *req, struct mk_str name)
+void ambiguous_report(struct mk_request *req, struct mk_str name)
 {
     unsigned missing;
     mk_counter_add(counter, mk_request_worker(req), 1);
