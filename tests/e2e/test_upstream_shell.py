@@ -112,7 +112,7 @@ def test_a_list(serve_shown, backends, shell):
         ("upstream app {0} weight 257", "a weight is a number from 0 to 256"),
     ],
 )
-def test_wrong_orders(serve_shown, backends, shell, line, sentence):
+def test_wrong_actions(serve_shown, backends, shell, line, sentence):
     (one,) = backends(1)
     server = serve_shown([one])
     assert shell().refused(line.format(one.address)) == sentence
