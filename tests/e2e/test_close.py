@@ -8,6 +8,7 @@ import time
 import pytest
 
 from harness.messages import request
+from harness.queues import await_full
 
 BIG = {"big.bin": b"b" * 400_000, "small.txt": b"small\n"}
 LINGERS = {"LingerTimeout": "60s"}  # until the client has sent its request, on a loaded machine, too
@@ -15,9 +16,8 @@ LINGERS = {"LingerTimeout": "60s"}  # until the client has sent its request, on 
 
 def read_late(client, size):
     """The client sends one request more, into the closing connection, before it reads."""
-    time.sleep(0.1)
+    await_full(client)
     client.send_all_you_can(request("/small.txt"))
-    time.sleep(0.05)
     answer = client.response()
     assert len(answer.body) == size
     return answer

@@ -3,7 +3,6 @@
 
 import re
 import threading
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from harness import build
 from harness.codings import decode, decode_some
 from harness.content import pattern, populate
 from harness.messages import request
+from harness.queues import await_full
 from harness.server import await_true, run, section, write_config
 from test_concurrent import in_parallel
 
@@ -411,7 +411,7 @@ def test_late_answers_and_posts(probe):
 def test_slow_client(probe, coding):
     client = probe().connect(rcvbuf=4096)
     client.send(request("/large.txt", f"Accept-Encoding: {coding}") * 3)
-    time.sleep(0.2)
+    await_full(client)
     for _ in range(3):
         assert decode(coding, client.response().body) == LARGE
 

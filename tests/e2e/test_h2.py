@@ -5,7 +5,6 @@ everything else is the same on a stream, the whole suite shows: MONKEY_PROTOCOL=
 import itertools
 import re
 import struct
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from harness.client import Client
 from harness.content import FILES, HELLO, LARGE, MEDIUM, cycle
 from harness.h2 import GoneAway, H2Client, code_of
 from harness.messages import request
+from harness.queues import await_full
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -249,7 +249,7 @@ def test_frames_that_we_allow(h2, size):
 def test_slow_reader_on_many_streams(h2):
     client = h2(rcvbuf=4096)
     numbers = [client.begin("/large.bin" if i % 5 == 0 else "/medium.bin") for i in range(20)]
-    time.sleep(0.2)
+    await_full(client.conn)
     for i, number in enumerate(numbers):
         assert client.response(number).body == (LARGE if i % 5 == 0 else MEDIUM)
 

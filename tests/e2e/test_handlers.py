@@ -3,12 +3,12 @@
 tests/plugins/probe is built into a server of its own for this."""
 
 import itertools
-import time
 
 import pytest
 
 from harness import build
 from harness.messages import chunked, request
+from harness.queues import await_full
 
 pytestmark = build.needs_probe
 
@@ -230,7 +230,7 @@ def test_generated(probe, size):
 def test_generated_for_a_slow_reader(probe):
     client = probe().connect(rcvbuf=4096)
     client.send(request("/probe/stream?3000000") + request("/probe/now"))
-    time.sleep(0.2)
+    await_full(client)
     assert len(client.response().body) == 3_000_000
     assert client.response().body == b"at once\n"
 

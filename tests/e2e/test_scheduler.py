@@ -9,7 +9,6 @@ import random
 import re
 import resource
 import select
-import time
 
 import pytest
 
@@ -273,7 +272,7 @@ def test_as_many_as_allowed(serve, scheduler):
     server = serve({**settings, "MaxConnections": 3})
     clients = keep(server, 2)
     clients.append(server.connect())
-    time.sleep(0.1)
+    await_true(lambda: server.descriptors() >= server.baseline + len(clients), 30, "the last connection")
     for client in clients:
         assert client.ask().body == HELLO
     assert "MaxConnections" not in server.log
