@@ -157,7 +157,7 @@ struct mk_server_reload {
 int mk_inspect_reload(const struct mk_worker *worker, struct mk_server_reload *reload);
 /* Gives up waiting for a reload. Returns false if its message is on its way, or was received. */
 bool mk_inspect_reload_cancel(const struct mk_worker *worker, struct mk_server_reload *reload);
-/* Gives another order. Returns 0, -ENOTSUP, -EALREADY (the server stops already) or -errno. */
+/* Gives another command. Returns 0, -ENOTSUP, -EALREADY (the server stops already) or -errno. */
 int mk_inspect_command(const struct mk_worker *worker, enum mk_server_command command);
 
 /* ── what would become of a request ── */

@@ -177,8 +177,7 @@ MK_API int mk_server_reload(struct mk_server *server);
 MK_API void mk_server_reopen_logs(struct mk_server *server);
 /* What a plugin may ask of the program: what it does at signals of the operator. */
 enum mk_server_command { MK_SERVER_RELOAD, MK_SERVER_REOPEN_LOGS, MK_SERVER_STOP };
-/* Has the program carry out a command soon, as if a signal had come. Any thread; must not block. Returns 0 or -errno.
- */
+/* Has the program carry out a command soon, as at a signal. Any thread; must not block. Returns 0 or -errno. */
 typedef int (*mk_server_command_fn)(enum mk_server_command command);
 /*
  * Sets the function that takes commands of plugins (<monkey/inspect.h>). Without one they are refused. Call it before

@@ -41,7 +41,7 @@ void mk_server_each_problem(const struct mk_server *s, mk_problem_fn fn, void *c
 
 /* ── the last error ── */
 
-struct last_error {
+struct error_text {
     char *text;
     size_t size;
     bool is_set;
@@ -49,7 +49,7 @@ struct last_error {
 
 static void keep_first_error(const struct mk_problem *p, void *ctx)
 {
-    struct last_error *e = ctx;
+    struct error_text *e = ctx;
     if (p->is_warning || e->is_set)
         return;
     e->is_set = true;
@@ -67,12 +67,12 @@ const char *mk_server_error(struct mk_server *s)
         return s->refusal;
     if (!s->embedded || s->error == 0)
         return s->error ? strerror(-s->error) : "";
-    struct last_error last = {s->embedded->error, sizeof(s->embedded->error), false};
+    struct error_text error = {s->embedded->error, sizeof(s->embedded->error), false};
     if (s->error != -ENOMEM)
-        mk_server_each_problem(s, keep_first_error, &last);
-    if (!last.is_set)
-        snprintf(last.text, last.size, "%s", strerror(-s->error));
-    return last.text;
+        mk_server_each_problem(s, keep_first_error, &error);
+    if (!error.is_set)
+        snprintf(error.text, error.size, "%s", strerror(-s->error));
+    return error.text;
 }
 
 /* ── the port ── */

@@ -227,7 +227,7 @@ static uint64_t find_used(const struct member *m, unsigned n, uint64_t now_ms)
     return used;
 }
 
-/* Carries out the order for all addresses of a line. */
+/* Carries out the action for all addresses of a line. */
 static int change_line(struct mk_command_call *call, const struct member *m, unsigned n)
 {
     uint64_t now = get_now(call), before = find_used(m, n, now);

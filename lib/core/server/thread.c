@@ -273,7 +273,7 @@ static void on_stop(struct mk_message *message)
     stop_thread(MK_CONTAINER_OF(message, struct mk__thread, stop_message));
 }
 
-/* Only the first order to drain or retire counts, and none after the order to stop. */
+/* Only the first call to drain or retire counts, and none after mk__thread_stop(). */
 static void ask_to_drain(struct mk__thread *t, enum mk__thread_mode mode)
 {
     uint8_t before = MK__THREAD_SERVE;
