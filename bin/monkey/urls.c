@@ -125,10 +125,10 @@ static void add_listener(int fd, bool own, void *ctx)
         add_address(ctx, &addr, ntohs(addr.in6.sin6_port));
 }
 
-static void print_all(const struct urls *urls, FILE *to)
+static void print_all(const struct urls *urls, int fd)
 {
     for (unsigned i = 0; i < urls->n; i++)
-        fprintf(to, "    %s\n", urls->texts[i]);
+        dprintf(fd, "    %s\n", urls->texts[i]);
 }
 
 void urls_print(const struct mk_server *server, const char *root)
@@ -136,24 +136,18 @@ void urls_print(const struct mk_server *server, const char *root)
     struct urls urls = {.server = server};
     char folder[PATH_MAX];
     mk_server_each_socket(server, add_listener, &urls);
-    printf("monkey serves %s at\n", realpath(root, folder) ? folder : root);
-    print_all(&urls, stdout);
-    printf("Ctrl-C stops it.\n");
-    fflush(stdout);
+    dprintf(STDOUT_FILENO, "monkey serves %s at\n", realpath(root, folder) ? folder : root);
+    print_all(&urls, STDOUT_FILENO);
+    dprintf(STDOUT_FILENO, "Ctrl-C stops it.\n");
 }
 
 void urls_print_on_terminal(const struct mk_server *server)
 {
     struct urls urls = {.server = server};
-    int terminal = dup(launcher_get_stderr());
-    FILE *to = isatty(terminal) ? fdopen(terminal, "w") : NULL;
-    if (!to) {
-        if (terminal >= 0)
-            close(terminal);
+    int terminal = launcher_get_stderr();
+    if (!isatty(terminal))
         return;
-    }
     mk_server_each_socket(server, add_listener, &urls);
-    fprintf(to, "monkey serves at\n");
-    print_all(&urls, to);
-    fclose(to);
+    dprintf(terminal, "monkey serves at\n");
+    print_all(&urls, terminal);
 }
