@@ -2,6 +2,7 @@
 """Sessions of web services: ids, expiry, concurrent writes, reloads and restarts, and files that are damaged."""
 
 import errno
+import hashlib
 import itertools
 import os
 import re
@@ -1017,6 +1018,8 @@ def test_csrf_tokens(serve_services, tmp_path, monkeypatch, folder):
     new = ada.ask("/renew")[1]
     assert new not in (token, other) and ada.ask("/token") == (0, new)
     assert ada.check(f"X-CSRF-Token: {token}") == denied and ada.check(f"X-CSRF-Token: {new}") == 0
+    of_no_session = hashlib.sha1(b"csrf\0" + bytes(20)).hexdigest()
+    assert Form(server).check(f"X-CSRF-Token: {of_no_session}") == denied
     assert ada.ask("/destroy") == 0 and ada.ask("/early") == (-errno.EINVAL, "none")
 
 
