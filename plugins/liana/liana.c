@@ -10,13 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static ssize_t read_socket(struct mk_io *io, void *to, size_t size)
+static MK_HOT ssize_t read_socket(struct mk_io *io, void *to, size_t size)
 {
     ssize_t n = recv(io->fd, to, size, 0);
     return n < 0 ? -errno : n;
 }
 
-static ssize_t write_socket(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
+static MK_HOT ssize_t write_socket(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
 {
     assert(n > 0);
     /* sendmsg() does not change the vector, although its type is not const */

@@ -41,7 +41,7 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
 }
 
 /* Opens the file of a path, or the index of its directory; selects a variant. */
-static struct find_result find_file(struct static_site *site, struct mk_str path, const struct find_mode *mode)
+static MK_HOT struct find_result find_file(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
     if (path.p[path.len - 1] == '/')
@@ -171,7 +171,8 @@ static void wait_for_swap(struct static_site *site)
 }
 
 /* If swap_seq has changed, some names may have been those of another root: find them again. */
-struct find_result mk__static_find_path_with(struct static_site *site, struct mk_str path, const struct find_mode *mode)
+MK_HOT struct find_result mk__static_find_path_with(struct static_site *site, struct mk_str path,
+                                                    const struct find_mode *mode)
 {
     assert(site->settings && site->host);
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');

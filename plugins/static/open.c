@@ -243,7 +243,7 @@ static uint32_t get_version(void *context)
     return site->swap_seq;
 }
 
-static uint64_t get_opened_ms(void *context)
+static MK_HOT uint64_t get_opened_ms(void *context)
 {
     const struct static_site *site = context;
     return site->opened_ms;
@@ -302,8 +302,8 @@ static struct find_result open_uncached(struct static_site *site, const struct f
     return mk__static_open_stat(fd, shown);
 }
 
-struct find_result mk__static_open_file(struct static_site *site, const struct find_mode *mode, const char *name,
-                                        struct mk_str shown, enum mk_coding coding)
+MK_HOT struct find_result mk__static_open_file(struct static_site *site, const struct find_mode *mode, const char *name,
+                                               struct mk_str shown, enum mk_coding coding)
 {
     if (!MK_SMALL && !mode->sources && sources_have_name(site, name))
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT, .name = shown};
@@ -356,7 +356,7 @@ static bool has_dotfile(struct mk_str path)
     return false;
 }
 
-bool mk__static_open_is_hidden(const struct static_site *site, struct mk_str path)
+MK_HOT bool mk__static_open_is_hidden(const struct static_site *site, struct mk_str path)
 {
     struct mk_str known = MK_STR("/.well-known");
     if (mk_str_starts(path, known) && (path.len == known.len || path.p[known.len] == '/'))

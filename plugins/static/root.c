@@ -187,7 +187,7 @@ bool mk__static_root_has_changed(const struct static_site *site)
     return changed;
 }
 
-bool mk__static_root_begin_check(struct static_site *site, uint64_t now)
+MK_HOT bool mk__static_root_begin_check(struct static_site *site, uint64_t now)
 {
     uint64_t due = site->next_check_ms;
     if (now < due || !atomic_compare_exchange_strong(&site->next_check_ms, &due, ROOT_CHECKING))

@@ -200,7 +200,7 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
         mk__static_file_counters_add(req, found->coding != MK_CODING_IDENTITY);
 }
 
-static void send_result(struct mk_request *req, const struct static_site *site, const struct find_result *found)
+static MK_HOT void send_result(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     switch (found->kind) {
     case FOUND_FILE:
@@ -309,7 +309,7 @@ static struct disk_lookups *get_lookups(struct mk_request *req, enum attempt att
 static int serve_retry(struct mk_request *req, const struct static_location *at);
 
 /* Looks the path up in the kernel's cache, else on a disk thread. */
-static int serve_location(struct mk_request *req, const struct static_location *at, enum attempt attempt)
+static MK_HOT int serve_location(struct mk_request *req, const struct static_location *at, enum attempt attempt)
 {
     struct static_site *site = at->site;
     struct mk_accept accept = {{0}};
@@ -344,7 +344,7 @@ static int serve_retry(struct mk_request *req, const struct static_location *at)
     return serve_location(req, at, ATTEMPT_RETRY);
 }
 
-static int serve_request(struct mk_request *req)
+static MK_HOT int serve_request(struct mk_request *req)
 {
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     enum mk_method method = mk_request_method(req);
@@ -374,7 +374,7 @@ static int serve_request(struct mk_request *req)
     return serve_location(req, &at, ATTEMPT_FIRST);
 }
 
-static void replace_error_page(struct mk_request *req)
+static MK_HOT void replace_error_page(struct mk_request *req)
 {
     if (mk_response_get_status(req) < 400) /* no error */
         return;
@@ -386,7 +386,7 @@ static void replace_error_page(struct mk_request *req)
 }
 
 /* A request that is neither GET nor HEAD may have changed files: later ones must not get the cached one. */
-static void clear_cache(struct mk_request *req)
+static MK_HOT void clear_cache(struct mk_request *req)
 {
     enum mk_method method = mk_request_method(req);
     if (method == MK_GET || method == MK_HEAD)

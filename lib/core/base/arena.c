@@ -98,7 +98,7 @@ void mk_arena_init(struct mk_arena *a, struct mk_account *account, size_t bytes_
         a->end += size & ~(size_t)(ALIGN - 1);
 }
 
-void mk_arena_release(struct mk_arena *a)
+MK_HOT void mk_arena_release(struct mk_arena *a)
 {
     for (struct mk_arena_clean *c; (c = a->cleans);) {
         a->cleans = c->next; /* a clean-up may defer another clean-up */

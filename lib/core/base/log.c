@@ -64,7 +64,7 @@ void mk_log_set_level(enum mk_log_level level)
     log_level = level;
 }
 
-bool mk_log_wants(enum mk_log_level level)
+MK_HOT bool mk_log_wants(enum mk_log_level level)
 {
     return (log_fd >= 0 || has_function()) && (int)level <= log_level;
 }

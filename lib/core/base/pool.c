@@ -53,7 +53,7 @@ static int add_block(struct mk__pool *p)
     return 0;
 }
 
-void *mk__pool_get(struct mk__pool *p)
+MK_HOT void *mk__pool_get(struct mk__pool *p)
 {
     void *object;
     if (MK__POOL_IS_MALLOC) {

@@ -35,7 +35,7 @@ static inline void mix_word(uint64_t v[4], uint64_t word)
     v[0] ^= word;
 }
 
-uint64_t mk_siphash(const uint64_t key[2], const void *data, size_t len)
+MK_HOT uint64_t mk_siphash(const uint64_t key[2], const void *data, size_t len)
 {
     uint64_t v[4] = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d, key[0] ^ 0x6c7967656e657261,
                      key[1] ^ 0x7465646279746573};

@@ -80,7 +80,7 @@ static void run_close_hooks(struct mk__conn *c)
         c->http->app->on_close(&c->handle, c->http->app_ctx);
 }
 
-static void close_conn(struct mk__conn *c)
+static MK_NOINLINE void close_conn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
     c->proto->close(c);
@@ -136,7 +136,7 @@ static void arm_timer(struct mk__conn *c, enum mk__conn_state before)
     }
 }
 
-static void end_handshake(struct mk__conn *c)
+static MK_NOINLINE void end_handshake(struct mk__conn *c)
 {
     assert(c->http->handshakes > 0);
     mk_list_del(&c->handshaking);
@@ -156,7 +156,7 @@ static void trace_state(const struct mk__conn *c, enum mk__conn_state state)
         c->http->inspector->on_state(c->http->inspector, c, state);
 }
 
-static void enter_state(struct mk__conn *c, enum mk__conn_state state)
+static MK_HOT void enter_state(struct mk__conn *c, enum mk__conn_state state)
 {
     enum mk__conn_state before = c->state;
     assert(state < MK__CONN_STATES && mk__conn_states[before].next & 1u << state);
@@ -300,7 +300,7 @@ static void end_turn(struct mk__conn *c, enum mk__conn_state next)
     enter_state(c, next);
 }
 
-static void run_turn(struct mk__conn *c)
+static MK_HOT void run_turn(struct mk__conn *c)
 {
     if (MK_HAS_TLS && get_turn(c->state) == MK__CONN_TURN_HANDSHAKE && !continue_handshake(c))
         return;
@@ -332,7 +332,7 @@ static bool take_hang_up(struct mk__conn *c, uint32_t events)
     return ends || (events & (EPOLLHUP | EPOLLERR) && !(mk__conn_states[c->state].want & MK__CONN_WANT_READ));
 }
 
-static void on_event(struct mk_event *event, uint32_t events)
+static MK_HOT void on_event(struct mk_event *event, uint32_t events)
 {
     struct mk__conn *c = MK_CONTAINER_OF(event, struct mk__conn, event);
     const struct mk__state_info *info = &mk__conn_states[c->state];

@@ -38,7 +38,7 @@ int mk__context_alloc_buffers(const struct mk__context *http, const struct mk__h
     return 0;
 }
 
-static void format_lines(struct mk__context *http, int64_t now)
+static MK_NOINLINE void format_lines(struct mk__context *http, int64_t now)
 {
     struct mk_buf b;
     char date[MK__DATE_BYTES + 1];

@@ -44,13 +44,10 @@ static void add_block(struct mk_request *req, const struct mk_file *file, struct
     mk__response_set_block(req, file->block);
 }
 
-static int add_validators(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
+/* Makes the validators of a file that has none, or was just changed. */
+static MK_NOINLINE int make_validators(struct mk_request *req, const struct mk_file *file,
+                                       struct file_validators *validators)
 {
-    validators->now = mk_loop_wall_seconds(req->http->loop);
-    if (has_block(file) && mk_file_is_settled(file, validators->now)) {
-        add_block(req, file, validators);
-        return 0;
-    }
     char *etag = mk_arena_alloc(&req->arena, MK__BLOCK_ETAG_BYTES);
     char *date = mk_arena_alloc(&req->arena, MK__DATE_BYTES + 1);
     if (!etag || !date)
@@ -63,6 +60,15 @@ static int add_validators(struct mk_request *req, const struct mk_file *file, st
     validators->modified = mk_str(date, mk__date_format(validators->mtime, date));
     return mk__response_add_header(req, MK_STR("Last-Modified"), validators->modified) |
            mk__response_add_header(req, MK_STR("ETag"), validators->etag);
+}
+
+static MK_HOT int add_validators(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
+{
+    validators->now = mk_loop_wall_seconds(req->http->loop);
+    if (!has_block(file) || !mk_file_is_settled(file, validators->now))
+        return make_validators(req, file, validators);
+    add_block(req, file, validators);
+    return 0;
 }
 
 enum {
@@ -143,7 +149,8 @@ static int add_content_range(struct mk_request *req, const char *format, ...)
 }
 
 /* Of a file with a block these are the lines of the block, unless `type` is that of a multipart body. */
-static int add_content_headers(struct mk_request *req, const struct mk_file *file, struct mk_str type, uint64_t bytes)
+static MK_HOT int add_content_headers(struct mk_request *req, const struct mk_file *file, struct mk_str type,
+                                      uint64_t bytes)
 {
     bool is_file_type = type.p == file->type.p;
     if (!MK_SMALL && req->block && is_file_type)
@@ -185,8 +192,8 @@ static void fail_with_503(struct mk_request *req, const struct mk_file *file)
  * Queues a range of the file, which takes the descriptor over even if that fails. The first range gets it from `file`
  * (`before` NULL), a later one from the previous range, the part `before`.
  */
-static int queue_bytes(struct mk_request *req, const struct mk_file *file, struct mk__part *before, uint64_t at,
-                       uint64_t bytes)
+static MK_HOT int queue_bytes(struct mk_request *req, const struct mk_file *file, struct mk__part *before, uint64_t at,
+                              uint64_t bytes)
 {
     if (has_content(file))
         return mk_response_write_ref(req, mk_str(file->content.p + at, bytes));
@@ -204,7 +211,7 @@ static void describe_part(struct mk__part *part, const struct mk_file *file)
 }
 
 /* Ends the response; `queued` is the result of queueing its last part. The descriptor belongs to the queue. */
-static void end_file_response(struct mk_request *req, const struct mk_file *file, int queued)
+static MK_HOT void end_file_response(struct mk_request *req, const struct mk_file *file, int queued)
 {
     if (queued < 0) {
         mk_response_abort(req);
@@ -319,7 +326,7 @@ static void send_not_modified(struct mk_request *req, const struct mk_file *file
     mk_response_end(req);
 }
 
-void mk_response_file(struct mk_request *req, const struct mk_file *file)
+MK_HOT void mk_response_file(struct mk_request *req, const struct mk_file *file)
 {
     struct file_validators validators;
     MK_UNINITIALIZED struct range_set set;

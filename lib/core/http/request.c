@@ -25,7 +25,7 @@ static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "the block o
 
 /* ── lifetime ── */
 
-struct mk_request *mk__request_new(struct mk__context *http, const struct mk__request_ops *ops, void *connection)
+MK_HOT struct mk_request *mk__request_new(struct mk__context *http, const struct mk__request_ops *ops, void *connection)
 {
     assert(ops);
     struct mk_request *req = mk__pool_get(&http->requests);
@@ -72,7 +72,7 @@ static void init_body(struct mk_request *req, bool ended)
         mk__request_reject(req, 413);
 }
 
-void mk__request_begin(struct mk_request *req, int status, bool body_ended)
+MK_HOT void mk__request_begin(struct mk_request *req, int status, bool body_ended)
 {
     const struct mk__http_app *app = req->http->app;
     assert(req->base && req->body_state == MK__BODY_STATE_READING && req->output_state == MK__OUTPUT_NONE);
@@ -93,7 +93,7 @@ void mk__request_begin(struct mk_request *req, int status, bool body_ended)
         app->on_request(req, req->http->app_ctx);
 }
 
-void mk__request_finish(struct mk_request *req)
+MK_HOT void mk__request_finish(struct mk_request *req)
 {
     req->http->app->on_done(req, req->http->app_ctx);
     mk__request_free(req);
@@ -392,7 +392,7 @@ struct mk_loop *mk_request_loop(const struct mk_request *req)
     return req->http->loop;
 }
 
-uint64_t mk_request_arrival(const struct mk_request *req)
+MK_HOT uint64_t mk_request_arrival(const struct mk_request *req)
 {
     return mk_loop_turns(req->http->loop) + (MK_SMALL ? 0 : req->http->reads);
 }
@@ -407,7 +407,7 @@ struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path)
     return req->http->app->mime(req, path, req->http->app_ctx);
 }
 
-uint64_t mk_request_mime_id(const struct mk_request *req)
+MK_HOT uint64_t mk_request_mime_id(const struct mk_request *req)
 {
     return req->http->app->mime_id(req, req->http->app_ctx);
 }

@@ -243,7 +243,7 @@ static void remove_content_headers(struct mk_request *req)
     remove_rows(req, MK_STR("Accept-Ranges"));
 }
 
-void mk__response_run_hooks(struct mk_request *req)
+MK_HOT void mk__response_run_hooks(struct mk_request *req)
 {
     if (req->output_state >= MK__OUTPUT_HOOKED)
         return;
@@ -255,7 +255,7 @@ void mk__response_run_hooks(struct mk_request *req)
         mk_response_header_remove(req, MK_STR("Accept-Ranges"));
 }
 
-void mk__response_decide_body(struct mk_request *req)
+MK_HOT void mk__response_decide_body(struct mk_request *req)
 {
     bool has_body = mk__status_has_body(req->status);
     assert(req->output_state == MK__OUTPUT_HOOKED);
@@ -275,7 +275,7 @@ static int get_part_error(const struct mk_request *req)
     return req->response_state == MK__RESPONSE_OPEN ? -ENOMEM : -EALREADY;
 }
 
-static struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind)
+static MK_HOT struct mk__part *add_part(struct mk_request *req, enum mk__part_kind kind)
 {
     assert(!req->first == !req->last && (!req->last || !req->last->next));
     if (req->response_state != MK__RESPONSE_OPEN)
@@ -329,7 +329,7 @@ static char *get_room(const struct mk_request *req, size_t len)
     return part->heap_bytes - used >= len ? part->heap + used : NULL;
 }
 
-int mk_response_write_ref(struct mk_request *req, struct mk_str data)
+MK_HOT int mk_response_write_ref(struct mk_request *req, struct mk_str data)
 {
     if (data.len == 0)
         return 0;
@@ -457,7 +457,7 @@ static void release_fd(struct mk__part *part)
     }
 }
 
-void mk__response_drop_part(struct mk_request *req)
+MK_HOT void mk__response_drop_part(struct mk_request *req)
 {
     struct mk__part *part = req->first;
     assert(part && part->cost <= req->queued_bytes);

@@ -46,7 +46,7 @@ const struct mk__poller mk__poller_epoll = {
 
 /* ── time ── */
 
-uint64_t mk_loop_now_ms(const struct mk_loop *loop)
+MK_HOT uint64_t mk_loop_now_ms(const struct mk_loop *loop)
 {
     return loop->now_ms;
 }
@@ -61,7 +61,7 @@ int64_t mk_loop_wall_seconds(const struct mk_loop *loop)
     return loop->wall_seconds;
 }
 
-uint64_t mk_loop_turns(const struct mk_loop *loop)
+MK_HOT uint64_t mk_loop_turns(const struct mk_loop *loop)
 {
     return loop->turns;
 }
@@ -320,7 +320,7 @@ static void dispatch_event(const struct epoll_event *one)
     event->ready(event, one->events);
 }
 
-int mk__loop_turn(struct mk_loop *loop)
+MK_HOT int mk__loop_turn(struct mk_loop *loop)
 {
     assert(mk__loop_is_owner(loop));
     loop->turns++;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size)
+MK_HOT ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size)
 {
     assert(s->io.fd >= 0 && size);
     ssize_t n = s->io.transport->read(&s->io, to, size);
@@ -26,7 +26,7 @@ ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size)
 }
 
 /* Writes until everything is written or the socket is full. Returns the number of bytes written or -errno. */
-static ssize_t write_all(struct mk__sock *s, char *data, size_t len, unsigned flags)
+static MK_HOT ssize_t write_all(struct mk__sock *s, char *data, size_t len, unsigned flags)
 {
     size_t done = 0;
     while (done < len) {
@@ -106,7 +106,7 @@ static int flush_transport(struct mk__sock *s)
     return r == -EAGAIN ? MK_AGAIN : r;
 }
 
-int mk__sock_flush(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
+MK_HOT int mk__sock_flush(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
 {
     assert(s->io.fd >= 0);
     int r = write_output(s, out, account, flags);

@@ -235,7 +235,7 @@ void mk__counts_add_request(const struct mk_request *req, const struct mk_host *
 
 /* ── for plugins ── */
 
-void mk_counter_add(const struct mk_counter *counter, const struct mk_worker *worker, int64_t n)
+MK_HOT void mk_counter_add(const struct mk_counter *counter, const struct mk_worker *worker, int64_t n)
 {
     mk__counters_add(worker ? *worker->cells : NULL, counter, n);
 }

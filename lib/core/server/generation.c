@@ -22,7 +22,7 @@ static struct mk_host *find_bound_host(const struct mk_generation *g, const void
     return NULL;
 }
 
-struct mk_host *mk__generation_find_host(const struct mk_generation *g, const void *listener, struct mk_str name)
+MK_HOT struct mk_host *mk__generation_find_host(const struct mk_generation *g, const void *listener, struct mk_str name)
 {
     if (!g->hosts || !g->hosts->next)
         return g->default_host;

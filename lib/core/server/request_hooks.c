@@ -78,7 +78,7 @@ static void respond_unhandled(struct mk_request *req)
 }
 
 /* Before the first on_content: if a line of [HANDLERS] matches, only its plugin is asked. */
-static void choose_handler(struct mk_request *req, const struct mk_host *host)
+static MK_NOINLINE void choose_handler(struct mk_request *req, const struct mk_host *host)
 {
     const struct mk__handler *handler;
     if (mk__handlers_find(host, mk_request_path(req), &handler) < 0)
@@ -90,7 +90,7 @@ static void choose_handler(struct mk_request *req, const struct mk_host *host)
 }
 
 /* After the last on_head, which may have changed the path, and before the body is read. */
-static void choose_limits(struct mk_request *req, const struct mk_host *host)
+static MK_NOINLINE void choose_limits(struct mk_request *req, const struct mk_host *host)
 {
     const struct mk__http_limits *limits = mk__path_limits_find(host, mk_request_path(req));
     if (limits && mk__extra_has_wait(req))
@@ -139,14 +139,14 @@ static bool find_hook(struct mk_request *req, const struct mk_generation *g, con
 }
 
 /* A plugin has failed, or has done what it may not. */
-static void respond_failed(struct mk_request *req, int err)
+static MK_COLD void respond_failed(struct mk_request *req, int err)
 {
     log_plugin_error(req, strerror(-err));
     mk_response_error(req, 500);
 }
 
 /* on_content of all plugins has declined the request. */
-static void fall_back(struct mk_request *req, const struct mk_generation *g)
+static MK_NOINLINE void fall_back(struct mk_request *req, const struct mk_generation *g)
 {
     int r = MK_SMALL ? MK_DECLINED : mk__fallback_call(req, g);
     if (r < 0)
@@ -156,7 +156,7 @@ static void fall_back(struct mk_request *req, const struct mk_generation *g)
 }
 
 /* Calls the hooks from req->hook on, until a plugin takes the request. */
-static void run_hooks(struct mk_request *req, const struct mk_generation *g, const struct mk_host *host)
+static MK_HOT void run_hooks(struct mk_request *req, const struct mk_generation *g, const struct mk_host *host)
 {
     assert(req->hook_end <= MK__HOOK_RESPONSE * MK__PLUGINS_MAX && req->hook <= req->hook_end);
     for (; req->hook < req->hook_end; req->hook++) {
@@ -177,14 +177,14 @@ static void run_hooks(struct mk_request *req, const struct mk_generation *g, con
     fall_back(req, g);
 }
 
-static void on_init(struct mk_request *req, void *ctx)
+static MK_HOT void on_init(struct mk_request *req, void *ctx)
 {
     const struct mk__thread *t = ctx;
     req->worker = t->worker;
     mk__worker_get(t->worker);
 }
 
-static void on_free(void *worker)
+static MK_HOT void on_free(void *worker)
 {
     mk__worker_put(worker);
 }
@@ -194,7 +194,7 @@ static void hold_worker(void *worker)
     mk__worker_get(worker);
 }
 
-static void on_head(struct mk_request *req, void *ctx)
+static MK_HOT void on_head(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
     const void *listener = !MK_SMALL && g->bound ? req->ops->io(req)->listener : NULL;
@@ -226,7 +226,7 @@ static unsigned get_first_hook(const struct mk_generation *g, const struct mk_ho
     return MK__HOOK_CONTENT * MK__PLUGINS_MAX;
 }
 
-static void on_request(struct mk_request *req, void *ctx)
+static MK_HOT void on_request(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
     const struct mk_host *host = get_host(req);
@@ -245,7 +245,7 @@ void mk_request_decline(struct mk_request *req)
     run_hooks(req, get_generation(req), get_host(req));
 }
 
-static void on_response(struct mk_request *req, void *ctx)
+static MK_HOT void on_response(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
     (void)ctx;
@@ -253,7 +253,7 @@ static void on_response(struct mk_request *req, void *ctx)
         g->plugins[__builtin_ctz(left)]->on_response(req);
 }
 
-static void on_done(struct mk_request *req, void *ctx)
+static MK_HOT void on_done(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
     const struct mk_host *host = get_host(req);
@@ -270,7 +270,7 @@ static struct mk_str find_mime(const struct mk_request *req, struct mk_str path,
     return mk__mime_find(&get_generation(req)->mime, path);
 }
 
-static uint64_t get_mime_id(const struct mk_request *req, void *ctx)
+static MK_HOT uint64_t get_mime_id(const struct mk_request *req, void *ctx)
 {
     (void)ctx;
     return get_generation(req)->mime.id;
@@ -357,7 +357,7 @@ void *mk_request_state(const struct mk_request *req, const struct mk_plugin *plu
     return i < 0 ? NULL : req->plugin_states[i];
 }
 
-struct mk_worker *mk_request_worker(const struct mk_request *req)
+MK_HOT struct mk_worker *mk_request_worker(const struct mk_request *req)
 {
     return req->worker;
 }

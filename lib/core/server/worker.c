@@ -181,7 +181,7 @@ struct mk_generation *mk_worker_generation(const struct mk_worker *worker)
     return worker->generation;
 }
 
-void *mk_worker_state(const struct mk_worker *worker, const struct mk_plugin *plugin)
+MK_HOT void *mk_worker_state(const struct mk_worker *worker, const struct mk_plugin *plugin)
 {
     int i = mk__generation_find_plugin(worker->generation, plugin);
     return i < 0 ? NULL : worker->states[i];

@@ -82,30 +82,34 @@ size_t mk__h1_read_saved_input(struct mk__conn *c, void *to, size_t size)
     return n;
 }
 
-/* Copies the saved input back into the scratch buffer, with the state of its parser. */
-static struct mk_str restore_input(struct mk__conn *c)
+/* Copies the saved input back into the scratch buffer, with the state of its parser. Returns its length. */
+static MK_NOINLINE size_t restore_input(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
     struct mk__h1_saved_input *saved = c->proto_data;
-    struct mk_str in = mk_str(http->in.data, 0);
-    http->parse = (struct mk_head_parser){0};
-    http->head_since_us = 0;
-    if (!saved)
-        return in;
     http->parse = saved->parse;
     http->head_since_us = saved->since_us;
     assert(saved->at == 0 && saved->len <= http->in.size); /* buffers never shrink */
     assert(saved->fields_bytes <= http->fields_max * sizeof(*http->fields));
     memcpy(http->fields, saved->bytes, saved->fields_bytes);
     memcpy(http->in.data, saved->bytes + saved->fields_bytes, saved->len);
-    in.len = saved->len;
+    size_t len = saved->len;
     mk__h1_free_saved_input(c);
-    return in;
+    return len;
+}
+
+/* Returns the input so far, in the scratch buffer. */
+static struct mk_str begin_input(struct mk__conn *c)
+{
+    struct mk__context *http = c->http;
+    http->parse = (struct mk_head_parser){0};
+    http->head_since_us = 0;
+    return mk_str(http->in.data, c->proto_data ? restore_input(c) : 0);
 }
 
 /* ── the exchange ── */
 
-static void wake_conn(struct mk_request *req)
+static MK_HOT void wake_conn(struct mk_request *req)
 {
     struct mk__conn *c = req->connection;
     if (!c->running)
@@ -119,7 +123,7 @@ static void restart_timer(struct mk_request *req)
     wake_conn(req);
 }
 
-static bool is_running(const struct mk_request *req)
+static MK_HOT bool is_running(const struct mk_request *req)
 {
     const struct mk__conn *c = req->connection;
     return c->running;
@@ -250,7 +254,7 @@ static ssize_t decode_body(struct mk_request *req, struct mk_str in, struct mk_s
     return (ssize_t)n;
 }
 
-static void read_body(struct mk__conn *c, struct mk_request *req, struct mk_str *in)
+static MK_NOINLINE void read_body(struct mk__conn *c, struct mk_request *req, struct mk_str *in)
 {
     while (in->len && mk__request_wants_body(req)) {
         struct mk_str piece;
@@ -324,7 +328,8 @@ static MK_COLD enum progress fail_exchange(struct mk__conn *c, const struct mk_r
 static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
 {
     struct mk_request *req = c->req;
-    read_body(c, req, in);
+    if (in->len)
+        read_body(c, req, in);
     enum mk__h1_send_result r = mk__h1_send(c);
     switch (r) {
     case MK__H1_SEND_DONE:
@@ -356,7 +361,7 @@ static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
  * Processes exchanges until one has to wait for something, or a pipeline has had as many as one turn allows: other
  * connections run before the rest.
  */
-static enum progress process_input(struct mk__conn *c, struct mk_str *in)
+static MK_HOT enum progress process_input(struct mk__conn *c, struct mk_str *in)
 {
     for (unsigned heads = 0;;) {
         enum progress r;
@@ -434,7 +439,7 @@ static bool has_only_empty_lines(const struct mk__context *http, struct mk_str i
  * Tells whether a connection without input may stay open during a drain. One that was accepted during the drain may
  * send its first request. One that has just completed its handshake gets MK__CONN_DRAIN_GRACE_MS for it.
  */
-static bool can_still_request(struct mk__conn *c)
+static MK_NOINLINE bool can_still_request(struct mk__conn *c)
 {
     if (c->requests || c->accepted_in_drain || !c->sock.io.transport->handshake)
         return mk__conn_awaits_request_in_drain(c);
@@ -482,13 +487,13 @@ static bool is_idle(const struct mk__conn *c, struct mk_str in)
     return !c->req && !in.len && c->close == MK__CLOSE_NEVER && !mk__sock_has_ended(&c->sock);
 }
 
-static enum mk__conn_state run_turn(struct mk__conn *c)
+static MK_HOT enum mk__conn_state run_turn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
     int r = c->state == MK__CONN_WRITE ? mk__sock_flush(&c->sock, &http->out, http->account, 0) : 0;
     if (r != 0)
         return r == MK_AGAIN ? MK__CONN_WRITE : drop_conn(c);
-    struct mk_str in = restore_input(c);
+    struct mk_str in = begin_input(c);
     enum progress p = is_idle(c, in) ? NEEDS_INPUT : process_input(c, &in);
     if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
         p = process_input(c, &in);
@@ -503,7 +508,7 @@ static enum mk__conn_state run_turn(struct mk__conn *c)
     return end_turn(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);
 }
 
-static enum mk__conn_state on_ready(struct mk__conn *c)
+static MK_HOT enum mk__conn_state on_ready(struct mk__conn *c)
 {
     return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_tunnel_run(c) : run_turn(c);
 }

@@ -37,7 +37,7 @@ static void put_str(struct mk__scratch *out, struct mk_str s)
     out->len += s.len;
 }
 
-static void put_chunk_line(struct mk__scratch *out, uint64_t value)
+static MK_NOINLINE void put_chunk_line(struct mk__scratch *out, uint64_t value)
 {
     char digits[18] = {[16] = '\r', [17] = '\n'};
     unsigned n = 16;
@@ -58,7 +58,7 @@ static enum mk__h1_send_result flush_output(struct mk__conn *c, unsigned flags)
 }
 
 /* Makes room for `n` bytes in the output buffer, flushing it if necessary. */
-static enum mk__h1_send_result make_room(struct mk__conn *c, size_t n)
+static MK_HOT enum mk__h1_send_result make_room(struct mk__conn *c, size_t n)
 {
     struct mk__scratch *out = &c->http->out;
     if (n <= out->size - out->len)
@@ -131,7 +131,7 @@ static char *write_str(char *to, struct mk_str s)
     return mempcpy(to, s.p, s.len);
 }
 
-static char *write_fields(char *to, const struct mk__header *fields, unsigned n)
+static MK_HOT char *write_fields(char *to, const struct mk__header *fields, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         to = mempcpy(write_str(to, fields[i].name), ": ", 2);
@@ -155,7 +155,7 @@ static MK_COLD void replace_head_with_500(struct mk_request *req)
     mk__response_reset_to_status(req, 500);
 }
 
-static char *write_status_line(char *to, int status)
+static MK_NOINLINE char *write_status_line(char *to, int status)
 {
     struct mk_str reason = mk__status_reason(status);
     to = write_str(to, MK_STR("HTTP/1.1 "));
@@ -224,7 +224,7 @@ static char *write_framing(char *to, const struct mk__conn *c, const struct mk_r
 }
 
 /* Writes the head to a buffer that has room for it. */
-static void write_head(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)
+static MK_HOT void write_head(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)
 {
     decide_keep_alive(c, req);
     decide_framing(c, req);
@@ -437,7 +437,7 @@ static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *
     return r;
 }
 
-static enum mk__h1_send_result put_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
+static MK_NOINLINE enum mk__h1_send_result put_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     if (req->file_read)
         return MK__H1_SEND_NEEDS_DISK;
@@ -450,7 +450,7 @@ static ssize_t generate_once(struct mk_request *req, struct mk__part *part, stru
 {
     size_t prefix = is_chunked(req) ? SHORT_CHUNK_LINE_BYTES : 0, room = out->size - out->len - CHUNK_BYTES;
     char *to = out->data + out->len + prefix;
-    ssize_t n = part ? part->generate(req, to, room, part->ctx) : mk__filter_read_output(req, to, room);
+    ssize_t n = MK_SMALL || part ? part->generate(req, to, room, part->ctx) : mk__filter_read_output(req, to, room);
     assert(n <= (ssize_t)room);
     if (n > 0 && mk__request_exceeds_length(req, (uint64_t)n))
         return -EMSGSIZE;
@@ -471,7 +471,8 @@ static ssize_t generate_once(struct mk_request *req, struct mk__part *part, stru
 
 static_assert(MK__OUT_BYTES <= 0xffff, "four digits are enough for a chunk in the output buffer");
 
-static enum mk__h1_send_result put_generated(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
+static MK_NOINLINE enum mk__h1_send_result put_generated(struct mk__conn *c, struct mk_request *req,
+                                                         struct mk__part *part)
 {
     if (!MK_SMALL && part && part->splice) {
         enum mk__h1_send_result r = mk__h1_splice(c, req, part);

@@ -198,7 +198,7 @@ static const struct {
     {MK_STR("CONNECT"), MK_CONNECT}, {MK_STR("TRACE"), MK_TRACE},   {MK_STR("PATCH"), MK_PATCH},
 };
 
-enum mk_method mk__parse_method(struct mk_str name)
+MK_HOT enum mk_method mk__parse_method(struct mk_str name)
 {
     if (!MK_SMALL && mk_str_eq(name, MK_STR("GET"))) /* most are */
         return MK_GET;
@@ -257,7 +257,7 @@ static bool is_space(char c)
  * Reads field-name ":" OWS field-value OWS CRLF, without a space before the colon (RFC 9112 section 5.1). `base` is the
  * beginning of the head. Returns what follows it, or NULL: there is no such line at `line`.
  */
-static inline const char *read_field(struct mk_field *field, const char *base, const char *line, const char *end)
+static MK_HOT inline const char *read_field(struct mk_field *field, const char *base, const char *line, const char *end)
 {
     const char *at = find_colon(line, end);
     if (at == line || at == end)
@@ -287,7 +287,8 @@ const char *mk__parse_field(struct mk_field *field, const char *base, const char
  * Reads the field lines from the current one on that are well-formed and complete, without a search for the end of
  * each. Returns how many.
  */
-static unsigned read_fields(struct mk_head_parser *p, struct mk_field *fields, unsigned fields_max, struct mk_str head)
+static MK_HOT unsigned read_fields(struct mk_head_parser *p, struct mk_field *fields, unsigned fields_max,
+                                   struct mk_str head)
 {
     const char *at = head.p + p->line_at, *end = head.p + head.len, *next;
     struct mk_field *first = fields + p->n_fields, *field = first;

@@ -82,7 +82,7 @@ static struct mk_str split_at(struct mk_str s, char a, char b, struct mk_str *re
     return mk_str(s.p, i);
 }
 
-static void split_query(struct mk_str s, struct mk__uri_parts *t)
+static MK_HOT void split_query(struct mk_str s, struct mk__uri_parts *t)
 {
     const char *end = s.len ? memchr(s.p, '?', s.len) : NULL;
     t->has_query = end != NULL;
@@ -247,7 +247,7 @@ static int decode_escape(const char *p, size_t len)
  * Marks escapes, NUL, and a slash before '/' or '.', which differ in one bit. `next` has the bytes after those of
  * `word`. Some other bytes may be marked.
  */
-static uint64_t mark_not_normal(uint64_t word, uint64_t next)
+static MK_HOT uint64_t mark_not_normal(uint64_t word, uint64_t next)
 {
     uint64_t removable = mk__word_mark(word, '/') & mk__word_mark(next | MK__WORD_OF(1), '/');
     return removable | mk__word_mark(next, '%') | mk__word_mark(next, 0);
@@ -268,7 +268,7 @@ static bool is_normal(struct mk_str path)
     return !(marks | mark_not_normal(mk__word_load(path.p + at), mk__word_load(path.p + at + 1)));
 }
 
-ssize_t mk__uri_decode_path(struct mk_str raw, char *out, size_t size)
+MK_HOT ssize_t mk__uri_decode_path(struct mk_str raw, char *out, size_t size)
 {
     size_t at = 1, segment = 1;
     bool has_name;
