@@ -179,6 +179,11 @@ get = "/"
 send_headers = {Cookie = "n=5"}
 body = "6 3"
 
+[[check.step]]
+get = "/"
+send_headers = {cookie = "other=1"}
+body = "1 4"
+
 [[check]]
 name = "begins without them"
 get = "/"
@@ -190,13 +195,13 @@ name = "was asked each time"
 
 [[check.step]]
 at_once = [
-    {get = "/", times = 3, matches = "^1 5[4-9]$"},
+    {get = "/", times = 3, matches = "^1 5[5-7]$"},
     {get = "/nothing", status = 404},
 ]
 
 [[check.step]]
 get = "/"
-matches = " 57$"
+matches = " 58$"
 
 [[check]]
 name = "fails in a step"
