@@ -185,6 +185,8 @@ static void *flood_table(void *ctx)
         struct mk_client_ref ref = mk_client_table_ref(t, r);
         r->other = number;
         mk_client_table_unlock(t, r, i + 100);
+        if (i % 64 == 0)
+            assert_in_range(mk_client_table_counts(t).entries, 1, 1100);
         r = mk_client_table_lock_ref(t, ref);
         if (!r)
             continue;
