@@ -266,12 +266,12 @@ def test_a_line_ends_with_its_subject(guard):
     assert "192.0.2.66" not in server.log
 
 
-def test_log_lines_have_a_limit(guard):
+def test_log_lines_have_a_limit(guard, clock):
     server = guard(rules({"Match": "/", "Action": "deny"}))
     client = server.connect()
     for _ in range(500):
         assert client.ask("/a.txt").status == 403
-    time.sleep(1.1)
+    clock.advance(1.1)
     client.ask("/a.txt")
     server.wait_log("501 so far")
     shown = server.log.count("deny 403")
@@ -713,7 +713,7 @@ def test_limits_that_can_never_match(host_conf):
     assert [CAN_NEVER_MATCH in result.stdout + result.stderr for result in warnings] == [True, False]
 
 
-def test_a_flood_of_addresses(guard):
+def test_a_flood_of_addresses(guard, clock):
     text = limits({"Rate": "1/d", "MaxClients": 1000, "Name": "flood"})
     server = guard(text, BEHIND_PROXY)
     client = server.connect()
@@ -727,7 +727,7 @@ def test_a_flood_of_addresses(guard):
         if round_ == 5:
             before = server.memory_kb()
     assert server.memory_kb() < before + (40_000 if build.SANITIZED else 2_000)
-    time.sleep(1.1)
+    clock.advance(1.1)
     client.ask("/a.txt", "X-Forwarded-For: 10.0.0.1")
     server.wait_log(r"\d+ clients were forgotten, because there are more than MaxClients 1000, host: localhost")
 
@@ -883,7 +883,7 @@ def test_a_section_without_a_rate_keeps_what_was_used(guard):
     assert [client.ask(target).status for target in targets] == [200, 200, 429, 200, 429]
 
 
-def test_a_request_of_the_old_generation_keeps_what_was_used(guard):
+def test_a_request_of_the_old_generation_keeps_what_was_used(guard, clock):
     """After a reload with a slower rate: a request that ends under the old rate does not make the client a new one."""
     text = limits({"Rate": "2/s", "MaxRequests": 5, "SendRate": "100K", "Name": "one"})
     server = guard(text)
@@ -897,7 +897,7 @@ def test_a_request_of_the_old_generation_keeps_what_was_used(guard):
     answers = [client.ask("/a.txt").status for _ in range(4)]  # the old rate may have given both back before
     assert answers[-1] == 429
     assert slow.response().body == FILES["big.bin"]
-    time.sleep(2.1)  # the old rate would have filled the bucket
+    clock.advance(2.1)  # the old rate would have filled the bucket
     assert client.ask("/a.txt").status == 429
 
 

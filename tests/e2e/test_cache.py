@@ -106,12 +106,12 @@ def test_hits_are_counted(cached, files):
         assert server.count("misses") == misses, path
 
 
-def test_longest_names(cached):
+def test_longest_names(cached, clock):
     """Below the root: longer ones are opened for each request."""
     folders = "/".join("abcd"[n] * 250 for n in range(4))
     longest, longer = (f"{folders}/{'e' * n}" for n in (1024 - len(folders) - 1, 1024 - len(folders)))
     server = cached("Revalidate 1s", files={longest: b"longest", longer: b"longer"})
-    await_settled(server.root)
+    await_settled(server.root, clock)
     with server.connect() as client:
         await_kept(server, client, f"/{longest}")
         misses = server.count("misses")
@@ -191,7 +191,7 @@ def shown(answer):
 
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("other", OTHERS)
-def test_the_same_answers(serve, tmp_path, name, other):
+def test_the_same_answers(serve, tmp_path, name, other, clock):
     """Field by field, those of a server without the cache."""
     way = WAYS[name]
     for protocol in ("h2",) * way.h2 + ("tls",) * way.tls:
@@ -208,7 +208,7 @@ def test_the_same_answers(serve, tmp_path, name, other):
     caching = text + section("CACHE", {"Files": "Revalidate 1s"})
     server = serve(listen, root=root, config={"sites/default": host + caching})
     with way.connect(without) as one, way.connect(server) as two:
-        await_settled(root)
+        await_settled(root, clock)
         for path, fields, rest in REQUESTS * 4:
             extra = ("Origin: https://a.example",) if other == "cors" else ()
             wanted, got = (shown(client.ask(path, *fields, *extra, **rest)) for client in (one, two))
@@ -218,7 +218,7 @@ def test_the_same_answers(serve, tmp_path, name, other):
 # ── rules ──
 
 
-def test_the_first_rule_that_matches(cached):
+def test_the_first_rule_that_matches(cached, clock):
     rules = [
         {"Match": "/off", "Files": "Off"},
         {"Match": "*.js", "Files": "Immutable"},
@@ -231,7 +231,7 @@ def test_the_first_rule_that_matches(cached):
     for name in names:
         if name not in ("off/a.js", "immutable/never/d.txt"):
             await_kept(server, client, f"/{name}")
-    await_confirmed(client, "/b.js", "/immutable/c.txt")
+    await_confirmed(clock, client, "/b.js", "/immutable/c.txt")
     for name in names:
         replace(server.root / name, b"new")
     for name, is_kept in names.items():
@@ -240,31 +240,31 @@ def test_the_first_rule_that_matches(cached):
     assert {client.ask(f"/{name}").body for name in names} == {b"new"}
 
 
-def test_the_default_of_all_hosts(serve):
+def test_the_default_of_all_hosts(serve, clock):
     """Stands beside the keys of the server; the section of a host replaces it."""
     files = {"plugins/cache/cache.conf": section("CACHE", {"Memory": "8M", "Files": "Immutable"})}
     rule = section("CACHE", {"Files": "EachCycle"})
     server, other = (serve(files=FILES, config=files, text=text) for text in ("", rule))
     for one in (server, other):
-        await_settled(one.root)
+        await_settled(one.root, clock)
         with one.connect() as client:
             for _ in range(3):
                 assert client.ask("/small.txt").body == SMALL
-            await_confirmed(client, "/small.txt")
+            await_confirmed(clock, client, "/small.txt")
             replace(one.root / "small.txt", b"new")
             assert client.ask("/small.txt").body == (SMALL if one is server else b"new")
 
 
-def test_immutable_until_a_reload(cached):
+def test_immutable_until_a_reload(cached, clock):
     server = cached("Immutable")
     client = server.connect()
     for path in ("/small.txt", "/large.bin", "/nowhere.txt"):
         await_kept(server, client, path)
-    await_confirmed(client, "/small.txt", "/large.bin", "/nowhere.txt")
+    await_confirmed(clock, client, "/small.txt", "/large.bin", "/nowhere.txt")
     replace(server.root / "small.txt", b"new small")
     replace(server.root / "large.bin", LARGE[::-1])
     (server.root / "nowhere.txt").write_bytes(b"somewhere")
-    time.sleep(1.5)
+    clock.advance(1.5)
     assert client.ask("/small.txt").body == SMALL
     assert client.ask("/large.bin").body in (LARGE, LARGE[::-1])  # no descriptor is kept of a file without a name
     assert client.ask("/nowhere.txt").status == 404
@@ -299,14 +299,14 @@ def test_descriptors_that_are_not_used_are_closed(cached):
     await_true(lambda: server.level("entries", kind="descriptor") == 0, 60, "a descriptor that is closed")
 
 
-def test_a_root_that_has_the_number_of_another_one(serve, tmp_path):
+def test_a_root_that_has_the_number_of_another_one(serve, tmp_path, clock):
     """File systems use the inodes of deleted folders again: a new release may get that of an old one."""
     for name in ("one", "two"):
         populate(tmp_path / name, {"f.txt": name.encode()})
     current = tmp_path / "current"
     current.symlink_to("one")
     server = start_cached(serve, "Immutable", root=current)
-    await_settled(tmp_path)
+    await_settled(tmp_path, clock)
     client = server.connect()
     await_kept(server, client, "/f.txt")
     assert client.ask("/f.txt").body == b"one"
@@ -350,11 +350,11 @@ def has_response(client):
 
 @needs_strace
 @pytest.mark.single_protocol
-def test_a_body_on_a_disk_is_loaded_once(cached):
+def test_a_body_on_a_disk_is_loaded_once(cached, clock):
     """However many requests wait for it: one lookup by a disk thread, one entry, from which they are answered."""
     for _ in range(5):  # a disk that is fast enough has the file before the worker looks whether it must wait
         server = cached("Revalidate 1s", {"KeepAliveTimeout": "60s"})
-        await_settled(server.root)
+        await_settled(server.root, clock)
         first, *others = [server.connect() for _ in range(20)]
         if not drop_from_memory(server.root / "small.txt"):
             pytest.skip("this file system keeps the file in memory")
@@ -385,18 +385,18 @@ CHANGES = {  # what is done to a file, and its response then
 
 
 @pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s", "Notify 1h"])
-def test_changes_are_seen(cached, files):
+def test_changes_are_seen(cached, files, clock):
     """By the next request; or, if nothing reports changes, after an interval without requests."""
     server = cached(files, files={f"{change}/small.txt": SMALL for change in CHANGES})
     client = server.connect()
-    await_settled(server.root)
+    await_settled(server.root, clock)
     paths = {change: "/" + change.replace(" ", "%20") + "/small.txt" for change in CHANGES}
     for path in paths.values():
         await_kept(server, client, path)
     for change, (apply, _) in CHANGES.items():
         apply(server.root / change / "small.txt")
     if files == "Revalidate 1s":
-        time.sleep(1.05)
+        clock.advance(1.05)
     for change, (_, (status, body)) in CHANGES.items():
         answer = client.ask(paths[change])
         assert answer.status == status and (body is None or answer.body == body), (change, answer, answer.body[:80])
@@ -437,7 +437,7 @@ LINKS = {  # policy to the statuses of links within the root and out of it
 
 
 @pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
-def test_links(serve, tmp_path, files):
+def test_links(serve, tmp_path, files, clock):
     """A link that is made, pointed out of the root, and made of a folder above the file; a host for each policy."""
     populate(tmp_path / "outside", {"secret.txt": b"secret", "dir/x.txt": b"secret"})
     hosts, roots, paths = {}, {}, ("/a.txt", "/dir/x.txt")
@@ -447,7 +447,7 @@ def test_links(serve, tmp_path, files):
         hosts[f"sites/{policy}"] = section("HOST", keys) + section("CACHE", {"Files": files})
     server = start_cached(serve, files, config=hosts)
     client = server.connect()
-    await_settled(tmp_path)
+    await_settled(tmp_path, clock)
     for policy, path in itertools.product(LINKS, paths):
         await_kept(server, client, path, host=policy)
     for root in roots.values():
@@ -455,29 +455,29 @@ def test_links(serve, tmp_path, files):
         (root / "a.txt").symlink_to("b.txt")
         (root / "dir").rename(root / "old")
         (root / "dir").symlink_to("real")
-    await_links_checked(files)
+    await_links_checked(files, clock)
     for policy, (within, _) in LINKS.items():
         assert [client.ask(path, host=policy).status for path in paths] == [within] * 2, policy
-    await_settled(tmp_path)
+    await_settled(tmp_path, clock)
     for policy, path in itertools.product(("Inside", "On"), paths):  # what a policy refuses is not kept
         await_kept(server, client, path, host=policy)
     for root, (name, target) in itertools.product(roots.values(), (("a.txt", "secret.txt"), ("dir", "dir"))):
         (root / "new").symlink_to(tmp_path / "outside" / target)
         os.rename(root / "new", root / name)
-    await_links_checked(files)
+    await_links_checked(files, clock)
     for policy, (_, outside) in LINKS.items():
         answers = [client.ask(path, host=policy) for path in paths]
         assert [answer.status for answer in answers] == [outside] * 2, policy
         assert (policy == "On") == all(answer.body == b"secret" for answer in answers)
 
 
-def await_links_checked(files):
+def await_links_checked(files, clock):
     """One interval, and another one in which a disk thread may be looking."""
     if files != "EachCycle":
-        time.sleep(2.05)
+        clock.advance(2.05)
 
 
-def test_one_root_and_two_policies(serve, tmp_path):
+def test_one_root_and_two_policies(serve, tmp_path, clock):
     """Hosts with the same root do not share what they may not both serve."""
     root = populate(tmp_path / "root", {"a.txt": b"a", ".dot": b"dot", "d/index.html": b"i", "d/other.html": b"o"})
     (root / "link.txt").symlink_to("a.txt")
@@ -494,7 +494,7 @@ def test_one_root_and_two_policies(serve, tmp_path):
         answer = client.response()
         return answer.status, answer.body, answer["Accept-Ranges"]
 
-    await_settled(root)
+    await_settled(root, clock)
     for _ in range(4):
         assert ask("/link.txt", "one") == (206, b"a", "bytes")
         assert ask("/link.txt", "two")[0] == 404
@@ -617,11 +617,11 @@ def test_a_kept_file_that_shrinks_while_it_is_sent(cached):
 
 
 @needs_strace
-def test_a_file_that_is_written_while_it_is_loaded(cached):
+def test_a_file_that_is_written_while_it_is_loaded(cached, clock):
     """Between the check of its version and the read. What is kept has the tag of its bytes."""
     old, new = b"a" * 4000, b"b" * 4000
     server = cached("Immutable", files={"f.txt": old})
-    await_settled(server.root)
+    await_settled(server.root, clock)
     client, path = server.connect(), server.root / "f.txt"
     assert client.ask("/f.txt").body == old
     with delay_calls(server, "preadv2", 60):  # as long as strace runs
@@ -637,7 +637,7 @@ def test_a_file_that_is_written_while_it_is_loaded(cached):
 
 
 @needs_strace
-def test_a_root_that_is_swapped_while_a_name_is_opened(serve, tmp_path):
+def test_a_root_that_is_swapped_while_a_name_is_opened(serve, tmp_path, clock):
     """The folder that was opened is not the one for which it would be kept."""
     for letter in "ab":
         populate(tmp_path / letter, {"f.txt": letter.encode(), "g.txt": letter.encode()})
@@ -649,10 +649,10 @@ def test_a_root_that_is_swapped_while_a_name_is_opened(serve, tmp_path):
     point("a")
     settings = {"Workers": 2, "Scheduler": "fair"}
     server = start_cached(serve, "Immutable", settings, root=tmp_path / "current")
-    await_settled(tmp_path)
+    await_settled(tmp_path, clock)
     one, two = server.connect(), server.connect()
     assert one.ask("/f.txt").body == b"a" == two.ask("/g.txt").body
-    time.sleep(1.05)  # the root is checked once a second
+    clock.advance(1.05)  # the root is checked once a second
     with delay_calls(server, "openat2", 2.0):
         point("b")
         two.send(request("/g.txt"))  # checks the root
@@ -848,7 +848,7 @@ def test_smallest_budgets(serve, tmp_path):
 
 
 @pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s", "Notify 1h"])
-def test_root_in_memory(cached, files):
+def test_root_in_memory(cached, files, clock):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         root = populate(pathlib.Path(folder), FILES)
         server = cached(files, root=root)
@@ -858,7 +858,7 @@ def test_root_in_memory(cached, files):
         replace(root / "small.txt", b"new")
         (root / "nowhere").write_bytes(b"here")
         if files == "Revalidate 1s":
-            time.sleep(1.05)
+            clock.advance(1.05)
         assert client.ask("/small.txt").body == b"new"
         assert client.ask("/nowhere").body == b"here"
 

@@ -131,10 +131,10 @@ def add_links(root):
 
 
 @pytest.mark.parametrize("mode", ["Off", "Inside"])
-def test_paths_out_of_the_root(serve, mode):
+def test_paths_out_of_the_root(serve, mode, clock):
     server = start_cached(serve, "Revalidate 1s", rules=[ADMIN], files={"a.txt": b"a"}, host={"SymLink": mode})
     add_links(server.root)
-    await_settled(server.root)
+    await_settled(server.root, clock)
     with server.connect() as client:
         for path in OUTSIDE:
             quoted = urllib.parse.quote(path, safe="")
@@ -150,14 +150,14 @@ def test_paths_out_of_the_root(serve, mode):
         assert kept == {"/a.txt"}
 
 
-def test_names_that_are_no_text(serve):
+def test_names_that_are_no_text(serve, clock):
     """Whatever a file is called, the answers are JSON, and the next page can be asked for."""
     server = start_cached(serve, "Revalidate 1s", rules=[ADMIN], files={"a.txt": b"a"})
     names = [b"\xff\xfe", b'"}]', b"<script>", b"a\nb", b"a%2Fb", b"a&b=c#d?e", b"\\", b"x" * 255]
     for name in names:
         with open(os.path.join(os.fsencode(server.root), name), "wb") as file:
             file.write(b"x")
-    await_settled(server.root)
+    await_settled(server.root, clock)
     with server.connect() as client:
         assert json.loads(post(client, "/cache/add?directory=/").body)["kept"] == len(names) + 1
         seen, after = 0, ""

@@ -72,11 +72,11 @@ def count_open(server, client, names):
     return len(server.cached_files())
 
 
-def test_descriptors_changed(serve):
+def test_descriptors_changed(serve, clock):
     """0 closes all; then they are kept again."""
     names = [f"{n}.bin" for n in range(20)]
     server = start_cached(serve, "Revalidate 1h", files={name: pattern(LARGE, 1) for name in names})
-    await_settled(server.root)
+    await_settled(server.root, clock)
     for number, wanted in enumerate([20, 5, 0, 20]):
         allowed = range(1, 6) if wanted == 5 else [wanted]
         if number:
@@ -95,10 +95,10 @@ def test_descriptors_changed(serve):
             await_true(are_counted, 30, "the figures")
 
 
-def test_missing_changed(serve):
+def test_missing_changed(serve, clock):
     names = [f"none{n}" for n in range(20)]
     server = start_cached(serve, "Revalidate 1h", files={"a.txt": b"a"})
-    await_settled(server.root)
+    await_settled(server.root, clock)
     for number, wanted in enumerate([20, 5, 0, 20]):
         if number:
             write_keys(server, {"Missing": wanted})
@@ -112,11 +112,11 @@ def test_missing_changed(serve):
             await_levels(server, missing=wanted)
 
 
-def test_memory_changed(serve):
+def test_memory_changed(serve, clock):
     """Entries above the new budget are evicted, and what is asked for is still right."""
     files = {f"{n}.txt": pattern(8000, n) for n in range(300)}
     server = start_cached(serve, "Revalidate 1h", keys={"Memory": "8M"}, files=files)
-    await_settled(server.root)
+    await_settled(server.root, clock)
     with server.connect() as client:
         ask_often(client, list(files))
     await_levels(server, body=300)
@@ -132,10 +132,10 @@ def test_memory_changed(serve):
     assert server.level("bytes") <= 1 << 20
 
 
-def test_a_rejected_reload_changes_nothing(serve):
+def test_a_rejected_reload_changes_nothing(serve, clock):
     large, names = [f"{n}.bin" for n in range(10)], [f"none{n}" for n in range(10)]
     server = start_cached(serve, "Revalidate 1h", files={name: pattern(LARGE, 1) for name in large})
-    await_settled(server.root)
+    await_settled(server.root, clock)
     with server.connect() as client:
         ask_often(client, large[:5] + names[:5])
     await_levels(server, descriptor=5, missing=5)
@@ -150,7 +150,7 @@ def test_a_rejected_reload_changes_nothing(serve):
     await_levels(server, descriptor=10, missing=10)
 
 
-def test_two_sites(serve):
+def test_two_sites(serve, clock):
     """Each has its own rules; what both may serve is kept once."""
     root = {"a.txt": b"a", "b.txt": b"b"}
     off = section("CACHE", {"Match": "/a.txt", "Files": "Off"}) + section("CACHE", {"Files": "Revalidate 1h"})
@@ -161,7 +161,7 @@ def test_two_sites(serve):
         (server.conf / "sites" / name).write_text(host + rules)
     reload(server)
     server.baseline += 2  # roots
-    await_settled(server.root)
+    await_settled(server.root, clock)
     with server.connect() as client:
         for host in ("one", "two"):
             for path in ("/a.txt", "/b.txt", "/b.txt"):

@@ -22,13 +22,13 @@ FEW_WATCHES = 'echo 3 > /proc/sys/user/max_inotify_watches && exec "$@"'
 
 
 @pytest.fixture
-def noticed(serve):
+def noticed(serve, clock):
     """A server that is notified, with a client that has asked for each of the paths until they are kept."""
 
     def start(paths, files, mode="Notify 1h", **rest):
         server = start_cached(serve, mode, files=files, **rest)
         client = server.connect()
-        await_settled(server.root)
+        await_settled(server.root, clock)
         for path in paths:
             await_kept(server, client, path)
             client.ask(path)  # what is kept is looked at once more, and watched from then on
@@ -101,7 +101,7 @@ def move_folders(folder, letter):
 
 
 @pytest.mark.parametrize("swap", [replace_link, move_folders])
-def test_a_root_that_is_swapped(serve, tmp_path, swap):
+def test_a_root_that_is_swapped(serve, tmp_path, swap, clock):
     """The next request sees it, whichever worker has it; what was kept of a root is not served for the other."""
     for letter in "ab":
         populate(tmp_path / letter, {"name.txt": letter.encode(), f"{letter}.txt": b"only here"})
@@ -109,7 +109,7 @@ def test_a_root_that_is_swapped(serve, tmp_path, swap):
         (tmp_path / "a").rename(tmp_path / "current")
     else:
         replace_link(tmp_path, "a")
-    await_settled(tmp_path)
+    await_settled(tmp_path, clock)
     server = start_cached(serve, "Notify 1h", {"Workers": 4, "Scheduler": "fair"}, root=tmp_path / "current")
     clients = [server.connect() for _ in range(8)]
     for n in range(30):
@@ -123,12 +123,12 @@ def test_a_root_that_is_swapped(serve, tmp_path, swap):
     server.wait_log("was replaced and is now the folder", 30)
 
 
-def test_swaps_amid_requests(serve, tmp_path):
+def test_swaps_amid_requests(serve, tmp_path, clock):
     """Each answer is of a root that was there since its request was sent, while others swap it."""
     for n in range(10):
         populate(tmp_path / f"r{n}", {"n.txt": b"%d" % n})
     (tmp_path / "current").symlink_to("r0")
-    await_settled(tmp_path)
+    await_settled(tmp_path, clock)
     server = start_cached(serve, "Notify 1h", {"Workers": 4, "Scheduler": "fair"}, root=tmp_path / "current")
     done, swaps, wrong = threading.Event(), [0], []
 
@@ -170,11 +170,11 @@ def test_a_mapping_is_written(noticed):
         await_seen(client, "/a.bin", b"new!")
 
 
-def test_a_name_elsewhere(noticed, tmp_path):
+def test_a_name_elsewhere(noticed, tmp_path, clock):
     """The file is written by a name in a folder that is not watched."""
     server, client = noticed(["/a.txt"], {"a.txt": b"old"}, "Notify 1s")
     os.link(server.root / "a.txt", tmp_path / "elsewhere")
-    await_settled(server.root)
+    await_settled(server.root, clock)
     await_kept(server, client, "/a.txt")
     (tmp_path / "elsewhere").write_bytes(b"new")
     await_seen(client, "/a.txt", b"new")

@@ -4,13 +4,13 @@
 import os
 import pathlib
 import signal
-import time
 
 import pytest
 
 from harness import build
 from harness.content import checksum_of_letters, receive_rest
 from harness.messages import chunked, lines, request, sized
+from harness.queues import await_full
 from harness.scripts import (
     ENVIRONMENT,
     HELLO,
@@ -656,7 +656,7 @@ def test_output_of_any_length(cgi, megabytes, buffer):
     wait_no_scripts(server)
 
 
-def test_output_waits_for_the_client(cgi):
+def test_output_waits_for_the_client(cgi, clock):
     """Without a buffer the script waits; it is not late, as the client is."""
     size = 3_000_000
     script = f"#!{PYTHON}\nimport sys\nprint('Content-Type: a/b\\n')\nsys.stdout.write('x' * {size})\n"
@@ -664,7 +664,8 @@ def test_output_waits_for_the_client(cgi):
     with server.connect(rcvbuf=4096) as client:
         client.send(request("/cgi/large"))
         client.head()
-        time.sleep(4.5)
+        await_full(client)
+        clock.advance(4.5)
         assert client.chunks()[0] == b"x" * size
 
 

@@ -10,7 +10,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -24,7 +23,7 @@ from harness.load import Pausing
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section, total
 from harness.protocol import Client
-from harness.server import Server, await_true, section, write_config
+from harness.server import Server, await_true, section, thread_states, write_config
 from harness.ways import WAYS
 from test_h2_attacks import FLOODS, PATIENT, limits
 
@@ -453,7 +452,7 @@ def test_streams_above_the_limit(count):
 
 
 @needs_h2
-def test_acknowledgements_that_are_not_read(count, tmp_path):
+def test_acknowledgements_that_are_not_read(count, clock, tmp_path):
     """More than a client may ask for in one interval; so there are two. The buffers of a Unix socket hold few."""
     most, path = 20_000, tmp_path / "socket"
     keys = limits({"MaxPings": most, "MaxSettings": most})
@@ -461,7 +460,8 @@ def test_acknowledgements_that_are_not_read(count, tmp_path):
     burst = (f.ping() + f.settings()) * (most - 1)  # the preface has one SETTINGS
     with f.FrameConnection(str(path), timeout=60) as conn:
         conn.send(burst)
-        time.sleep(FLOOD_INTERVAL_SECONDS + 1)
+        await_true(lambda: set(thread_states(server.pid).values()) == {"S"}, 60, "a worker that takes no more")
+        clock.advance(FLOOD_INTERVAL_SECONDS + 1)
         rest = threading.Thread(target=conn.send_all_you_can, args=(burst,))  # the server does not take all of it
         rest.start()
         try:

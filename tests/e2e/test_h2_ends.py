@@ -240,13 +240,13 @@ def test_pings_do_not_keep_it_alive(serve):
     assert client.goaway[1] in (f.NO_ERROR, f.ENHANCE_YOUR_CALM)
 
 
-def test_running_streams_keep_it_alive(serve):
+def test_running_streams_keep_it_alive(serve, clock):
     server = serve({**PATIENT, "KeepAliveTimeout": "1s", "Timeout": "1s"})
     client = server.connect_h2(window=1000, credit=False)
     number = client.begin("/large.bin")
     for _ in range(5):
         client.exactly(1000, number)
-        time.sleep(0.3)
+        clock.advance(0.3)
         client.grant(1000, number)
     assert client.response(client.begin("/one.txt")).body == b"1"
 

@@ -3,7 +3,6 @@
 
 import re
 import threading
-import time
 
 import pytest
 
@@ -50,15 +49,15 @@ def test_comes_and_goes(host, flag):
     server.wait_log("maintenance: .*flag: the file is gone, .*, host: default$", 2)
 
 
-def test_the_first_request_after_a_pause(host, flag):
+def test_the_first_request_after_a_pause(host, flag, clock):
     """After a time without requests the first one sees the present state."""
     with host().connect() as client:
         assert client.ask("/").status == 200
         flag.touch()
-        time.sleep(1.2)
+        clock.advance(1.2)
         assert client.ask("/").status == 503
         flag.unlink()
-        time.sleep(1.2)
+        clock.advance(1.2)
         assert client.ask("/").status == 200
 
 

@@ -4,7 +4,6 @@
 import ipaddress
 import socket
 import struct
-import time
 
 import pytest
 
@@ -189,7 +188,7 @@ def test_idle_connections_of_a_client(proxy, keys):
                 assert len(backend.peers) == count
 
 
-def test_what_may_be_done_twice_uses_any_idle_connection(proxy):
+def test_what_may_be_done_twice_uses_any_idle_connection(proxy, clock):
     """A POST, with a body or without, uses one that was idle for less than a second, else a new one."""
     with Backend(serve_behind("v1", [])) as backend:
         server = proxy(backend, {"SendProxy": "v1", "KeepAliveTimeout": "1h"})
@@ -198,10 +197,10 @@ def test_what_may_be_done_twice_uses_any_idle_connection(proxy):
             for client in clients.values():
                 assert client.ask("/", method=method).body == b"hello"
             assert len(backend.peers) == 2
-        time.sleep(1.1)  # the rule is about time
+        clock.advance(1.1)
         for client in clients.values():
             assert client.ask("/").body == b"hello" and len(backend.peers) == 2
-        time.sleep(1.1)
+        clock.advance(1.1)
         for expected, (body, client) in enumerate(clients.items(), 3):
             assert client.ask("/", method="POST", body=body).body == b"hello"
             assert len(backend.peers) == expected

@@ -53,13 +53,13 @@ def test_link_is_pointed_elsewhere(place, serve):
     assert len(server.wait_log(r"\S+/current was replaced and is now the folder \S+/releases/[ab]", 4)) == 4
 
 
-def test_the_first_request_after_a_pause(place, serve):
+def test_the_first_request_after_a_pause(place, serve, clock):
     """After a time without requests, the first request gets the new release."""
     server = serve(root=place / "current")
     client = server.connect()
     assert client.ask("/").body == b"a"
     publish(place, "releases/b")
-    time.sleep(1.2)
+    clock.advance(1.2)
     assert client.ask("/").body == b"b"
 
 
@@ -111,11 +111,11 @@ def test_a_disk_that_is_late(place, serve, tmp_path):
     assert second.response().body == b"b" * SIZES["small.txt"]
 
 
-def test_directory_is_moved_away(place, serve):
+def test_directory_is_moved_away(place, serve, clock):
     root = place / "releases" / "a"
     client = serve(root=root).connect()
     root.rename(place / "old")
-    time.sleep(1.2)
+    clock.advance(1.2)
     assert client.ask("/").body == b"a", "while there is no other, the old one serves"
     (place / "releases" / "b").rename(root)
     awaited(client, b"b")
@@ -143,14 +143,14 @@ def test_links_inside(place, serve, link):
     assert client.ask("/back").status == 404, "the former root is outside now"
 
 
-def test_download_goes_on(place, serve):
+def test_download_goes_on(place, serve, clock):
     client = serve(root=place / "current").connect(rcvbuf=4096)
     with open(place / "releases" / "a" / "huge.bin", "wb") as file:
         file.write(b"a" * 20_000_000)
     client.send("GET /huge.bin HTTP/1.1\r\nHost: h\r\n\r\n")
     head = client.head()
     publish(place, "releases/b")
-    time.sleep(1.1)
+    clock.advance(1.1)
     assert client.exactly(head.length) == b"a" * 20_000_000
     assert client.ask("/").body == b"b"
 

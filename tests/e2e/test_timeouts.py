@@ -97,12 +97,12 @@ def test_idle_keep_alive_ends_silently(serve):
         client.assert_closed()
 
 
-def test_keep_alive_time_starts_anew(serve):
+def test_keep_alive_time_starts_anew(serve, clock):
     server = serve({**PATIENT, "KeepAliveTimeout": "2s"})
     client = server.connect()
     for _ in range(6):
         assert client.ask().status == 200
-        time.sleep(0.5)
+        clock.advance(0.5)
     with Stopwatch(1.9):
         client.assert_open()
         client.assert_closed()
@@ -163,14 +163,14 @@ def test_dripping_body(serve):
             break
 
 
-def test_body_in_time(serve):
+def test_body_in_time(serve, clock):
     """A body that keeps the rate is read to its end, though it takes longer than BodyTimeout."""
     server = serve({**PATIENT, "BodyTimeout": "3s", "MinBodyRate": 100})
     client = server.connect()
     client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 12000") + b"x" * 1000)  # for ten seconds
     assert client.response().status == 405
     for _ in range(11):
-        time.sleep(0.4)
+        clock.advance(0.4)
         client.send(b"x" * 1000)
     client.assert_open()
 
@@ -217,7 +217,7 @@ def test_waiting_costs_nothing(serve):
 
 
 @pytest.mark.parametrize("body", [b"", chunked(b"x" * 100)], ids=["no body", "chunked"])
-def test_timers_do_not_fire_late(serve, body):
+def test_timers_do_not_fire_late(serve, clock, body):
     """A request in time is not met by the timer of the one before it."""
     server = serve(dict.fromkeys(("Timeout", "KeepAliveTimeout", "BodyTimeout", "SendTimeout"), "2500ms"))
     client = server.connect()
@@ -225,4 +225,4 @@ def test_timers_do_not_fire_late(serve, body):
     for _ in range(7):
         client.send(lines("GET /hello.txt HTTP/1.1", HOST, *fields) + body)
         assert client.response().status == 200
-        time.sleep(0.5)
+        clock.advance(0.5)
