@@ -95,7 +95,7 @@ CLASSES = {
         h2_attacks.test_windows_of_a_byte,
         h2_attacks.test_useless_windows,
     ),
-    "HPACK bomb": (h2_attacks.test_hpack_bomb, h2_attacks.test_bombs_are_measured_by_the_largest_head),
+    "HPACK bomb": (h2_attacks.test_hpack_bomb,),
     "h2 downgrade injection (CRLF in pseudo headers, TE over h2)": (
         h2_messages.test_malformed_fields,
         h2_messages.test_malformed_request_line,

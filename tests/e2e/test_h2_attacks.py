@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One test for each attack on servers of HTTP/2: what costs the client little and the server much is counted, and the
-connection ends with ENHANCE_YOUR_CALM, or what it costs stays within bounds; in the meantime others are served."""
+connection ends with ENHANCE_YOUR_CALM, or what it costs stays within bounds; in the meantime others are served.
+Variants of an attack that end at the same counter have unit tests only: tests/unit/core/http/h2."""
 
 import signal
 import time
@@ -209,30 +210,6 @@ def test_so_many_continuations_of_one_head(victim, most):
         assert conn.goaway_code() == CALM
 
 
-@pytest.mark.parametrize("head_bytes, code", [(1024, CALM), (32 * 1024, None)])
-def test_bombs_are_measured_by_the_largest_head(victim, head_bytes, code):
-    """A head that unpacks to 100,000 bytes is four times as much as the first, and 64K; but not as the second."""
-    field = b"\x40" + f.integer(6, 7) + b"x-bomb" + f.integer(900, 7) + b"b" * 900
-    server = victim({"MaxHeadSize": head_bytes, "MaxRequestLine": 1024})
-    with f.FrameConnection(server.addresses[0], timeout=60) as conn:
-        conn.send(f.headers(1, f.get() + field), f.headers(3, f.get() + b"\xbe" * 110))
-        if code == CALM:
-            assert conn.goaway_code() == CALM
-            return
-        refusal = conn.until(f.DATA, lambda frame: frame.stream == 3)
-        assert b"431" in refusal.payload
-
-
-def test_high_limits(victim):
-    """More resets, and more PING frames at once, than the defaults allow."""
-    server = victim(**limits({"MaxResets": 5000, "MaxPings": 5000, "MaxWindowUpdates": 5000}))
-    with f.FrameConnection(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as conn:
-        conn.send(f.settings(ack=True), f.ping() * 3000)
-        for i in range(2000):
-            conn.send(f.headers(number(i), f.get("/large.bin")) + f.rst_stream(number(i)))
-        conn.sync()
-
-
 # ── what is logged ──
 
 
@@ -293,12 +270,7 @@ def test_some_resets_are_no_attack(victim):
 
 
 PROVOCATIONS = {
-    "increment of 0": (CALM, lambda n: f.window_update(n, 0)),
     "window overflow": (CALM, lambda n: f.window_update(n, f.WINDOW_MAX)),
-    "DATA behind END_STREAM": (CALM, lambda n: f.data(n, b"x")),
-    "HEADERS behind END_STREAM": (CALM, lambda n: f.headers(n, f.get())),
-    "PRIORITY of a wrong size": (f.FRAME_SIZE_ERROR, lambda n: f.frame(f.PRIORITY, 0, n, b"\0\0\0")),
-    "PRIORITY that depends on itself": (CALM, lambda n: f.priority(n, n)),
     "RST_STREAM of a wrong size": (f.FRAME_SIZE_ERROR, lambda n: f.frame(f.RST_STREAM, 0, n, b"\0\0")),
 }
 
@@ -329,16 +301,6 @@ def test_malformed_requests_count(victim, case):
     assert FrameFlood(victim()).send_one_by_one(lambda i: f.headers(number(i), MALFORMED[case])) == CALM
 
 
-@build.needs_probe
-def test_refused_streams_count(probe):
-    """More and more streams, none of which ends, of a client that knows the limit: the first above it is the end."""
-    server, head = probe(**limits({"MaxConcurrentStreams": 30})), f.get("/probe/never")
-    flood = FrameFlood(server)
-    assert flood.send(lambda i: f.headers(number(i), head)) == f.PROTOCOL_ERROR
-    server.wait_log("probe: done /probe/never")
-    assert sum("probe: done /probe/never" in line for line in server.lines) <= 30
-
-
 # ── floods ──
 
 
@@ -350,34 +312,15 @@ def test_continuation_flood(victim):
     assert flood.send(lambda i: f.continuation(1, piece), 100_000) == CALM
 
 
-def test_continuation_flood_of_large_frames(victim):
-    flood = FrameFlood(victim(), f.headers(1, f.get(), whole=False))
-    piece = f.literal(b"x-flood", b"y" * 16_000)
-    assert flood.send(lambda i: f.continuation(1, piece), 10_000) == CALM
-
-
 def test_empty_continuations(victim):
     """The same without a single byte."""
     flood = FrameFlood(victim(), f.headers(1, f.get(), whole=False))
     assert flood.send(lambda i: f.continuation(1)) == CALM
 
 
-@pytest.mark.parametrize("values", [{}, {f.HEADER_TABLE_SIZE: 0}, {f.INITIAL_WINDOW_SIZE: 1000}], ids=str)
-def test_settings_flood(victim, values):
+def test_settings_flood(victim):
     """CVE-2019-9515: each wants an ACK."""
-    assert FrameFlood(victim()).send(lambda i: f.settings(values)) == CALM
-
-
-def test_settings_that_change_all_windows(victim):
-    """Each of them touches every stream."""
-    flood = FrameFlood(victim(), b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(50)))
-    assert flood.send(lambda i: f.settings({f.INITIAL_WINDOW_SIZE: i % 1000})) == CALM
-
-
-def test_one_settings_of_many_rows(victim):
-    """2,700 rows in a frame, and frame after frame of them."""
-    rows = [(f.INITIAL_WINDOW_SIZE, i) for i in range(2700)]
-    assert FrameFlood(victim()).send(lambda i: f.settings(rows), 5000) == CALM
+    assert FrameFlood(victim()).send(lambda i: f.settings()) == CALM
 
 
 def test_ping_flood(victim):
@@ -397,35 +340,11 @@ def test_floods_of_a_client_that_does_not_read(victim, piece):
         conn.frames()  # up to the end of the connection
 
 
-def test_unwanted_settings_acks(victim):
-    """There is one for our SETTINGS; RFC 9113 does not say what becomes of more."""
-    with f.FrameConnection(victim().addresses[0]) as conn:
-        conn.send_all_you_can(f.settings(ack=True) * 2000)
-        assert conn.goaway_code() == f.PROTOCOL_ERROR
-
-
 @build.needs_probe
-@pytest.mark.parametrize("path", ["/probe/slow", "/probe/never", "/probe/collect"])
-@pytest.mark.parametrize("pad", [None, 0, 10])
-def test_empty_data_flood(probe, path, pad):
-    """CVE-2019-9518: frames without content cost no window, or give it back at once."""
-    flood = FrameFlood(probe(), f.headers(1, f.get(path, method="POST"), end=False))
-    code = flood.send(lambda i: f.data(1, pad=pad))
-    assert code in (CALM,) if pad != 10 else code != f.NO_ERROR
-
-
-def test_empty_data_without_a_reader(victim):
-    """The stream has had its answer long ago."""
-    flood = FrameFlood(victim(), f.headers(1, f.get(method="POST"), end=False))
+def test_empty_data_flood(probe):
+    """CVE-2019-9518: frames without content cost no window."""
+    flood = FrameFlood(probe(), f.headers(1, f.get("/probe/slow", method="POST"), end=False))
     assert flood.send(lambda i: f.data(1)) == CALM
-
-
-def test_empty_heads(victim):
-    """HEADERS and CONTINUATION without a byte, stream after stream."""
-    code = FrameFlood(victim()).send(
-        lambda i: f.headers(number(i), b"", whole=False) + f.continuation(number(i), whole=True)
-    )
-    assert code in (CALM, f.PROTOCOL_ERROR)
 
 
 @pytest.mark.parametrize("kind", ["idle", "running", "update"])
@@ -437,33 +356,6 @@ def test_priority_flood(victim, kind):
         "update": lambda i: f.priority_update(1, f"u={i % 8}"),
     }[kind]
     assert FrameFlood(victim(), f.headers(1, f.get("/large.bin"))).send(frames_of) in (CALM, f.PROTOCOL_ERROR)
-
-
-def test_priority_updates_of_streams_to_come(victim):
-    """Nothing is remembered of them without an end."""
-    code = FrameFlood(victim()).send(lambda i: f.priority_update(number(i), "u=0"))
-    assert code in (CALM, f.PROTOCOL_ERROR)
-
-
-def test_unknown_frames(victim):
-    """They are ignored (RFC 9113 §5.5), and cost nothing but their bytes."""
-    server = victim()
-    with f.FrameConnection(server.addresses[0]) as conn:
-        conn.send(f.frame(0xFA, 0xFF, 1, bytes(100)) * 5000, f.headers(1, f.get()))
-        assert conn.until(f.DATA).payload == b"Hello, world\n"
-
-
-@pytest.mark.parametrize("piece", [f.rst_stream(1), f.window_update(1, 1000)], ids=["RST_STREAM", "WINDOW_UPDATE"])
-def test_frames_for_closed_streams(victim, piece):
-    """One or two may have been on their way when the stream ended."""
-    server = victim(**limits({"MaxWindowUpdates": 5}))
-    with f.FrameConnection(server.addresses[0]) as conn:
-        for i in range(100):
-            conn.send(f.headers(number(i), f.get()))
-            conn.until(f.DATA)
-            conn.send(piece[:5] + number(i).to_bytes(4, "big") + piece[9:])
-        conn.sync()
-    assert FrameFlood(server, f.headers(1, f.get())).send(lambda i: piece) == CALM
 
 
 # ── tables and windows ──
@@ -492,33 +384,12 @@ def test_hpack_bomb_of_cookies(victim):
         assert b"431" in bodies[3], "Request Header Fields Too Large"
 
 
-def test_table_size_updates(victim):
-    """A head may begin with two of them (RFC 7541 §4.2); each of thousands costs a few instructions, and no memory."""
-    with f.FrameConnection(victim().addresses[0]) as conn:
-        for i, pairs in enumerate((1, 4000, 4000)):
-            conn.send(f.headers(number(i), b"\x20\x3f\xe1\x1f" * pairs + f.get()))
-            assert conn.until(f.DATA).payload == b"Hello, world\n"
-
-
 def test_windows_of_a_byte(victim):
     """CVE-2019-9511: a large file, byte by byte."""
     flood = FrameFlood(victim(), f.headers(1, f.get("/large.bin")), {f.INITIAL_WINDOW_SIZE: 1})
     assert flood.send(lambda i: f.window_update(1, 1)) == CALM
     sent = [frame for frame in flood.seen if frame.type == f.DATA]
     assert len(sent) <= MOST
-
-
-def test_windows_of_a_byte_on_many_streams(victim):
-    """The same, spread over streams, so that none of them has many."""
-    first = b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(50))
-    flood = FrameFlood(victim(), first, {f.INITIAL_WINDOW_SIZE: 0})
-    assert flood.send(lambda i: f.window_update(number(i % 50), 1)) == CALM
-
-
-def test_tiny_windows_by_settings(victim):
-    """INITIAL_WINDOW_SIZE goes up by one each time."""
-    flood = FrameFlood(victim(), f.headers(1, f.get("/large.bin")), {f.INITIAL_WINDOW_SIZE: 0})
-    assert flood.send(lambda i: f.settings({f.INITIAL_WINDOW_SIZE: i + 1})) == CALM
 
 
 def test_useless_windows(victim):

@@ -81,11 +81,12 @@ TEST(continuations_after_a_reload)
 
 TEST(rows_of_settings)
 {
-    static char rows[6 * (MK__H2_SETTINGS_ENTRIES_MAX + 1)];
-    for (size_t n = MK__H2_SETTINGS_ENTRIES_MAX; n <= MK__H2_SETTINGS_ENTRIES_MAX + 1; n++) {
+    static const size_t counts[] = {MK__H2_SETTINGS_ENTRIES_MAX, MK__H2_SETTINGS_ENTRIES_MAX + 1, 2700};
+    static char rows[6 * 2700];
+    for (size_t i = 0; i < COUNT(counts); i++) {
         struct mk_test_h2 t = begin();
-        h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, 6 * n));
-        h2_expect(&t, n == MK__H2_SETTINGS_ENTRIES_MAX ? "ACK" : "*GOAWAY(*,11)");
+        h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, 6 * counts[i]));
+        h2_expect(&t, counts[i] == MK__H2_SETTINGS_ENTRIES_MAX ? "ACK" : "*GOAWAY(*,11)");
         h2_close(&t);
     }
 }
@@ -124,6 +125,89 @@ TEST(bombs)
     }
 }
 
+/* ── resets that are provoked: CVE-2025-8671 ── */
+
+TEST(made_you_reset)
+{
+    static const struct {
+        uint8_t type, flags;
+        struct mk_str payload;
+        unsigned error;
+    } cases[] = {
+        {NGHTTP2_WINDOW_UPDATE, 0, MK_STR("\0\0\0\0"), 1},
+        {NGHTTP2_WINDOW_UPDATE, 0, MK_STR("\x7f\xff\xff\xff"), 3},
+        {NGHTTP2_DATA, 0, MK_STR("x"), 5},                                  /* behind END_STREAM */
+        {NGHTTP2_HEADERS, END_HEADERS | END_STREAM, MK_STR("\0\1x\1y"), 5}, /* the same */
+        {NGHTTP2_PRIORITY, 0, MK_STR("\0\0\0\0\20"), 1},                    /* of itself */
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_test_h2 t = begin();
+        own.rates_max[MK__H2_FLOOD_STREAM_ERROR] = 20;
+        w.handler = remember;
+        for (int32_t n = 0; n <= 20; n++) {
+            char payload[8], heard[32];
+            memcpy(payload, cases[i].payload.p, cases[i].payload.len);
+            if (cases[i].type == NGHTTP2_PRIORITY)
+                h2_put32((uint8_t *)payload, (uint32_t)(2 * n + 1));
+            h2_get_path(&t, 2 * n + 1, "/");
+            h2_frame(&t, cases[i].type, cases[i].flags, 2 * n + 1, mk_str(payload, cases[i].payload.len));
+            if (n < 20)
+                snprintf(heard, sizeof(heard), "%d:RST(%u)", 2 * n + 1, cases[i].error);
+            else
+                snprintf(heard, sizeof(heard), "*GOAWAY(%d,11)", 2 * n + 1);
+            h2_expect(&t, heard);
+            assert_int_equal(w.requests, n + 1);
+            assert_int_equal(w.aborted, n + 1);
+        }
+        h2_close(&t);
+    }
+}
+
+/* ── frames without content: CVE-2019-9518 ── */
+
+TEST(empty_data)
+{
+    static handler_fn *const readers[] = {remember, read_all, pause_body, collect};
+    static const struct mk_str payloads[] = {MK_STR(""), MK_STR("\0"), MK_STR("\x0a\0\0\0\0\0\0\0\0\0\0")};
+    for (size_t i = 0; i < COUNT(readers) * COUNT(payloads); i++) {
+        struct mk_str payload = payloads[i % COUNT(payloads)];
+        struct mk_test_h2 t = begin();
+        own.rates_max[MK__H2_FLOOD_EMPTY] = 20;
+        w.handler = readers[i / COUNT(payloads)];
+        h2_post(&t, 1);
+        for (unsigned n = 0; n < 20; n++)
+            h2_frame(&t, NGHTTP2_DATA, payload.len ? NGHTTP2_FLAG_PADDED : 0, 1, payload);
+        h2_expect(&t, "");
+        h2_frame(&t, NGHTTP2_DATA, payload.len ? NGHTTP2_FLAG_PADDED : 0, 1, payload);
+        h2_expect(&t, "GOAWAY(1,11)");
+        h2_close(&t);
+    }
+}
+
+/* ── frames for streams that have ended ── */
+
+/* One for each may have been on its way. */
+TEST(frames_for_closed_streams)
+{
+    for (int resets = 0; resets < 2; resets++) {
+        struct mk_test_h2 t = begin();
+        own.rates_max[MK__H2_FLOOD_WINDOW_UPDATE] = 5;
+        for (int32_t id = 1; id < 200; id += 2) {
+            h2_get_path(&t, id, "/");
+            h2_expect(&t, "?*:200*!");
+            resets ? h2_rst(&t, id) : h2_window(&t, id, 1000);
+            h2_expect(&t, "");
+        }
+        unsigned earned = resets ? 0 : 100 * 5 / (MK__H2_WINDOW_UPDATE_MIN / 2); /* by the bytes of the answers */
+        for (unsigned i = 0; i < 5 + earned; i++)
+            resets ? h2_rst(&t, 1) : h2_window(&t, 1, 1000);
+        h2_expect(&t, "");
+        resets ? h2_rst(&t, 1) : h2_window(&t, 1, 1000);
+        h2_expect(&t, "GOAWAY(199,11)");
+        h2_close(&t);
+    }
+}
+
 /* ── high limits ── */
 
 TEST(limits_may_be_high)
@@ -136,12 +220,14 @@ TEST(limits_may_be_high)
     for (int32_t i = 0; i < 3000; i++)
         h2_ping(&t, false);
     mk_test_settle(&w);
+    size_t before = w.account.bytes;
     w.handler = remember;
     for (int32_t i = 0; i < 3000; i++) {
         h2_get_path(&t, 2 * i + 1, "/");
         h2_rst(&t, 2 * i + 1);
     }
     mk_test_settle(&w);
+    assert_true(w.account.bytes < before + 32 * 1024);
     assert_string_equal(mk_test_state(t.end), "idle");
     w.handler = NULL;
     h2_get_path(&t, 9999, "/");

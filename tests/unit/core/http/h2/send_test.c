@@ -343,6 +343,7 @@ TEST(more_than_there_may_be)
         h2_get_path(&t, 2 * n + 1, "/");
     h2_expect(&t, "GOAWAY(199,1)"); /* it knows the limit */
     assert_int_equal(w.requests, 100);
+    assert_int_equal(w.aborted, 100);
     h2_close(&t);
 
     open_fixture(remember);

@@ -170,12 +170,15 @@ TEST(faults)
         {NGHTTP2_SETTINGS, 0, 0, "\0\2\0\0\0\2", 6, "GOAWAY(*,1)"},   /* ENABLE_PUSH 2 */
         {NGHTTP2_SETTINGS, 0, 0, "\0\4\x80\0\0\0", 6, "GOAWAY(*,3)"}, /* a window beyond 2^31 - 1 */
         {NGHTTP2_SETTINGS, 0, 0, "\0\5\0\0\0\1", 6, "GOAWAY(*,1)"},   /* frames of one byte */
+        {NGHTTP2_SETTINGS, 1, 0, "", 0, "GOAWAY(*,1)"},               /* a second acknowledgement */
         {NGHTTP2_PING, 0, 0, "x", 1, "GOAWAY(*,6)"},
         {NGHTTP2_PING, 0, 1, "12345678", 8, "GOAWAY(*,1)"},
         {NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\0", 4, "GOAWAY(*,1)"}, /* by nothing */
         {NGHTTP2_WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff", 4, "GOAWAY(*,3)"},
         {NGHTTP2_RST_STREAM, 0, 0, "\0\0\0\0", 4, "GOAWAY(*,1)"},
         {NGHTTP2_RST_STREAM, 0, 7, "\0\0\0\0", 4, "GOAWAY(*,1)"}, /* idle */
+        {NGHTTP2_RST_STREAM, 0, 5, "\0\0", 2, "GOAWAY(*,6)"},
+        {NGHTTP2_PRIORITY, 0, 5, "\0\0\0", 3, "GOAWAY(*,6)"},
         {NGHTTP2_PUSH_PROMISE, 4, 1, "\0\0\0\2", 4, "GOAWAY(*,1)"},
         {NGHTTP2_CONTINUATION, 4, 1, "", 0, "GOAWAY(*,1)"},                    /* of nothing */
         {NGHTTP2_HEADERS, 5, 7, "\xff\xff\xff\xff\xff\xff", 6, "GOAWAY(*,9)"}, /* garbled */
@@ -224,6 +227,19 @@ static void settle_again(struct mk_test_h2 *t, int32_t id)
     h2_frame(t, NGHTTP2_SETTINGS, 0, 0, MK_STR(""));
 }
 
+static void change_windows(struct mk_test_h2 *t, int32_t id)
+{
+    if (id == 1)
+        h2_get_path(t, 1, "/");
+    h2_settings(t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)id);
+}
+
+static void change_the_table(struct mk_test_h2 *t, int32_t id)
+{
+    (void)id;
+    h2_settings(t, NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 0);
+}
+
 static void ping_again(struct mk_test_h2 *t, int32_t id)
 {
     (void)id;
@@ -235,6 +251,36 @@ static void send_nothing(struct mk_test_h2 *t, int32_t id)
     if (id == 1)
         h2_post(t, 1);
     h2_data(t, 1, 0, MK_STR(""));
+}
+
+static void send_nothing_where_nobody_reads(struct mk_test_h2 *t, int32_t id)
+{
+    if (id == 1) {
+        h2_post(t, 1);
+        mk_test_settle(&w);
+        mk_response_end(held_req);
+    }
+    h2_data(t, 1, 0, MK_STR(""));
+}
+
+static void begin_with_nothing(struct mk_test_h2 *t, int32_t id)
+{
+    struct mk_test_bytes block = h2_encode(HEAD("POST", "/"));
+    h2_frame(t, NGHTTP2_HEADERS, 0, id, MK_STR(""));
+    h2_frame(t, NGHTTP2_CONTINUATION, END_HEADERS, id, mk_str(block.p, block.len));
+    free(block.p);
+}
+
+static void end_with_nothing(struct mk_test_h2 *t, int32_t id)
+{
+    h2_head(t, id, END_STREAM, HEAD("GET", "/"));
+    h2_frame(t, NGHTTP2_CONTINUATION, END_HEADERS, id, MK_STR(""));
+}
+
+static void have_no_head(struct mk_test_h2 *t, int32_t id)
+{
+    h2_frame(t, NGHTTP2_HEADERS, END_STREAM, id, MK_STR(""));
+    h2_frame(t, NGHTTP2_CONTINUATION, END_HEADERS, id, MK_STR(""));
 }
 
 static void prioritise_again(struct mk_test_h2 *t, int32_t id)
@@ -249,10 +295,24 @@ static void update_again(struct mk_test_h2 *t, int32_t id)
     h2_frame(t, 0x10, 0, 0, MK_STR("\0\0\0\1u=1"));
 }
 
+static void update_the_next(struct mk_test_h2 *t, int32_t id)
+{
+    char payload[] = "....u=0";
+    h2_put32((uint8_t *)payload, (uint32_t)id);
+    h2_frame(t, 0x10, 0, 0, mk_str(payload, 7));
+}
+
 static void open_a_bit(struct mk_test_h2 *t, int32_t id)
 {
     (void)id;
     h2_window(t, 0, MK__H2_WINDOW_UPDATE_MIN - 1);
+}
+
+/* Each stream has one of its own; no more of them are counted as needless than are small. */
+static void open_each_a_bit(struct mk_test_h2 *t, int32_t id)
+{
+    h2_get_path(t, id, "/");
+    h2_window(t, id, 1);
 }
 
 TEST(floods)
@@ -261,10 +321,14 @@ TEST(floods)
         void (*once)(struct mk_test_h2 *t, int32_t id);
         enum mk__h2_flood flood;
     } cases[] = {
-        {reset_again, MK__H2_FLOOD_RESET},     {provoke_again, MK__H2_FLOOD_STREAM_ERROR},
-        {settle_again, MK__H2_FLOOD_SETTINGS}, {ping_again, MK__H2_FLOOD_PING},
-        {send_nothing, MK__H2_FLOOD_EMPTY},    {prioritise_again, MK__H2_FLOOD_PRIORITY},
-        {update_again, MK__H2_FLOOD_PRIORITY}, {open_a_bit, MK__H2_FLOOD_WINDOW_UPDATE},
+        {reset_again, MK__H2_FLOOD_RESET},         {provoke_again, MK__H2_FLOOD_STREAM_ERROR},
+        {settle_again, MK__H2_FLOOD_SETTINGS},     {change_windows, MK__H2_FLOOD_SETTINGS},
+        {change_the_table, MK__H2_FLOOD_SETTINGS}, {ping_again, MK__H2_FLOOD_PING},
+        {send_nothing, MK__H2_FLOOD_EMPTY},        {send_nothing_where_nobody_reads, MK__H2_FLOOD_EMPTY},
+        {begin_with_nothing, MK__H2_FLOOD_EMPTY},  {end_with_nothing, MK__H2_FLOOD_EMPTY},
+        {have_no_head, MK__H2_FLOOD_EMPTY},        {prioritise_again, MK__H2_FLOOD_PRIORITY},
+        {update_again, MK__H2_FLOOD_PRIORITY},     {update_the_next, MK__H2_FLOOD_PRIORITY},
+        {open_a_bit, MK__H2_FLOOD_WINDOW_UPDATE},  {open_each_a_bit, MK__H2_FLOOD_WINDOW_UPDATE},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk__h2_settings own = {.on = true, .streams_max = 100, .continuations_max = 8};
@@ -290,6 +354,52 @@ TEST(floods)
         assert_string_equal(mk_test_state(t.end), "linger");
         h2_close(&t);
     }
+}
+
+/* ── what does no harm ── */
+
+/* Frames of unknown types (RFC 9113 section 5.5), where nothing else may come twice. */
+TEST(unknown_frames)
+{
+    static struct mk__h2_settings own = {.on = true, .streams_max = 100};
+    struct mk_test_h2 t = h2_open(NULL);
+    static char payload[100];
+    for (unsigned n = 0; n < MK__H2_FLOOD_RATES; n++)
+        own.rates_max[n] = 1;
+    w.settings.h2 = &own;
+    size_t before = w.account.bytes;
+    for (unsigned i = 0; i < 5000; i++)
+        h2_frame(&t, 0xfa, 0xff, 1, mk_str(payload, sizeof(payload)));
+    h2_expect(&t, "");
+    assert_int_equal(w.account.bytes, before);
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, HELLO_OF(1));
+    h2_close(&t);
+}
+
+/* A head may begin with two updates of the table's size (RFC 7541 section 4.2); more of them cost no memory. */
+TEST(many_table_sizes)
+{
+    static const struct {
+        unsigned pairs;
+        const char *heard;
+    } heads[] = {{1, HELLO_OF(1)}, {4000, HELLO_OF(3)}, {4000, HELLO_OF(5)}};
+    struct mk_test_h2 t = h2_open(NULL);
+    size_t before = 0;
+    for (size_t i = 0; i < COUNT(heads); i++) {
+        struct mk_test_bytes head = h2_encode(HEAD("GET", "/")), block = {0};
+        for (unsigned n = 0; n < heads[i].pairs; n++)
+            h2_append(&block, "\x20\x3f\xe1\x1f", 4);
+        h2_append(&block, head.p, head.len);
+        h2_frame(&t, NGHTTP2_HEADERS, END_HEADERS | END_STREAM, 2 * (int32_t)i + 1, mk_str(block.p, block.len));
+        free(head.p);
+        free(block.p);
+        h2_expect(&t, heads[i].heard);
+        if (i > 0)
+            assert_int_equal(w.account.bytes, before);
+        before = w.account.bytes;
+    }
+    h2_close(&t);
 }
 
 /* ── memory ── */
