@@ -37,7 +37,7 @@ from harness.server import await_true, links_of_descriptors, run, section, write
 from harness.ways import WAYS
 from test_config import problems
 
-pytestmark = [needs_cache, pytest.mark.single_protocol]
+pytestmark = [needs_cache, pytest.mark.single_protocol, pytest.mark.usefixtures("clock")]
 
 SMALL, LARGE = pattern(4000, 21), pattern(100_000, 22)
 FILES = {

@@ -14,7 +14,7 @@ from harness.caching import await_settled, make_aged_roots, needs_cache, start_c
 from harness.client import ProtocolError
 from harness.server import await_true, section
 
-pytestmark = [needs_cache, pytest.mark.single_protocol]
+pytestmark = [needs_cache, pytest.mark.single_protocol, pytest.mark.usefixtures("clock")]
 
 ADMIN = {"Admin": "/cache"}
 SECRET = b"<?php secret ?><loc>/the-secret</loc>"

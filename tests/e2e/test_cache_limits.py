@@ -15,7 +15,7 @@ from harness.messages import request
 from harness.server import await_true, section
 from test_cache import reload
 
-pytestmark = [needs_cache, pytest.mark.single_protocol]
+pytestmark = [needs_cache, pytest.mark.single_protocol, pytest.mark.usefixtures("clock")]
 
 LARGE = 20_000  # above the default of BodyMax
 

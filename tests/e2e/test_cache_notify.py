@@ -15,7 +15,7 @@ from harness.caching import await_kept, await_settled, needs_cache, start_cached
 from harness.content import populate
 from harness.server import await_true, links_of_descriptors, section
 
-pytestmark = [pytest.mark.single_protocol, needs_cache]
+pytestmark = [needs_cache, pytest.mark.single_protocol, pytest.mark.usefixtures("clock")]
 
 # The number of watches is a limit of the user namespace, too.
 FEW_WATCHES = 'echo 3 > /proc/sys/user/max_inotify_watches && exec "$@"'
