@@ -221,7 +221,7 @@ def test_garbage(serve_old):
 
 
 def test_channels_that_free(serve_old):
-    assert text_of(serve_old("leftovers"), "/leftovers/channel/") == "3"
+    assert text_of(serve_old("unread"), "/unread/channel/") == "3"
 
 
 def test_a_file_with_the_header_of_a_package(serve_old):

@@ -76,16 +76,16 @@ def test_another_name(serve_group, secure, ca):
 ])  # fmt: skip
 def test_a_certificate_that_is_refused(serve_group, secure, ca, name, trusts, text):
     """No server gets a byte of the request; a good one gets those of the bad one."""
-    bad, good = secure(name, "app")
+    wrong, valid = secure(name, "app")
     keys = {"TlsCA": ca.cert} if trusts else {}
-    server = serve_group([bad], {}, {"To": "https://app", **keys})
+    server = serve_group([wrong], {}, {"To": "https://app", **keys})
     with server.connect() as client:
         assert client.ask("/").status == 502
     server.wait_log(text)
     if trusts:
-        group = serve_group([bad, good], {"Balance": "First"}, {"To": "https://app", **keys})
+        group = serve_group([wrong, valid], {"Balance": "First"}, {"To": "https://app", **keys})
         assert ask_bodies(group, 5) == [b"1"] * 5
-    assert not bad.requests
+    assert not wrong.requests
 
 
 def test_each_descriptor_fails_once(serve_group, secure, ca):

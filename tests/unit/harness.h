@@ -47,7 +47,7 @@ struct mk_test_client {
     bool corked;                   /* the last call promised more */
     int handshake_result;          /* for a test whose transport has a handshake: of its next steps, */
     unsigned handshake_steps;      /* and how many there were */
-    unsigned notified;             /* how often it was told the end by a message */
+    unsigned notified;             /* how many messages said that it ended */
 };
 
 /* Over the queues of a client, which is the state; the start of a transport of a test's own. */

@@ -536,7 +536,7 @@ static int stop_now_in_worker(struct mk_worker *worker, void **ret_state)
 
 static const struct mk_plugin ending = {MK_PLUGIN_HEAD("ending", "1", "of a test"), .worker_start = stop_now_in_worker};
 
-/* Workers that were told to stop answer the reload before they end. */
+/* Workers that are stopping answer the reload before they end. */
 TEST(stop_now_during_a_reload)
 {
     for (int in_caller = 0; in_caller < 2; in_caller++) {

@@ -147,7 +147,7 @@ TEST(refuses)
     }
 }
 
-/* What no path has once it is normalized: told where it stands. */
+/* What no path has once it is normalized: the error says where it stands. */
 TEST(refuses_what_never_matches)
 {
     static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A file as the response: validators, preconditions and ranges, on the wire. */
+/* A file as the response: validators, preconditions and ranges, as bytes. */
 #include "folder.h"
 #include "harness.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A loop with real descriptors on a clock of the test's: time passes only when nothing is ready, so that a wait of
- * ten seconds is tested to the millisecond at once. And a resolver that knows what the test told it.
+ * ten seconds is tested to the millisecond at once. And a resolver that knows what the test has said.
  */
 #ifndef MK_UNIT_NET_DIAL_FIXTURE_H
 #define MK_UNIT_NET_DIAL_FIXTURE_H

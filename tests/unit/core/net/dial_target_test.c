@@ -20,7 +20,7 @@ static int parse(const char *text, int default_port, const struct mk_dial_target
     return err;
 }
 
-TEST(good_ones, mk_test_arena_open, mk_test_arena_close)
+TEST(valid_targets, mk_test_arena_open, mk_test_arena_close)
 {
     static const struct {
         const char *text;

@@ -182,7 +182,7 @@ static int load(void *ctx)
     int err = mk__generation_load(&g, ctx);
     struct mk_buf out;
     mk_buf_init(&out, 65536);
-    mk__generation_diagnostics(&g, &out); /* whatever there is can be told; a good configuration has a warning */
+    mk__generation_diagnostics(&g, &out); /* whatever there is can be printed; a correct configuration has a warning */
     err = err < 0 ? err : out.err;
     mk_buf_release(&out);
     mk__generation_release(&g);

@@ -13,7 +13,7 @@ struct reader {
     z_stream z;
     bool keeps; /* its context */
     char text[20000];
-    size_t n, wire; /* bytes of the last message, and of its payload */
+    size_t n, sent; /* bytes of the last message, and of its payload */
     bool compressed;
 };
 
@@ -50,7 +50,7 @@ static void read_message(struct reader *r, struct peer *p)
     assert_true(size > 0 && p->out_len - p->out_at >= (size_t)size + head.len && head.fin);
     const char *payload = p->out + p->out_at + size;
     r->compressed = head.rsv1;
-    r->wire = head.len;
+    r->sent = head.len;
     if (head.rsv1) {
         inflate_payload(r, payload, head.len);
     } else {
@@ -149,7 +149,7 @@ TEST(references_to_earlier_messages)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, noise, sizeof(noise)), 0);
         assert_read(&r, p, noise, sizeof(noise));
-        assert_true(i ? r.wire < 500 : r.wire > 7000);
+        assert_true(i ? r.sent < 500 : r.sent > 7000);
     }
     /* broadcasts are not in the context of the compressor, but in the peer's */
     assert_int_equal(mk_ws_broadcast(f.group, MK_WS_ALL_CHANNELS, MK_WS_TEXT, text, 3000, NULL), 0);

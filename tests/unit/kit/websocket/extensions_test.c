@@ -53,7 +53,7 @@ static const struct choice {
     {PD CB, &ours_12, PD SB "=12" CB "=12"},
     {PD CB "=10" SB "=13", &ours_12, PD SB "=12" CB "=10"},
     {PD CB "=14" SB "=9", &ours_12, PD SB "=9" CB "=12"},
-    {PD, &ours_12, ""}, /* the client cannot be told */
+    {PD, &ours_12, ""}, /* the client has not offered to use less */
 
     /* declined */
     {PD SB, &ours_15, ""},

@@ -22,7 +22,7 @@ struct fixture {
     struct mk_ws_group *group;
     struct mk_ws_worker *worker;
     struct mk_ws_settings settings;
-    char log[8192];         /* what the handlers were told */
+    char log[8192];         /* calls of the handlers */
     unsigned seen;          /* messages */
     enum mk_ws_cause cause; /* of the last end */
 };
@@ -170,7 +170,7 @@ static inline void fixture_close(struct fixture *f)
     mk_test_fixture_close(&f->fixture);
 }
 
-/* What the handlers were told since the last call. */
+/* Calls of the handlers since the last one of this function. */
 #define assert_logged(f, text) \
     do { \
         assert_string_equal((f)->log, text); \

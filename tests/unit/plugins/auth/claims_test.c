@@ -121,7 +121,7 @@ TEST(audience)
     check_cases(cases, COUNT(cases), &(struct claims_rules){.audiences = {audiences, 2}, .expiry_optional = true});
 }
 
-/* A token for others is refused even if the server was not told its own name. */
+/* A token for others is refused even if the server does not know its own name. */
 TEST(no_audience_configured)
 {
     static const struct claims_case cases[] = {

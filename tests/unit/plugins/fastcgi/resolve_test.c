@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What paths mean: scripts, files, folders and statuses, with a plugin of the test that opens paths below a folder, and
- * fails as told.
+ * fails as the test says.
  */
 #include "testing.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A file that says something by being there: when it is looked at, what is noticed, and what is not told. */
+/* A file that says something by being there: when it is looked at, what is noticed, and what is not logged. */
 #include "folder.h"
 
 #include <errno.h>

@@ -122,7 +122,7 @@ TEST(an_end_without_close_notify, meet, part)
     assert_int_equal(tls_transport.read(&io, to, sizeof(to)), 0);
 }
 
-TEST(garbage_breaks_it_for_good, meet, part)
+TEST(garbage_ends_the_connection, meet, part)
 {
     char to[100];
     assert_int_equal(write(fd, "\x17\x03\x03\x00\x20xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 37), 37);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Responses on the wire: head and framing, memory and generators (files: file_read_test.c), back-pressure, and
+ * Responses as bytes: head and framing, memory and generators (files: file_read_test.c), back-pressure, and
  * responses that cannot be completed. Each is sent at once, and to a client that reads a few bytes at a time.
  */
 #include "http/h1_fixture.h"

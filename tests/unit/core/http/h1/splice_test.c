@@ -38,7 +38,7 @@ static ssize_t move_bytes(struct mk_request *req, int fd, size_t size, void *ctx
     struct mk_test_client *client = req->ops->io(req)->state;
     ssize_t n = move.calls < COUNT(move.results) ? move.results[move.calls] : move.last;
     move.sizes[move.calls++] = size;
-    client->corked = false; /* these bytes follow, or the socket is told that none do */
+    client->corked = false; /* these bytes follow, or the socket is notified that none do */
     if (n == -EBUSY)
         client->room = 0;
     return n > (ssize_t)size ? (ssize_t)size : n;

@@ -336,7 +336,7 @@ TEST(a_client_that_leaves)
     dthread_leave_request(&f.request);
     assert_null(f.request.dthreads);
     settle(&f);
-    assert_string_equal(f.log, "rree"); /* told once: then they wait again */
+    assert_string_equal(f.log, "rree"); /* once: then they wait again */
     mk_test_pass(&f.fixture, 100);
     assert_string_equal(f.log, "rree00");
     close_fixture(&f);
