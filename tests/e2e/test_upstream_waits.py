@@ -530,16 +530,16 @@ def test_eject_slower(serve_group, backends):
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-def test_a_slow_upload_is_not_a_slow_server(serve_group, backends, framing):
+def test_a_slow_upload_is_not_a_slow_server(serve_group, backends, clock, framing):
     """What it takes is counted from the last bytes of the request that were sent."""
     (one,) = backends(1)
-    server = serve_group([one], {"EjectAfter": 1, "EjectMost": 100, "EjectSlower": "700ms"})
+    server = serve_group([one], {"EjectAfter": 1, "EjectMost": 100, "EjectSlower": "5s"})
     body = b"x" * 1000
     with server.connect() as client:
         field = f"Content-Length: {len(body)}" if framing == "length" else "Transfer-Encoding: chunked"
         client.send(request("/", field, method="POST"))
         one.wait_accepted(1)
-        time.sleep(1)  # the client takes its time
+        clock.advance(6)  # the client takes its time
         client.send(body if framing == "length" else chunked(body))
         assert client.response("POST").body == b"0"
     assert ask_many(server, 3) == {0: 3}
