@@ -21,7 +21,6 @@ from harness.caching import (
     await_kept,
     await_settled,
     delay_calls,
-    drop_from_memory,
     is_held_up,
     is_hit,
     make_aged_roots,
@@ -33,6 +32,7 @@ from harness.certificates import Authority
 from harness.content import OLD, pattern, populate
 from harness.load import Load
 from harness.messages import request
+from harness.preload import preload
 from harness.server import await_true, links_of_descriptors, run, section, write_config
 from harness.ways import WAYS
 from test_config import problems
@@ -348,30 +348,60 @@ def has_response(client):
     return bool(select.select([client.sock], [], [], 0)[0])
 
 
-@needs_strace
+# A disk that is slow: while the file HOLD exists, no file is in memory, and what reads one from the disk waits.
+SLOW_DISK = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int is_held(void)
+{
+    return access(getenv("HOLD"), F_OK) == 0;
+}
+
+ssize_t preadv2(int fd, const struct iovec *to, int pieces, off_t at, int flags)
+{
+    if (!(flags & RWF_NOWAIT) || !is_held())
+        return preadv(fd, to, pieces, at);
+    errno = EAGAIN;
+    return -1;
+}
+
+ssize_t pread(int fd, void *to, size_t size, off_t at)
+{
+    struct iovec piece = {.iov_base = to, .iov_len = size};
+    while (is_held())
+        usleep(1000);
+    return preadv(fd, &piece, 1, at);
+}
+
+ssize_t preadv64v2(int, const struct iovec *, int, off_t, int) __attribute__((alias("preadv2")));
+ssize_t pread64(int, void *, size_t, off_t) __attribute__((alias("pread")));
+"""
+
+
 @pytest.mark.single_protocol
-def test_a_body_on_a_disk_is_loaded_once(cached, clock):
+def test_a_body_on_a_disk_is_loaded_once(cached, tmp_path):
     """However many requests wait for it: one lookup by a disk thread, one entry, from which they are answered."""
-    for _ in range(5):  # a disk that is fast enough has the file before the worker looks whether it must wait
-        server = cached("Revalidate 1s", {"KeepAliveTimeout": "60s"})
-        await_settled(server.root, clock)
-        first, *others = [server.connect() for _ in range(20)]
-        if not drop_from_memory(server.root / "small.txt"):
-            pytest.skip("this file system keeps the file in memory")
-        with delay_calls(server, "pread64", 60):  # as long as strace runs
-            first.send(request("/small.txt"))
-            await_true(lambda: is_held_up(server) or has_response(first), 30, "the read of the disk thread")
-            if has_response(first):
-                continue
-            for client in others:
-                client.send(request("/small.txt"))
-        for client in (first, *others):
-            assert client.response().body == SMALL
-        assert read_figure(server, "monkey_static_disk_lookups_total") == 1
-        assert 1 <= server.count("waits") <= 20
-        assert server.count("hits") >= 18
-        return
-    pytest.fail("no read of a disk thread was seen")
+    hold = tmp_path / "hold"
+    env = {**preload(tmp_path, SLOW_DISK), "HOLD": str(hold)}
+    server = cached("Revalidate 1s", {"KeepAliveTimeout": "60s"}, env=env)
+    await_settled(server.root)
+    clients = [server.connect() for _ in range(20)]
+    hold.touch()
+    try:
+        for client in clients:
+            client.send(request("/small.txt"))
+        await_true(lambda: server.count("waits") == 20, 30, "20 requests that wait")
+    finally:
+        hold.unlink()
+    for client in clients:
+        assert client.response().body == SMALL
+    assert read_figure(server, "monkey_static_disk_lookups_total") == 1
+    assert server.count("waits") == 20
+    assert server.count("hits") >= 18
 
 
 CHANGES = {  # what is done to a file, and its response then

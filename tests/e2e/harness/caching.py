@@ -2,9 +2,7 @@
 """Servers that cache files, what they count, and requests by the thousand."""
 
 import contextlib
-import ctypes
 import itertools
-import mmap
 import os
 import re
 import signal
@@ -92,19 +90,6 @@ def ask_many(server, paths, status, batch=100, body=None):
             assert found == answered == len(some), f"{found} of {len(some)} were {status}, {answered} were answered"
             assert body is None or data.count(body) == len(some)
     return len(paths)
-
-
-def drop_from_memory(path):
-    """Takes a file out of the page cache. Returns whether the file system did."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        with mmap.mmap(file.fileno(), 1, flags=mmap.MAP_PRIVATE) as pages:  # private: ctypes wants it writable
-            mark, state = ctypes.c_char.from_buffer(pages), ctypes.create_string_buffer(1)
-            result = ctypes.CDLL(None).mincore(ctypes.c_void_p(ctypes.addressof(mark)), ctypes.c_size_t(1), state)
-            del mark  # the mapping can be closed
-        assert result == 0
-        return not state.raw[0] & 1
 
 
 @contextlib.contextmanager
