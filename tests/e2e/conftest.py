@@ -239,7 +239,7 @@ def clock(tmp_path, clock_library, monkeypatch):
     """All servers that the test starts have its clock: `clock.advance(seconds)` instead of a sleep."""
     made, environment = Clock(tmp_path / "clock", clock_library), build.environment
     monkeypatch.setattr(build, "environment", lambda: {**environment(), **made.env})
-    monkeypatch.setattr(Server, "clock", made)
+    monkeypatch.setattr(Server, "driven_clock", made)
     return made
 
 

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 
-PATIENCE = 400  # requests before one that dies or hangs does so: more than the checks ask for
+PATIENCE = 200  # requests before one that dies or hangs does so: more than the checks ask for
 ETAG = '"of-this-file"'
 
 

@@ -341,10 +341,16 @@ class Backend(FakeServer):
             filler.close()
 
     def refuse(self):
-        """Closes the listener: dials are refused from now on. Connections stay; a new Backend can have the port."""
+        """Closes the listener: dials are refused from now on. Connections stay. A new Backend can have the
+        port; a socket that does not listen keeps it from others, which ask for any port."""
         self.ended = True
         with contextlib.suppress(OSError):
+            name = self.listener.getsockname()
             self.listener.shutdown(socket.SHUT_RDWR)
+            if self.listener.family != socket.AF_UNIX:
+                self.fillers.append(socket.socket(self.listener.family, socket.SOCK_STREAM))
+                self.fillers[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                self.fillers[-1].bind(name)
         self.listener.close()
 
     def fill_backlog(self):

@@ -160,7 +160,7 @@ def run(*args, timeout=120, program=None, **rest):
 class Server:
     """A running server. Its stderr is read by a thread, so that tests wait for a line instead of a time."""
 
-    clock = None  # that of the fixture `clock`
+    driven_clock = None  # that of the fixture `clock`
 
     def __init__(
         self,
@@ -381,9 +381,9 @@ class Server:
             return len(left) <= allowed
 
         allowed = self.baseline
-        for _ in range(3 if self.clock else 0):  # what is closed at intervals of a second
+        for _ in range(3 if self.driven_clock else 0):  # what is closed at intervals of a second
             if not is_clean():
-                self.clock.advance(1.05)
+                self.driven_clock.advance(1.05)
                 time.sleep(0.02)
         with contextlib.suppress(AssertionError):
             await_true(is_clean, SETTLE_SECONDS)
