@@ -209,7 +209,7 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, copy_dev, breaks):
     ran = [row.removeprefix("==> ") for row in done.stdout.splitlines() if row.startswith("==> ")]
     assert ran[:-1] == ["packages", *DEFAULT_STEPS], done.stdout
     summary = done.stdout.rpartition("==> ")[2].splitlines()
-    assert len(summary) <= 24, "it fits on one screen"
+    assert len(summary) < 24
     for step in DEFAULT_STEPS:
         assert any(re.match(rf"  {step} +\d+ s", row) for row in summary), done.stdout
     if breaks:
@@ -217,8 +217,9 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, copy_dev, breaks):
         named = [row.strip() for row in done.stderr.rpartition("failed steps:")[2].splitlines()]
         expected = ["lint", "unit tests and seeds, asan", "tools", "budgets"]
         assert [name for name in named if name] == expected
-        assert [row.split("[")[0] for row in summary].count("      FAILED tests/wr/test_it.py::test_it") == 10
-        assert any(re.match(r"      and \d\d more$", row) for row in summary)
+        assert any("FAILED tests/e2e/test_it.py::test_bad" in row for row in summary)
+        assert sum("FAILED tests/wr/test_it.py::test_it" in row for row in summary) == 5
+        assert "      and 35 more" in summary
     else:
         assert done.returncode == 0, done.stdout + done.stderr
         assert ran[-1] == "everything passed"
