@@ -14,9 +14,8 @@ from harness import build, frames, inherited_signals, services
 from harness.certificates import Authority
 from harness.chain import Chain
 from harness.client import Response
-from harness.clock import SOURCE, Clock
+from harness.clock import Clock, build_library
 from harness.content import MANY, make_many, make_once, populate
-from harness.preload import preload
 from harness.protocol import TranslatedClient
 from harness.server import Server, write_config
 from harness.ways import WAYS
@@ -231,14 +230,13 @@ def serve(tmp_path, site_root):
 
 @pytest.fixture(scope="session")
 def clock_library(tmp_path_factory):
-    return preload(tmp_path_factory.mktemp("clock"), SOURCE)
+    return build_library(tmp_path_factory.mktemp("clock"))
 
 
 @pytest.fixture
 def clock(tmp_path, clock_library, monkeypatch):
     """All servers that the test starts have its clock: `clock.advance(seconds)` instead of a sleep."""
-    made, environment = Clock(tmp_path / "clock", clock_library), build.environment
-    monkeypatch.setattr(build, "environment", lambda: {**environment(), **made.env})
+    made = Clock(tmp_path / "clock", clock_library)
     monkeypatch.setattr(Server, "driven_clock", made)
     return made
 

@@ -231,7 +231,7 @@ def test_the_first_rule_that_matches(cached, clock):
     for name in names:
         if name not in ("off/a.js", "immutable/never/d.txt"):
             await_kept(server, client, f"/{name}")
-    await_confirmed(clock, client, "/b.js", "/immutable/c.txt")
+    await_confirmed(client, "/b.js", "/immutable/c.txt", clock=clock)
     for name in names:
         replace(server.root / name, b"new")
     for name, is_kept in names.items():
@@ -250,7 +250,7 @@ def test_the_default_of_all_hosts(serve, clock):
         with one.connect() as client:
             for _ in range(3):
                 assert client.ask("/small.txt").body == SMALL
-            await_confirmed(clock, client, "/small.txt")
+            await_confirmed(client, "/small.txt", clock=clock)
             replace(one.root / "small.txt", b"new")
             assert client.ask("/small.txt").body == (SMALL if one is server else b"new")
 
@@ -260,7 +260,7 @@ def test_immutable_until_a_reload(cached, clock):
     client = server.connect()
     for path in ("/small.txt", "/large.bin", "/nowhere.txt"):
         await_kept(server, client, path)
-    await_confirmed(clock, client, "/small.txt", "/large.bin", "/nowhere.txt")
+    await_confirmed(client, "/small.txt", "/large.bin", "/nowhere.txt", clock=clock)
     replace(server.root / "small.txt", b"new small")
     replace(server.root / "large.bin", LARGE[::-1])
     (server.root / "nowhere.txt").write_bytes(b"somewhere")
@@ -383,12 +383,12 @@ ssize_t pread64(int, void *, size_t, off_t) __attribute__((alias("pread")));
 
 
 @pytest.mark.single_protocol
-def test_a_body_on_a_disk_is_loaded_once(cached, tmp_path):
+def test_a_body_on_a_disk_is_loaded_once(cached, tmp_path, clock):
     """However many requests wait for it: one lookup by a disk thread, one entry, from which they are answered."""
     hold = tmp_path / "hold"
     env = {**preload(tmp_path, SLOW_DISK), "HOLD": str(hold)}
     server = cached("Revalidate 1s", {"KeepAliveTimeout": "60s"}, env=env)
-    await_settled(server.root)
+    await_settled(server.root, clock)
     clients = [server.connect() for _ in range(20)]
     hold.touch()
     try:

@@ -501,7 +501,7 @@ class Site:
         self.restore()
         for _ in range(2):
             self.ask_all()
-            await_confirmed(None, self.client, "/cached.txt")
+            await_confirmed(self.client, "/cached.txt")
         self.answers = self.ask_all()
         _, before = self.look()
         self.ask_all()

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 from . import build
+from .clock import RealClock
 from .content import populate
 from .messages import CLOSE, request
 from .metrics import scrape, status_section, total
@@ -37,10 +38,10 @@ def read_figure(server, name, **labels):
 SETTLED_SECONDS = 3.05  # after its last change, a file may be kept
 
 
-def await_settled(root, clock=None):
+def await_settled(root, clock=RealClock):
     """Waits until all that is there may be kept; or advances the clock of the servers that the test starts."""
     newest = max(os.lstat(path).st_ctime for path in [root, *root.rglob("*")])
-    (clock.advance if clock else time.sleep)(max(0, newest + SETTLED_SECONDS - time.time()))
+    clock.advance(max(0, newest + SETTLED_SECONDS - time.time()))
 
 
 def is_hit(server, client, path, *fields, **rest):
@@ -70,9 +71,9 @@ def make_aged_roots(folder, files, count=40):
         yield populate(folder / f"root{n}", files)
 
 
-def await_confirmed(clock, client, *paths):
+def await_confirmed(client, *paths, clock=RealClock):
     """A file that is kept is revalidated once more after a second, even where files are immutable."""
-    (clock.advance if clock else time.sleep)(1.1)
+    clock.advance(1.1)
     for path in paths:
         client.ask(path)
 

@@ -3,9 +3,12 @@
 
 import mmap
 import struct
+import time
 
-# The file named by CLOCK has the nanoseconds to add. A wait with a timeout looks for them every few milliseconds. Only
-# workers' loops wait by epoll_wait(2), and have no other clocks; disk threads and dthreads are not driven.
+from .preload import preload
+
+# The file named by CLOCK has the nanoseconds to add. All threads see them; what waits by epoll_wait(2) with a timeout,
+# as the loops of workers do, looks for them every few milliseconds. Other waits end by the time of the kernel.
 SOURCE = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -64,6 +67,19 @@ int epoll_wait(int fd, struct epoll_event *events, int max, int timeout_ms)
     }
 }
 """
+
+
+def build_library(folder):
+    """Returns the environment of a server that has such a clock, but for CLOCK."""
+    return preload(folder, SOURCE)
+
+
+class RealClock:
+    """Where nothing drives the clock of a server, time has to pass."""
+
+    @staticmethod
+    def advance(seconds):
+        time.sleep(seconds)
 
 
 class Clock:

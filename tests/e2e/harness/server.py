@@ -184,7 +184,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env={**build.environment(), **(env or {})},
+            env={**build.environment(), **self.merge(env or {})},
             cwd=cwd,
             start_new_session=True,
             pass_fds=pass_fds,
@@ -201,6 +201,12 @@ class Server:
                 self.kill()
                 raise
         self.baseline = self.descriptors()
+
+    def merge(self, env):
+        """With what a driven clock needs; its library comes after those of the test."""
+        own = self.driven_clock.env if self.driven_clock else {}
+        libraries = [each["LD_PRELOAD"] for each in (env, own) if "LD_PRELOAD" in each]
+        return {**own, **env, **({"LD_PRELOAD": " ".join(libraries)} if libraries else {})}
 
     @staticmethod
     def confine(nofile, user):
