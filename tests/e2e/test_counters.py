@@ -18,6 +18,7 @@ from harness import frames as f
 from harness.certificates import Authority, Bytes, TlsClient
 from harness.client import ProtocolError
 from harness.content import populate
+from harness.full_file import make_full
 from harness.h2 import GoneAway
 from harness.load import Pausing
 from harness.messages import request
@@ -601,12 +602,13 @@ def test_clients_that_send_no_data(over_tls, reason, count_updates, options):
 
 @pytest.mark.skipif(not (build.PLUGINS / "logger.so").exists(), reason="the preset has no plugin logger")
 def test_lost_lines(count, tmp_path, site_root):
+    log = tmp_path / "access.log"
     text = section("HOST", {"ServerName": "localhost", "DocumentRoot": site_root})
-    server = count(config={"sites/default": text + section("LOGGER", {"AccessLog": "/dev/full"})})
+    server = count(config={"sites/default": text + section("LOGGER", {"AccessLog": log})}, wrapper=make_full(log))
     with server.connect() as client:
         for _ in range(50):
             assert client.ask("/hello.txt").status == 200
-    server.wait_log("cannot write /dev/full")
+    server.wait_log(f"cannot write {log}: File too large")
     with server.connect() as client:
         samples = scrape(client)
     assert [labels for name, labels in samples if name == "monkey_logger_lost_lines_total"], samples
@@ -614,14 +616,15 @@ def test_lost_lines(count, tmp_path, site_root):
 
 def test_lost_log_lines(count, tmp_path):
     """Of the error log."""
-    path = tmp_path / "socket"
+    path, log = tmp_path / "socket", tmp_path / "error.log"
 
     def is_open():
         with contextlib.suppress(OSError):
             Client(str(path)).close()
             return True
 
-    server = count({"LogLevel": "debug", "ErrorLog": "/dev/full", "Listen": f"unix:{path}"}, wait=False)
+    settings = {"LogLevel": "debug", "ErrorLog": log, "Listen": f"unix:{path}"}
+    server = count(settings, wait=False, wrapper=make_full(log))
     await_true(is_open, 60, "the socket")
     server.names = [f"unix:{path}"]
     lost = server.count("lost_log_lines")

@@ -8,6 +8,7 @@ import pytest
 from harness import build
 from harness.certificates import Authority
 from harness.content import HELLO
+from harness.full_file import make_full
 from harness.messages import LAST, lines, request
 from harness.protocol import Client
 from harness.server import await_true, section
@@ -86,7 +87,9 @@ def accepts(path):
 @pytest.mark.single_protocol
 def test_log_that_cannot_be_written(serve, tmp_path):
     """A full disk must not stop a worker."""
-    server = serve({"LogLevel": "debug", "ErrorLog": "/dev/full", "Listen": f"unix:{tmp_path}/socket"}, wait=False)
+    log = tmp_path / "error.log"
+    settings = {"LogLevel": "debug", "ErrorLog": log, "Listen": f"unix:{tmp_path}/socket"}
+    server = serve(settings, wait=False, wrapper=make_full(log))
     await_true(lambda: accepts(tmp_path / "socket"), 60)
     server.names = [f"unix:{tmp_path}/socket"]
     for _ in range(20):

@@ -19,6 +19,7 @@ import pytest
 from harness import build
 from harness.client import ProtocolError
 from harness.content import HELLO, populate
+from harness.full_file import make_full
 from harness.load import Clients
 from harness.messages import LAST, lines, request
 from harness.protocol import Client
@@ -447,15 +448,15 @@ def test_a_vanished_folder(site):
 
 
 def test_a_full_disk(site):
-    """/dev/full never takes anything: the server serves on, and tells once."""
-    site.write(AccessLog="/dev/full", buffer="32K").start()
+    """It never takes anything: the server serves on, and tells once."""
+    site.write(buffer="32K").start(wrapper=make_full(site.log))
     with Client(site.server.addresses[0]) as client:
         for _ in range(1000):
             assert client.ask("/hello.txt").status == 200
-    site.server.wait_log(r"logger: \d+ lines for /dev/full were lost")
-    assert len(re.findall("cannot write /dev/full: No space left", site.server.log)) == 1
+    site.server.wait_log(rf"logger: \d+ lines for {site.log} were lost")
+    assert len(re.findall(f"cannot write {site.log}: File too large", site.server.log)) == 1
     site.server.stop()
-    lost = sum(map(int, re.findall(r"logger: (\d+) lines for /dev/full", site.server.log)))
+    lost = sum(map(int, re.findall(rf"logger: (\d+) lines for {site.log} were lost", site.server.log)))
     assert lost == 1000
 
 
@@ -934,10 +935,10 @@ def test_a_reload_that_makes_the_buffer_smaller(site):
 
 def test_a_full_disk_and_requests_that_wait(site):
     """They are refused after HandlerTimeout, and the server can be stopped."""
-    site.write(AccessLog="/dev/full", Format=LONG, buffer="32K", WhenFull="wait")
+    site.write(Format=LONG, buffer="32K", WhenFull="wait")
     conf = site.folder / "conf" / "monkey.conf"
     conf.write_text(conf.read_text().replace("[SERVER]\n", "[SERVER]\n    HandlerTimeout 200ms\n"))
-    site.start()
+    site.start(wrapper=make_full(site.log))
     statuses = []
     with ThreadPoolExecutor(4) as others:
         while 503 not in statuses:

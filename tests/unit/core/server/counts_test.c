@@ -154,8 +154,8 @@ TEST(connections_by_state)
 /* Lines that the error log has lost before the server started, and while it ran; another log does not clear them. */
 TEST(lost_log_lines)
 {
-    int full = open("/dev/full", O_WRONLY | O_CLOEXEC), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    mk_log_to(full, MK_LOG_ERROR);
+    int unwritable = open("/dev/null", O_RDONLY | O_CLOEXEC), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    mk_log_to(unwritable, MK_LOG_ERROR);
     mk_log_error("lost before");
     start();
     assert_counter("lost_log_lines", "", 1);
@@ -169,7 +169,7 @@ TEST(lost_log_lines)
     mk_server_stop(server);
     mk_server_free(server);
     mk_log_to(-1, MK_LOG_INFO);
-    close(full);
+    close(unwritable);
     close(null);
 }
 
