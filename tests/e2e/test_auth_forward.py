@@ -14,6 +14,7 @@ from harness.failing_memory import fail_each, only_sanitized
 from harness.groups import GROUPS, backends, group  # noqa: F401
 from harness.messages import lines, request
 from harness.metrics import needs_status, scrape, status_of, status_section, total
+from harness.names import needs_localhost
 from harness.proxies import TEXT, proxy_section
 from harness.server import await_true, run, section, write_config
 from harness.services import reload
@@ -501,6 +502,7 @@ def test_group_that_is_full(protect, backends):  # noqa: F811
     await_true(lambda: ask(server, ADA).status == 200, what="an answer in time")
 
 
+@needs_localhost
 @pytest.mark.skipif(not build.speaks("tls"), reason="the preset has no tls")
 def test_tls(protect, tmp_path):
     """A server that the authority does not vouch for decides nothing."""
@@ -538,13 +540,13 @@ def ask_some(server, n, *fields, status=200):
         assert [client.ask("/app/secret.txt", *fields).status for _ in range(n)] == [status] * n
 
 
-@pytest.mark.parametrize("kind", ["plain", "tls"])
+@pytest.mark.parametrize("kind", ["plain", pytest.param("name", marks=needs_localhost), "tls"])
 def test_one_connection_for_all_questions(protect, tmp_path, kind):
     if kind == "tls" and not build.speaks("tls"):
         pytest.skip("the preset has no tls")
     ca = Authority(tmp_path / "ca")
-    with Backend(verify_all, tls=ca.make("auth", "localhost") if kind == "tls" else None) as auth:
-        host = auth.url.replace("127.0.0.1", "localhost")
+    with Backend(verify_all, tls=ca.make("auth", "IP:127.0.0.1") if kind == "tls" else None) as auth:
+        host = auth.url.replace("127.0.0.1", "localhost") if kind == "name" else auth.url
         server = protect(f"{host}/verify", {"TlsCA": ca.cert} if kind == "tls" else None)
         for client in range(3):
             ask_some(server, 5, f"Cookie: session=user{client}")

@@ -82,7 +82,7 @@ class Pebble:
 
     def __init__(self, folder, http_port):
         self.ca = Authority(folder / "authority")
-        pair = self.ca.make("acme", "localhost", "IP:127.0.0.1")
+        pair = self.ca.make("acme", "IP:127.0.0.1")
         self.port, self.management, dns, management = (free_port() for _ in range(4))
         config = {
             "listenAddress": f"127.0.0.1:{self.port}",
@@ -114,7 +114,7 @@ class Pebble:
 
     def get(self, port, path):
         context = ssl.create_default_context(cafile=self.ca.cert)
-        with urllib.request.urlopen(f"https://localhost:{port}{path}", timeout=30, context=context) as response:
+        with urllib.request.urlopen(f"https://127.0.0.1:{port}{path}", timeout=30, context=context) as response:
             return response.read()
 
     def answers(self):
@@ -130,7 +130,7 @@ class Pebble:
 class Certbot:
     def __init__(self, folder, pebble):
         self.folder, self.certificates = folder / "certbot", folder / "certificates"
-        self.options = ["--server", f"https://localhost:{pebble.port}/dir", "--non-interactive"]
+        self.options = ["--server", f"https://127.0.0.1:{pebble.port}/dir", "--non-interactive"]
         for name in ("config", "work", "logs"):
             self.options += [f"--{name}-dir", self.folder / name]
         self.environment = {

@@ -19,6 +19,7 @@ from harness.client import Client
 from harness.h2 import H2Client
 from harness.memcached import PROGRAM, Memcached
 from harness.messages import request
+from harness.names import needs_localhost
 from harness.redis import Redis
 from harness.server import Server, write_config
 from harness.services import INCLUDE, build_service, needs_duda, service_config
@@ -250,8 +251,13 @@ def test_task(ask):
     assert status == 200
     assert key == hashlib.pbkdf2_hmac("sha256", b"secret", bytes.fromhex(salt), 20000).hex()
     assert ask("/task/hash", "-d", "x" * 129)[0] == 400
-    assert ask("/task/resolve/localhost") == (200, "127.0.0.1\n")
+    assert ask("/task/resolve/127.0.0.1") == (200, "127.0.0.1\n")
     assert ask("/task/resolve/" + "x" * 256)[0] == 400
+
+
+@needs_localhost
+def test_task_with_a_name(ask):
+    assert ask("/task/resolve/localhost") == (200, "127.0.0.1\n")
 
 
 def test_memcached(ask):

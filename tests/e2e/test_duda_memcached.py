@@ -14,6 +14,7 @@ import pytest
 from harness import build
 from harness.fakes import killed_at_the_end
 from harness.memcached import PROGRAM, Fake, Memcached, each_command
+from harness.names import needs_localhost
 from harness.server import REPORT, await_true, free_port
 from harness.services import (
     CPP,
@@ -731,7 +732,7 @@ def test_a_server_that_does_not_accept(serve_services, full):
     assert ask(other, "/call/fetch/a").endswith(f"|memcached {full}: no reply within 200 ms")
 
 
-@pytest.mark.parametrize("name", ["full", "localhost"])
+@pytest.mark.parametrize("name", ["full", pytest.param("localhost", marks=needs_localhost)])
 def test_a_stop_while_it_connects(serve_services, full, name):
     address = full.replace("127.0.0.1", "localhost") if name == "localhost" else full
     conf = {"timeout_ms": 60000, "connect_timeout_ms": 60000}
@@ -832,6 +833,7 @@ def test_a_dthread_that_ignores_the_end(serve_services, caches, way):
     assert asking
 
 
+@needs_localhost
 def test_names_are_looked_up(serve_services, caches):
     cache = caches()
     server = serve_services({"t": source(f"localhost:{cache.port}", timeout_ms=30000)})

@@ -16,6 +16,7 @@ import pytest
 
 from harness import build
 from harness.fakes import killed_at_the_end
+from harness.names import needs_localhost
 from harness.redis import Fake, Redis, needs_redis
 from harness.server import REPORT, await_true, free_port
 from harness.services import (
@@ -380,9 +381,10 @@ def test_wrong_addresses(serve_services, address, sentence):
     assert server.alive
 
 
-def test_a_unix_socket_and_a_name(serve_services, redis):
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("localhost", marks=needs_localhost)])
+def test_a_unix_socket_and_a_host(serve_services, redis, host):
     one = redis()
-    sources = {"web": source(f"unix:{one.socket}"), "name": source(f"localhost:{one.port}")}
+    sources = {"web": source(f"unix:{one.socket}"), "name": source(f"{host}:{one.port}")}
     server = serve_services(sources, {"Workers": 2})
     assert run(server, "SET k v") == "OK"
     assert ask(server, "/name/get?key=k") == "v"
@@ -967,7 +969,7 @@ int duda_main()
 """
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("localhost", marks=needs_localhost)])
 def test_the_calls_of_the_original(serve_services, redis, tmp_path, host):
     one = redis()
     text = OLD.replace("@HOST@", host).replace("@PORT@", patched(one.port))

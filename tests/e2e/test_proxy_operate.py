@@ -17,6 +17,7 @@ from harness.certificates import TlsClient
 from harness.few_descriptors import no_descriptor_left
 from harness.messages import lines, sized
 from harness.metrics import needs_status, scrape, status_of, status_section, total
+from harness.names import needs_localhost
 from harness.protocol import Client
 from harness.proxies import TEXT, proxy_section
 from harness.server import Server, await_true, run, section, write_config
@@ -558,7 +559,14 @@ def test_dial_without_a_descriptor(serve):
 # ── names without an address ──
 
 
-@pytest.mark.parametrize("name, warned", [("no-such-name.invalid", True), ("localhost", False), ("127.0.0.1", False)])
+@pytest.mark.parametrize(
+    "name, warned",
+    [
+        ("no-such-name.invalid", True),
+        pytest.param("localhost", False, marks=needs_localhost),
+        ("127.0.0.1", False),
+    ],
+)
 def test_names_without_an_address(tmp_path, name, warned):
     write_config(tmp_path / "conf", tmp_path, text=proxy_section(None, {"To": f"http://{name}:8080"}))
     done = run("-t", "-c", tmp_path / "conf")

@@ -15,7 +15,7 @@ from harness.few_descriptors import few_descriptors
 from harness.groups import GROUPS, PREFIX, ask_many, hold
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section
-from harness.names import NameServer
+from harness.names import NameServer, needs_localhost
 from harness.proxies import TEXT
 from harness.server import await_true, run, section, write_config
 from harness.services import reload
@@ -254,6 +254,7 @@ def test_a_truncated_answer(serve_names, names, backends):
     assert ask_many(serve_names(f"{NAME}:{one.port}"), 40) == {0: 40}
 
 
+@needs_localhost
 def test_names_of_the_file_of_hosts(serve_names, names, backends):
     """No name server is asked; without Resolve neither."""
     (one,) = backends(1)

@@ -76,7 +76,7 @@ def database(tmp_path):
     folder = tmp_path / "mariadb"
     folder.mkdir()
     own = ["--no-defaults", f"--datadir={folder}/data", "--user=root"]
-    install = ["mariadb-install-db", *own, "--auth-root-authentication-method=normal", "--skip-test-db"]
+    install = ["mariadb-install-db", *own, "--auth-root-authentication-method=normal", "--skip-test-db", "--force"]
     subprocess.run(install, check=True, capture_output=True, timeout=300)
     path = folder / "socket"
     with (folder / "log").open("w") as log:

@@ -21,6 +21,7 @@ import pytest
 
 from counting_server import BODY, CountingServer
 from processes import BUILD, wait_until
+from harness.names import needs_localhost
 from harness.server import free_port
 from watch_resources.report_data import decode_histogram
 
@@ -47,12 +48,6 @@ def usage(*args):
 
 def errors(result):
     return {name: n for name, n in result["errors"].items() if n}
-
-
-def knows_localhost():
-    with contextlib.suppress(OSError):
-        return bool(socket.getaddrinfo("localhost", None))
-    return False
 
 
 @pytest.fixture
@@ -234,10 +229,7 @@ def test_server_dies(serve):
     server.stop = lambda: None
 
 
-KNOWS_LOCALHOST = pytest.mark.skipif(not knows_localhost(), reason="NOT TESTED: this machine does not know localhost")
-
-
-@KNOWS_LOCALHOST
+@needs_localhost
 def test_localhost_by_name(serve):
     """A name with an address of IPv6 where no server listens."""
     server = serve()
@@ -460,7 +452,7 @@ def wait_for(port, process):
     raise AssertionError("the server does not listen")
 
 
-@pytest.mark.parametrize("host", [pytest.param("localhost", marks=KNOWS_LOCALHOST), "127.0.0.1"])
+@pytest.mark.parametrize("host", [pytest.param("localhost", marks=needs_localhost), "127.0.0.1"])
 def test_tls_keep_alive(monkey, pair, tmp_path, host):
     rows = [("/a.txt", 200, 13, hashlib.sha256(BODY[:13]).hexdigest()),
             ("/b.bin", 200, len(BODY), hashlib.sha256(BODY).hexdigest())]  # fmt: skip

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from harness.names import needs_localhost
 from processes import HERE, child, small_server, wait_until
 from test_results import make_round
 from watch_resources import WrError
@@ -380,8 +381,13 @@ def test_wrong_numbers_of_clients(text):
         parse_clients(text)
 
 
+@needs_localhost
+def test_a_url_with_a_name():
+    check_url("http://localhost/x")
+
+
 def test_urls():
-    for url in ("http://127.0.0.1:80/", "http://localhost/x", "https://127.5.5.5/"):
+    for url in ("http://127.0.0.1:80/", "http://127.0.0.1/x", "https://127.5.5.5/"):
         check_url(url)
     for url in ("localhost:80", "ftp://localhost/", "http:///x", "http://localhost:99999/", "/x"):
         with pytest.raises(WrError, match="is no URL of a server"):
