@@ -58,7 +58,7 @@ static int go_to_background(const struct mk_server_info *info, const struct opti
     if (!o->daemon || (MK_HAS_SUPERVISOR && launcher_exists()))
         return EXIT_OK;
     if (!info->error_log)
-        fprintf(stderr, "monkey: the log on stderr is lost in the background; set ErrorLog to a file to keep it\n");
+        fprintf(stderr, "monkey: the log on stderr is lost in the background; ErrorLog keeps it in a file\n");
     int err = daemon_fork();
     if (err < 0)
         fprintf(stderr, "monkey: cannot go to the background: %s\n", strerror(-err));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens files that a process writes, such as logs and the pid file. A process with the rights of root may write
- * anywhere, so other users must not be able to choose the file. A path is safe as long as each entry on it lies in a
- * folder of root or of the effective user that others cannot write to. If a group can, or all users can and the sticky
- * bit is set, the entry itself must belong to root or the effective user.
+ * Reads small files whole, such as those that a configuration names, and opens files that a process writes, such as
+ * logs and the pid file. These calls may wait for a disk: not for a running loop.
+ *
+ * A process with the rights of root may write anywhere, so other users must not be able to choose the file. A path is
+ * safe as long as each entry on it lies in a folder of root or of the effective user that others cannot write to. If a
+ * group can, or all users can and the sticky bit is set, the entry itself must belong to root or the effective user.
  *
  *   - A symbolic link is followed if it is on the safe part of a path and belongs to one of the two users.
  *   - A file with several names (hard links) on the unsafe part is refused.
@@ -13,9 +15,37 @@
 
 #include <stdbool.h>
 
-#include "status.h"
+#include "arena.h"
+#include "buf.h"
 
 MK_C_BEGIN
+
+/* What a file holds. */
+struct mk_file_bytes {
+    char *data; /* in the arena; a NUL follows that does not count */
+    size_t len;
+    unsigned mode; /* the permissions of the file: 0 to 07777 */
+};
+
+/*
+ * Reads a regular file into an arena: what it held when it was opened, or less if it shrinks meanwhile. Never waits for
+ * a FIFO.
+ * Returns 0 or -errno: -EFBIG over `bytes_max`, -EISDIR, -EINVAL for other files that are not regular, -ENOMEM ...
+ * mk_file_add_read_error() explains it. Any thread.
+ */
+MK_API int mk_file_read(const char *path, size_t bytes_max, struct mk_arena *arena, struct mk_file_bytes *ret);
+/* The same for a file that the caller has opened with O_NONBLOCK, and closes. */
+MK_API int mk_file_read_open(int fd, size_t bytes_max, struct mk_arena *arena, struct mk_file_bytes *ret);
+/*
+ * Adds a phrase that explains an -errno of both, for the end of a sentence that the file begins. Callers that need at
+ * least one byte give -ENODATA: "is empty".
+ */
+MK_API void mk_file_add_read_error(struct mk_buf *to, int err, size_t bytes_max);
+
+/* Returns whether a file of this mode may hold secrets: only its owner may write it, and only its group read it too. */
+MK_API bool mk_file_is_private(unsigned mode);
+/* Adds a phrase about a mode for which that is not so, for the end of a sentence that the file begins. */
+MK_API void mk_file_add_mode_error(struct mk_buf *to, unsigned mode);
 
 /*
  * Opens a file with flags of open(2). With O_CREAT it is created with `mode` if it does not exist; `ret_made`, unless

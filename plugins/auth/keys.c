@@ -2,10 +2,11 @@
 /* Which format a file of keys has, and secrets (keys.h). */
 #include "keys.h"
 
+#include <monkey/file.h>
+
 #include <errno.h>
 
 #include "jwks.h"
-#include "key_file.h"
 #include "pem_keys.h"
 
 static int report_memory(struct mk_buf *message, const char *name)
@@ -58,16 +59,33 @@ int keys_read(struct key_set *keys, enum keys_kind kind, const char *name, struc
     return is_json(bytes) ? jwks_read(keys, name, bytes, message) : pem_keys_read(keys, name, bytes, message);
 }
 
+/* Reads the keys of a file. Secrets must not be open to others. */
+static int add_keys(struct key_set *keys, const struct keys_file *which, const struct mk_file_bytes *file,
+                    struct mk_buf *message)
+{
+    unsigned secrets = key_set_count_secrets(keys);
+    int err = keys_read(keys, which->kind, which->path.p, mk_str(file->data, file->len), message);
+    if (err < 0 || key_set_count_secrets(keys) == secrets || mk_file_is_private(file->mode))
+        return err;
+    mk_file_add_mode_error(key_set_report(message, which->path.p), file->mode);
+    return -EINVAL;
+}
+
 static int load_file(struct key_set *keys, const struct keys_file *which, struct mk_buf *message)
 {
-    struct key_file file;
-    unsigned secrets = key_set_count_secrets(keys);
-    int err = key_file_read(&file, which->path.p, message);
-    if (err == 0)
-        err = keys_read(keys, which->kind, which->path.p, mk_str(file.data, file.len), message);
-    if (err == 0 && key_set_count_secrets(keys) > secrets)
-        err = key_file_check_private(&file, which->path.p, message);
-    key_file_free(&file);
+    struct mk_arena arena;
+    struct mk_file_bytes file;
+    mk_arena_init(&arena, NULL, 2 * KEYS_FILE_BYTES_MAX, NULL, 0);
+    int err = mk_file_read(which->path.p, KEYS_FILE_BYTES_MAX, &arena, &file);
+    if (err == 0 && !file.len)
+        err = -ENODATA;
+    if (err < 0) {
+        mk_file_add_read_error(key_set_report(message, which->path.p), err, KEYS_FILE_BYTES_MAX);
+    } else {
+        err = add_keys(keys, which, &file, message);
+        explicit_bzero(file.data, file.len);
+    }
+    mk_arena_release(&arena);
     return err;
 }
 

@@ -14,6 +14,8 @@
 
 #include "key_set.h"
 
+enum { KEYS_FILE_BYTES_MAX = 1 << 20 };
+
 enum keys_kind {
     KEYS_PUBLIC, /* PEM or a JWK set */
     KEYS_SECRET,

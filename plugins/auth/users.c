@@ -5,10 +5,8 @@
 #include "users.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ── reading ── */
 
@@ -18,71 +16,24 @@ static int report_error(struct mk_buf *message, const char *path, int err)
     return err;
 }
 
-static int check_file(const char *path, const struct stat *st, struct mk_buf *message)
-{
-    if (!S_ISREG(st->st_mode))
-        mk_buf_addf(message, "%s is not a regular file", path);
-    else if (st->st_size > HTPASSWD_BYTES_MAX)
-        mk_buf_addf(message, "%s has more than %d MiB", path, HTPASSWD_BYTES_MAX / 1024 / 1024);
-    else
-        return 0;
-    return -EINVAL;
-}
-
 enum { ARENA_BYTES_MAX = 256 * 1024 * 1024 };
 
-/* Reads up to `size` bytes. Returns their count or -errno. */
-static ssize_t read_bytes(int fd, char *to, size_t size)
+/* Reads a file. Returns 0 or -errno with a message. */
+static int read_file(const char *path, struct mk_arena *arena, struct mk_file_bytes *ret, struct mk_buf *message)
 {
-    size_t len = 0;
-    while (len < size) {
-        ssize_t n = read(fd, to + len, size - len);
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        len += (size_t)n;
+    *ret = (struct mk_file_bytes){.len = 0};
+    int err = mk_file_read(path, HTPASSWD_BYTES_MAX, arena, ret);
+    if (err < 0) {
+        mk_buf_addf(message, "%s ", path);
+        mk_file_add_read_error(message, err, HTPASSWD_BYTES_MAX);
     }
-    return (ssize_t)len;
-}
-
-/* Reads an open file. Returns 0 or -errno with a message. */
-static int read_open_file(int fd, const char *path, struct stat *st, struct mk_arena *arena, struct mk_str *ret,
-                          struct mk_buf *message)
-{
-    if (fstat(fd, st) < 0)
-        return report_error(message, path, -errno);
-    int err = check_file(path, st, message);
-    if (err < 0)
-        return err;
-    char *bytes = mk_arena_alloc(arena, (size_t)st->st_size + 1); /* one more: also an empty file has a pointer */
-    ssize_t n = bytes ? read_bytes(fd, bytes, (size_t)st->st_size) : -ENOMEM;
-    if (n < 0)
-        return report_error(message, path, (int)n);
-    *ret = mk_str(bytes, (size_t)n);
-    return 0;
-}
-
-static int read_file(const char *path, struct stat *st, struct mk_arena *arena, struct mk_str *ret,
-                     struct mk_buf *message)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block */
-    if (fd < 0)
-        return report_error(message, path, -errno);
-    int err = read_open_file(fd, path, st, arena, ret, message);
-    close(fd);
     return err;
 }
 
-/* Wipes the bytes of a file. */
-static void wipe_bytes(struct mk_str bytes)
+static void wipe_bytes(struct mk_file_bytes *bytes)
 {
-    union {
-        const char *p;
-        char *to;
-    } at = {bytes.p};
-    if (bytes.len)
-        explicit_bzero(at.to, bytes.len);
+    if (bytes->data)
+        explicit_bzero(bytes->data, bytes->len);
 }
 
 static int report_mistake(struct mk_buf *message, const char *path, const struct htpasswd_reader *r)
@@ -134,7 +85,7 @@ static int check_duplicates(const struct users *u, const char *path, struct mk_b
             continue;
         const char *later = a->name.p > b->name.p ? a->name.p : b->name.p;
         unsigned line = 1;
-        for (const char *p = u->bytes.p; p < later; p++)
+        for (const char *p = u->bytes.data; p < later; p++)
             line += *p == '\n';
         mk_buf_addf(message, "%s:%u:1: this user is in an earlier line already", path, line);
         return -EINVAL;
@@ -146,7 +97,7 @@ static int parse_users(struct users *u, const char *path, struct mk_buf *message
 {
     struct htpasswd_reader r;
     int more;
-    htpasswd_begin(&r, u->bytes);
+    htpasswd_begin(&r, mk_str(u->bytes.data, u->bytes.len));
     while ((more = add_user(u, &r)) > 0)
         ;
     if (more == -ENOMEM)
@@ -160,20 +111,18 @@ static int parse_users(struct users *u, const char *path, struct mk_buf *message
 
 int users_load(const char *path, struct users **ret, struct mk_buf *message)
 {
-    struct stat st;
     struct users *u = mk_account_alloc(NULL, sizeof(*u));
     if (!u)
         return report_error(message, path, -ENOMEM);
     *u = (struct users){.n = 0};
     mk_arena_init(&u->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    int err = read_file(path, &st, &u->arena, &u->bytes, message);
+    int err = read_file(path, &u->arena, &u->bytes, message);
     if (err == 0)
         err = parse_users(u, path, message);
     if (err < 0) {
         users_free(u);
         return err;
     }
-    u->others_can_read = st.st_mode & S_IROTH;
     *ret = u;
     return 0;
 }
@@ -182,7 +131,7 @@ void users_free(struct users *u)
 {
     if (!u)
         return;
-    wipe_bytes(u->bytes);
+    wipe_bytes(&u->bytes);
     mk_arena_release(&u->arena);
     mk_account_free(NULL, u, sizeof(*u));
 }
@@ -191,7 +140,7 @@ void users_add_warnings(const struct users *u, struct mk_buf *message)
 {
     if (!u->n)
         mk_buf_addf(message, "the file has no users, so that all logins fail");
-    else if (u->others_can_read)
+    else if (u->bytes.mode & S_IROTH)
         mk_buf_addf(message, "all users of the machine can read the hashes of this file (chmod 640)");
     if (u->n_sha1)
         mk_buf_addf(message,
@@ -239,7 +188,7 @@ static int parse_groups(struct groups *g, const char *path, struct mk_buf *messa
 {
     struct htpasswd_reader r;
     int more;
-    htpasswd_begin(&r, g->bytes);
+    htpasswd_begin(&r, mk_str(g->bytes.data, g->bytes.len));
     while ((more = add_member(g, &r)) > 0)
         ;
     if (more == -ENOMEM)
@@ -253,13 +202,12 @@ static int parse_groups(struct groups *g, const char *path, struct mk_buf *messa
 
 int groups_load(const char *path, struct groups **ret, struct mk_buf *message)
 {
-    struct stat st;
     struct groups *g = mk_account_alloc(NULL, sizeof(*g));
     if (!g)
         return report_error(message, path, -ENOMEM);
     *g = (struct groups){.n = 0};
     mk_arena_init(&g->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    int err = read_file(path, &st, &g->arena, &g->bytes, message);
+    int err = read_file(path, &g->arena, &g->bytes, message);
     if (err == 0)
         err = parse_groups(g, path, message);
     if (err < 0) {
@@ -274,7 +222,7 @@ void groups_free(struct groups *g)
 {
     if (!g)
         return;
-    wipe_bytes(g->bytes);
+    wipe_bytes(&g->bytes);
     mk_arena_release(&g->arena);
     mk_account_free(NULL, g, sizeof(*g));
 }

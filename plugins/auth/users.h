@@ -5,25 +5,23 @@
 #ifndef AUTH_USERS_H
 #define AUTH_USERS_H
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/file.h>
 
 #include "htpasswd.h"
 
 /* The users of a file. The strings point into its bytes. */
 struct users {
     struct mk_arena arena;
-    struct mk_str bytes;         /* of the file */
+    struct mk_file_bytes bytes;
     struct htpasswd_user *items; /* sorted by name */
     uint32_t n;
-    bool others_can_read; /* the mode of the file */
-    uint32_t n_sha1;      /* users whose hash is {SHA} */
+    uint32_t n_sha1; /* users whose hash is {SHA} */
 };
 
 /* The members of all groups of a file. */
 struct groups {
     struct mk_arena arena;
-    struct mk_str bytes;           /* of the file */
+    struct mk_file_bytes bytes;
     struct htpasswd_member *items; /* sorted by group and user */
     uint32_t n;
 };

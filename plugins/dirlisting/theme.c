@@ -4,6 +4,7 @@
  */
 #include "theme.h"
 
+#include <monkey/file.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>
@@ -12,7 +13,6 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,29 +31,12 @@ static int report_errno(struct theme_reader *r, const char *file, int err)
 {
     if (err == -ENOMEM)
         return err;
-    mk_buf_addf(r->error, "the theme cannot be read: %s%s%s: %s", r->folder, file ? "/" : "", file ? file : "",
-                err == -EINVAL   ? "not a regular file"
-                : err == -EFBIG  ? "larger than 256 KB"
-                : err == -ENOENT ? "there is no such file or folder"
-                                 : strerror(-err));
+    mk_buf_addf(r->error, "the theme needs %s%s%s, which ", r->folder, file ? "/" : "", file ? file : "");
+    mk_file_add_read_error(r->error, err, TEMPLATE_BYTES_MAX);
     return -EINVAL;
 }
 
 /* ── files ── */
-
-static int read_all(int fd, char *to, size_t size, size_t *ret_len)
-{
-    size_t len = 0;
-    ssize_t n = 1;
-    while (len < size && n > 0) {
-        n = read(fd, to + len, size - len);
-        len += n > 0 ? (size_t)n : 0;
-        if (n < 0 && errno == EINTR)
-            n = 1;
-    }
-    *ret_len = len;
-    return n < 0 ? -errno : 0;
-}
 
 /* Replaces each CR LF by LF, as browsers do before they compute the digest of a script. */
 static size_t remove_returns(char *text, size_t len)
@@ -65,34 +48,19 @@ static size_t remove_returns(char *text, size_t len)
     return to;
 }
 
-static int read_open_file(int fd, struct mk_arena *arena, struct mk_str *ret)
-{
-    struct stat st;
-    size_t len;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EINVAL;
-    if (st.st_size > TEMPLATE_BYTES_MAX)
-        return -EFBIG;
-    char *text = mk_arena_alloc(arena, (size_t)st.st_size + 1);
-    if (!text)
-        return -ENOMEM;
-    int err = read_all(fd, text, (size_t)st.st_size, &len);
-    if (err == 0)
-        *ret = mk_str(text, remove_returns(text, len));
-    return err;
-}
-
 static int read_file(struct theme_reader *r, const char *name, struct mk_str *ret)
 {
+    struct mk_file_bytes text;
     struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
     int fd = (int)syscall(SYS_openat2, r->dir, name, &how, sizeof(how));
-    int err = fd < 0 ? -errno : read_open_file(fd, r->parser.arena, ret);
+    int err = fd < 0 ? -errno : mk_file_read_open(fd, TEMPLATE_BYTES_MAX, r->parser.arena, &text);
     if (fd >= 0)
         close(fd);
-    return err < 0 ? report_errno(r, name, err) : 0;
+    if (err < 0)
+        return report_errno(r, name, err);
+    *ret = mk_str(text.data, remove_returns(text.data, text.len));
+    return 0;
 }
 
 static int load_template(struct theme_reader *r, const char *name, bool of_entry, struct template *ret)

@@ -4,6 +4,7 @@
  * start, so that the response needs no disk.
  */
 #include <monkey/counters.h>
+#include <monkey/file.h>
 #include <monkey/inspect.h>
 
 #include "flag.h"
@@ -38,36 +39,20 @@ struct maintenance_conf {
     struct maintenance_exception *exceptions;
 };
 
-/* Reads the page into the arena. Returns 0 or -errno. */
-static int read_page(struct maintenance_page *page, int fd, struct mk_arena *arena)
-{
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-    if (st.st_size > PAGE_BYTES_MAX)
-        return -EFBIG;
-    char *data = mk_arena_alloc(arena, (size_t)st.st_size);
-    if (!data)
-        return -ENOMEM;
-    ssize_t n = read(fd, data, (size_t)st.st_size);
-    page->body = mk_str(data, n < 0 ? 0 : (size_t)n);
-    return n < 0 ? -errno : 0;
-}
-
 static int parse_page(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct maintenance_page *page = field;
+    struct mk_file_bytes body;
     int err = mk_conf_read_path(value, value->text, &page->path, arena, error);
     if (err < 0)
         return err;
-    int fd = open(page->path.p, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    err = read_page(page, fd, arena);
-    if (fd >= 0)
-        close(fd);
-    if (err < 0)
-        mk_buf_addf(error, "cannot be read: %s", err == -EINVAL ? "it is not a regular file" : strerror(-err));
+    err = mk_file_read(page->path.p, PAGE_BYTES_MAX, arena, &body);
+    if (err == 0) {
+        page->body = mk_str(body.data, body.len);
+        return 0;
+    }
+    mk_buf_adds(error, MK_STR("the file "));
+    mk_file_add_read_error(error, err, PAGE_BYTES_MAX);
     return err;
 }
 

@@ -4,10 +4,9 @@
  */
 #include "networks.h"
 
+#include <monkey/file.h>
+
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ── lines ── */
 
@@ -109,37 +108,19 @@ int networks_read(struct mk_str text, struct mk_str name, struct network_set **r
 
 /* ── files ── */
 
-/* Reads all of a regular file. Returns 0 or -errno. */
-static int read_file(int fd, struct mk_buf *text)
-{
-    char piece[16384];
-    ssize_t n;
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-    while ((n = read(fd, piece, sizeof(piece))) > 0)
-        mk_buf_add(text, piece, (size_t)n);
-    if (n < 0)
-        return -errno;
-    return text->err == 0 || text->err == -ENOMEM ? text->err : -EFBIG;
-}
-
 int networks_load(const char *path, struct network_set **ret, struct mk_buf *message)
 {
-    struct mk_buf text;
+    struct mk_arena arena;
+    struct mk_file_bytes text;
     *ret = NULL;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    mk_buf_init(&text, NETWORKS_BYTES_MAX);
-    int err = fd < 0 ? -errno : read_file(fd, &text);
-    if (fd >= 0)
-        close(fd);
-    if (err < 0)
-        mk_buf_addf(message, "%s cannot be read: %s", path,
-                    err == -EINVAL ? "it is not a regular file" : strerror(-err));
-    else
-        err = networks_read(mk_buf_str(&text), mk_str_c(path), ret, message);
-    mk_buf_release(&text);
+    mk_arena_init(&arena, NULL, 2 * NETWORKS_BYTES_MAX, NULL, 0);
+    int err = mk_file_read(path, NETWORKS_BYTES_MAX, &arena, &text);
+    if (err < 0) {
+        mk_buf_addf(message, "%s ", path);
+        mk_file_add_read_error(message, err, NETWORKS_BYTES_MAX);
+    } else {
+        err = networks_read(mk_str(text.data, text.len), mk_str_c(path), ret, message);
+    }
+    mk_arena_release(&arena);
     return err;
 }

@@ -295,7 +295,7 @@ static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
     struct mk_str *path = &conf->ocsp_files.items[at->nth];
     if (!pem_read_file(&file, path->p, false, &fault))
         return report_error(at, offsetof(struct tls_host_conf, ocsp_files), "the OCSP response", path, &fault);
-    const char *wrong = ocsp_parse(&ocsp, mk_str(file.data, file.len), cert->leaf, chain);
+    const char *wrong = ocsp_parse(&ocsp, mk_str(file.bytes.data, file.bytes.len), cert->leaf, chain);
     if (wrong) {
         mk_buf_addf(&fault, "%s", wrong);
         pem_add_reason(&fault);
@@ -304,8 +304,8 @@ static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
     }
     check_ocsp_response(at, path, &ocsp);
     bool usable = ocsp_is_usable(&ocsp);
-    cert->ocsp = usable ? OPENSSL_memdup(file.data, file.len) : NULL;
-    cert->ocsp_len = file.len;
+    cert->ocsp = usable ? OPENSSL_memdup(file.bytes.data, file.bytes.len) : NULL;
+    cert->ocsp_len = file.bytes.len;
     cert->ocsp_this_update = ocsp.this_update;
     cert->ocsp_next_update = ocsp.next_update;
     pem_free_file(&file);

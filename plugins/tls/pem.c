@@ -10,9 +10,6 @@
 #include <openssl/pkcs12.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 void pem_add_reason(struct mk_buf *fault)
 {
@@ -25,72 +22,26 @@ void pem_add_reason(struct mk_buf *fault)
 
 void pem_free_file(struct pem_file *file)
 {
-    if (file->data)
-        OPENSSL_clear_free(file->data, file->len + 1);
-    *file = (struct pem_file){0};
-}
-
-static bool is_private_mode(const struct stat *st, struct mk_buf *fault)
-{
-    if (!(st->st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)))
-        return true;
-    mk_buf_addf(fault,
-                "is open to others: its mode is %03o, but only its owner may write it, and only its group read it too "
-                "(chmod 600, or 640)",
-                (unsigned)st->st_mode & 0777);
-    return false;
-}
-
-static bool read_bytes(struct pem_file *file, int fd, size_t size, struct mk_buf *fault)
-{
-    file->data = OPENSSL_malloc(size + 1);
-    if (!file->data) {
-        mk_buf_addf(fault, "cannot be read: %s", strerror(ENOMEM));
-        return false;
-    }
-    while (file->len < size) {
-        ssize_t n = read(fd, file->data + file->len, size - file->len);
-        if (n < 0) {
-            mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
-            return false;
-        }
-        if (n == 0)
-            break;
-        file->len += (size_t)n;
-    }
-    file->data[file->len] = '\0';
-    return true;
-}
-
-static bool check_file(int fd, struct stat *st, bool secret, struct mk_buf *fault)
-{
-    if (fstat(fd, st) < 0)
-        mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
-    else if (!S_ISREG(st->st_mode))
-        mk_buf_addf(fault, "is not a regular file");
-    else if (st->st_size == 0)
-        mk_buf_addf(fault, "is empty");
-    else if (st->st_size > PEM_BYTES_MAX)
-        mk_buf_addf(fault, "has more than %d bytes", PEM_BYTES_MAX);
-    else
-        return !secret || is_private_mode(st, fault);
-    return false;
+    if (file->bytes.data)
+        explicit_bzero(file->bytes.data, file->bytes.len);
+    mk_arena_release(&file->arena);
 }
 
 bool pem_read_file(struct pem_file *file, const char *path, bool secret, struct mk_buf *fault)
 {
-    struct stat st;
-    *file = (struct pem_file){0};
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* O_NONBLOCK: do not wait for a FIFO */
-    if (fd < 0) {
-        mk_buf_addf(fault, "cannot be read: %s", strerror(errno));
-        return false;
-    }
-    bool good = check_file(fd, &st, secret, fault) && read_bytes(file, fd, (size_t)st.st_size, fault);
-    close(fd);
-    if (!good)
-        pem_free_file(file);
-    return good;
+    *file = (struct pem_file){.bytes = {.len = 0}};
+    mk_arena_init(&file->arena, NULL, 2 * PEM_BYTES_MAX, NULL, 0);
+    int err = mk_file_read(path, PEM_BYTES_MAX, &file->arena, &file->bytes);
+    if (err == 0 && !file->bytes.len)
+        err = -ENODATA;
+    if (err < 0)
+        mk_file_add_read_error(fault, err, PEM_BYTES_MAX);
+    else if (!secret || mk_file_is_private(file->bytes.mode))
+        return true;
+    else
+        mk_file_add_mode_error(fault, file->bytes.mode);
+    pem_free_file(file);
+    return false;
 }
 
 /* A passphrase callback that fails: a server cannot ask for one. */
@@ -134,13 +85,13 @@ static const struct {
 /* Adds a phrase if the file has one of these formats, and returns true. Keeps the errors that libcrypto had before. */
 static bool explain_format(const struct pem_file *file, struct mk_buf *fault)
 {
-    const unsigned char *bytes = (const unsigned char *)file->data;
+    const unsigned char *bytes = (const unsigned char *)file->bytes.data;
     const char *phrase = NULL;
     if (bytes[0] != 0x30) /* a SEQUENCE, as all of them */
         return false;
     ERR_set_mark();
     for (size_t i = 0; !phrase && i < MK_COUNT_OF(kinds); i++)
-        if (kinds[i].is(bytes, (long)file->len))
+        if (kinds[i].is(bytes, (long)file->bytes.len))
             phrase = kinds[i].phrase;
     ERR_pop_to_mark();
     if (phrase)
@@ -158,7 +109,7 @@ STACK_OF(X509) * pem_read_certificates(const char *path, struct mk_buf *fault)
     if (!pem_read_file(&file, path, false, fault))
         return NULL;
     STACK_OF(X509) *all = sk_X509_new_null();
-    BIO *bio = BIO_new_mem_buf(file.data, (int)file.len);
+    BIO *bio = BIO_new_mem_buf(file.bytes.data, (int)file.bytes.len);
     ERR_clear_error();
     while (bio && all && (one = PEM_read_bio_X509(bio, NULL, refuse_passphrase, &asked)))
         if (!sk_X509_push(all, one))
@@ -185,10 +136,11 @@ EVP_PKEY *pem_read_key(const char *path, struct mk_buf *fault)
     bool asked = false;
     if (!pem_read_file(&file, path, true, fault))
         return NULL;
-    BIO *bio = BIO_new_mem_buf(file.data, (int)file.len);
+    BIO *bio = BIO_new_mem_buf(file.bytes.data, (int)file.bytes.len);
     ERR_clear_error();
     EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, &asked) : NULL;
-    bool is_pem = memmem(file.data, file.len, "-----BEGIN ", 11), known = !key && explain_format(&file, fault);
+    bool is_pem = memmem(file.bytes.data, file.bytes.len, "-----BEGIN ", 11),
+         known = !key && explain_format(&file, fault);
     BIO_free(bio);
     pem_free_file(&file);
     if (key || known)

@@ -6,7 +6,7 @@
 #ifndef TLS_PEM_H
 #define TLS_PEM_H
 
-#include <monkey/buf.h>
+#include <monkey/file.h>
 
 #include <openssl/ssl.h>
 
@@ -16,8 +16,8 @@ enum { PEM_BYTES_MAX = 4 * 1024 * 1024 };
 
 /* The bytes of a file; free them with pem_free_file(). */
 struct pem_file {
-    char *data;
-    size_t len;
+    struct mk_arena arena;
+    struct mk_file_bytes bytes;
 };
 
 /* Reads a file. `secret`: its mode must allow only owner and group to read it. Returns false on an error. */

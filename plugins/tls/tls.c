@@ -102,7 +102,7 @@ static int read_ticket_keys(struct tls_generation *t, struct mk_host *host)
         return -ENOMEM;
     *t->keys = (struct ticket_keys){0};
     if (pem_read_file(&file, path.p, true, &fault)) {
-        t->keys_pending = !ticket_keys_parse(t->keys, mk_str(file.data, file.len), &fault);
+        t->keys_pending = !ticket_keys_parse(t->keys, mk_str(file.bytes.data, file.bytes.len), &fault);
         pem_free_file(&file);
     }
     if (!t->keys_pending)

@@ -310,8 +310,8 @@ MISTAKES = {
         "/footer.theme:1:1: the field %_target_name_% is one of an entry",
     ),
     "open tag": ({"header": "<p"}, "/header.theme:1:3: the text ends within a tag"),
-    "no file": ({"footer": None}, "/footer.theme: there is no such file or folder"),
-    "too large": ({"header": "x" * (256 * 1024 + 1)}, "/header.theme: larger than 256 KB"),
+    "no file": ({"footer": None}, "/footer.theme, which cannot be read: No such file or directory"),
+    "too large": ({"header": "x" * (256 * 1024 + 1)}, "/header.theme, which has more than 262144 bytes"),
 }
 
 
@@ -334,18 +334,18 @@ def check(tmp_path, theme, sentence):
 
 @pytest.mark.parametrize("name", ["plain", "./nowhere"])
 def test_missing_themes(tmp_path, name):
-    check(tmp_path, name, f"{name.lstrip('.')}: there is no such file or folder")
+    check(tmp_path, name, f"{name.lstrip('.')}, which cannot be read: No such file or directory")
 
 
 def test_special_files(tmp_path):
     """A FIFO does not hang the start, and a link does not lead out of the theme's folder."""
     theme = write_theme(tmp_path / "theme", header=None)
     os.mkfifo(theme / "header.theme")
-    check(tmp_path, theme, "/header.theme: not a regular file")
+    check(tmp_path, theme, "/header.theme, which is not a regular file")
     (theme / "header.theme").unlink()
     (theme / "header.theme").symlink_to("/etc/passwd")
     done = run("-t", "-c", tmp_path / "conf")
-    assert done.returncode == 1 and "/header.theme: " in done.stderr
+    assert done.returncode == 1 and "/header.theme, which cannot be read: " in done.stderr
 
 
 def test_link_within_a_theme(start, tmp_path):

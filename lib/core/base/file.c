@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads small files at once, expands file name patterns, and opens files for writing. Files that clients request are
+ * Reads small files whole, expands file name patterns, and opens files for writing. Files that clients request are
  * opened elsewhere (plugins/static), without waiting for a disk.
  */
 #include "base/file.h"
@@ -15,47 +15,79 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* A file that shrinks meanwhile gives fewer bytes; one that grows is cut at its former size. */
-static int read_all(int fd, size_t size, struct mk_arena *arena, struct mk_str *ret_bytes)
-{
-    char *p = mk_arena_alloc(arena, size + 1);
-    size_t len = 0;
+/* ── whole files (monkey/file.h) ── */
 
-    if (!p)
-        return -ENOMEM;
-    while (len < size) {
-        ssize_t n = read(fd, p + len, size - len);
+/* Reads until the end of the file, or as much as there is room for. Returns 0 or -errno. */
+static int read_bytes(int fd, size_t size, struct mk_file_bytes *to)
+{
+    while (to->len < size) {
+        ssize_t n = read(fd, to->data + to->len, size - to->len);
         if (n < 0 && errno != EINTR)
             return -errno;
         if (n == 0)
             break;
         if (n > 0)
-            len += (size_t)n;
+            to->len += (size_t)n;
     }
-    p[len] = '\0';
-    *ret_bytes = mk_str(p, len);
+    to->data[to->len] = '\0';
     return 0;
 }
 
-int mk__file_read(const char *path, size_t bytes_max, struct mk_arena *arena, struct mk_str *ret_bytes)
+int mk_file_read_open(int fd, size_t bytes_max, struct mk_arena *arena, struct mk_file_bytes *ret)
 {
-    assert(path && ret_bytes);
+    assert(fd >= 0 && ret);
     struct stat st;
-    int r, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    if ((uint64_t)st.st_size > bytes_max)
+        return -EFBIG;
+    *ret = (struct mk_file_bytes){.data = mk_arena_alloc(arena, (size_t)st.st_size + 1), .mode = st.st_mode & 07777};
+    int err = ret->data ? read_bytes(fd, (size_t)st.st_size, ret) : -ENOMEM;
+    if (!MK_SMALL && err < 0 && ret->data)
+        explicit_bzero(ret->data, ret->len); /* it may be half a secret; small builds read none */
+    return err;
+}
 
+int mk_file_read(const char *path, size_t bytes_max, struct mk_arena *arena, struct mk_file_bytes *ret)
+{
+    assert(path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -errno;
-    if (fstat(fd, &st) < 0)
-        r = -errno;
-    else if (!S_ISREG(st.st_mode))
-        r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-    else if ((uint64_t)st.st_size > bytes_max)
-        r = -EFBIG;
-    else
-        r = read_all(fd, (size_t)st.st_size, arena, ret_bytes);
+    int err = mk_file_read_open(fd, bytes_max, arena, ret);
     close(fd);
-    return r;
+    return err;
 }
+
+void mk_file_add_read_error(struct mk_buf *to, int err, size_t bytes_max)
+{
+    assert(err < 0);
+    if (err == -EINVAL || err == -EISDIR)
+        mk_buf_adds(to, MK_STR("is not a regular file"));
+    else if (err == -ENODATA)
+        mk_buf_adds(to, MK_STR("is empty"));
+    else if (err == -EFBIG)
+        mk_buf_addf(to, "has more than %zu bytes", bytes_max);
+    else
+        mk_buf_addf(to, "cannot be read: %s", strerror(-err));
+}
+
+bool mk_file_is_private(unsigned mode)
+{
+    return !(mode & (S_IWGRP | S_IXGRP | S_IRWXO));
+}
+
+void mk_file_add_mode_error(struct mk_buf *to, unsigned mode)
+{
+    mk_buf_addf(to,
+                "is open to others: its mode is %03o, but only its owner may write it, and only its group read it too "
+                "(chmod 600, or 640)",
+                mode & 0777);
+}
+
+/* ── names ── */
 
 bool mk__file_exists(const char *path)
 {
@@ -366,7 +398,7 @@ const char *mk_file_error(int err)
     case -EMLINK:
         return "it has several names (hard links), and another user could have made this one";
     case -ENOTUNIQ:
-        return "it holds something other than a process number, and is left as it is";
+        return "it holds something other than a process number";
     default:
         return strerror(-err);
     }

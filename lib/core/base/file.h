@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads whole files and expands file name patterns. These calls may wait for a disk: not for a running loop.
+ * Expands file name patterns, and resolves paths of files that are written. These calls may wait for a disk: not for a
+ * running loop.
  */
 #ifndef MK_BASE_FILE_H
 #define MK_BASE_FILE_H
@@ -9,13 +10,6 @@
 #include <monkey/file.h>
 
 #include <limits.h>
-
-/*
- * Reads a regular file into the arena; a NUL that does not count follows the bytes.
- * Returns 0, or -errno: -EFBIG over `bytes_max`, -EISDIR, -EINVAL for other files that are not regular. It never waits
- * for a FIFO.
- */
-int mk__file_read(const char *path, size_t bytes_max, struct mk_arena *arena, struct mk_str *ret_bytes);
 
 /* Returns whether there is something at `path` that this process can reach. */
 bool mk__file_exists(const char *path);

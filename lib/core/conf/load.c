@@ -379,11 +379,13 @@ static void read_lines(struct mk__conf *conf, struct mk__conf_set *set, struct m
  */
 static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source)
 {
-    int err = mk__file_read(source->name, FILE_BYTES_MAX, &conf->texts, &source->text);
+    struct mk_file_bytes bytes;
+    int err = mk_file_read(source->name, FILE_BYTES_MAX, &conf->texts, &bytes);
     if (err == -ENOMEM)
         mk__conf_out_of_memory(conf);
     if (err < 0)
         return err;
+    source->text = mk_str(bytes.data, bytes.len);
     source->dir = get_dir(mk_str_c(source->name));
     read_lines(conf, set, source);
     return 0;

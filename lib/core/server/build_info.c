@@ -20,13 +20,13 @@ enum { MANUAL_BYTES_MAX = 1024 * 1024 /* of a file */ };
 static int print_manual_file(struct mk_buf *out)
 {
     struct mk_arena arena;
-    struct mk_str text;
+    struct mk_file_bytes text;
     char path[PATH_MAX];
     mk_arena_init(&arena, NULL, MANUAL_BYTES_MAX, NULL, 0);
     snprintf(path, sizeof(path), "%s/reference.md", mk_plugin_dir());
-    int err = mk__file_read(path, MANUAL_BYTES_MAX, &arena, &text);
+    int err = mk_file_read(path, MANUAL_BYTES_MAX, &arena, &text);
     if (err == 0)
-        mk_buf_adds(out, text);
+        mk_buf_add(out, text.data, text.len);
     else
         mk_buf_addf(out, "The manual should be %s: %s\n", path, strerror(-err));
     mk_arena_release(&arena);

@@ -276,8 +276,12 @@ static int raise_descriptors(const struct plan *plan)
 
 static int read_file(struct plan *plan, const char *path, struct mk_str *ret)
 {
-    int err = mk__file_read(path, BODY_BYTES_MAX, &plan->arena, ret);
-    return err < 0 ? report_mistake("%s: %s", path, strerror(-err)) : 0;
+    struct mk_file_bytes bytes;
+    int err = mk_file_read(path, BODY_BYTES_MAX, &plan->arena, &bytes);
+    if (err < 0)
+        return report_mistake("%s: %s", path, strerror(-err));
+    *ret = mk_str(bytes.data, bytes.len);
+    return 0;
 }
 
 static int add_paths(struct plan *plan, char **urls, int n)

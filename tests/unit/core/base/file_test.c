@@ -24,6 +24,7 @@ static void write_file(const char *name, struct mk_str text)
 static int set_up(void **state)
 {
     (void)state;
+    umask(022);
     if (!mkdtemp(root) || chdir(root) < 0 || mkdir("dir", 0755) < 0 || mkfifo("fifo", 0644) < 0)
         return -1;
     write_file("ten", MK_STR("0123456789"));
@@ -57,12 +58,13 @@ TEST(read)
 {
     for (size_t i = 0; i < COUNT(reads); i++) {
         struct mk_arena arena;
-        struct mk_str text;
+        struct mk_file_bytes bytes;
         mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
-        assert_int_equal(mk__file_read(reads[i].name, reads[i].bytes_max, &arena, &text), reads[i].result);
+        assert_int_equal(mk_file_read(reads[i].name, reads[i].bytes_max, &arena, &bytes), reads[i].result);
         if (reads[i].result == 0) {
-            assert_str_equal(text, reads[i].text);
-            assert_int_equal(text.p[text.len], '\0');
+            assert_str_equal(mk_str(bytes.data, bytes.len), reads[i].text);
+            assert_int_equal(bytes.data[bytes.len], '\0');
+            assert_int_equal(bytes.mode, 0644);
         }
         mk_arena_release(&arena);
     }
@@ -71,13 +73,14 @@ TEST(read)
 static int read_and_glob(void *ctx)
 {
     struct mk_arena arena;
-    struct mk_str text, *names;
+    struct mk_file_bytes bytes;
+    struct mk_str *names;
     size_t n;
     int r;
 
     (void)ctx;
     mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
-    r = mk__file_read("ten", 10, &arena, &text);
+    r = mk_file_read("ten", 10, &arena, &bytes);
     r = r < 0 ? r : mk__file_glob("*", &arena, &names, &n);
     mk_arena_release(&arena);
     return r;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which keys are read from which files, what is said of the others, and which may have signed a token. */
-#include "plugins/auth/key_file.h"
 
 #include "tokens.h"
 #include "folder.h"
@@ -314,8 +313,8 @@ static void check_load(struct tokens *t, const char *name, enum keys_kind kind, 
 }
 
 #define IS_OPEN \
-    "holds a secret, but its mode is 644: only its owner may write it, and only its group read it too (chmod 600, or " \
-    "640)"
+    "is open to others: its mode is 644, but only its owner may write it, and only its group read it too (chmod 600, " \
+    "or 640)"
 
 TEST(files, tokens_setup, tokens_teardown)
 {
@@ -325,12 +324,12 @@ TEST(files, tokens_setup, tokens_teardown)
     mk_test_write("oct", MK_STR(OCT_A1));
     mk_test_write("secret", MK_STR(SECRET));
     mk_test_write("large", MK_STR(""));
-    assert_int_equal(truncate(mk_test_path("large"), KEY_FILE_BYTES_MAX + 1), 0);
+    assert_int_equal(truncate(mk_test_path("large"), KEYS_FILE_BYTES_MAX + 1), 0);
     assert_int_equal(mkfifo(mk_test_path("fifo"), 0600), 0);
     check_load(t, "absent", KEYS_PUBLIC, -ENOENT, "cannot be read: No such file or directory");
-    check_load(t, "empty", KEYS_PUBLIC, -EINVAL, "is empty");
+    check_load(t, "empty", KEYS_PUBLIC, -ENODATA, "is empty");
     check_load(t, "fifo", KEYS_PUBLIC, -EINVAL, "is not a regular file");
-    check_load(t, "large", KEYS_PUBLIC, -EINVAL, "has more than 1048576 bytes");
+    check_load(t, "large", KEYS_PUBLIC, -EFBIG, "has more than 1048576 bytes");
     check_load(t, "secret", KEYS_PUBLIC, -EINVAL, "holds neither a key in PEM nor a JWK set");
     check_load(t, "secret", KEYS_SECRET, -EINVAL, IS_OPEN);
     check_load(t, "oct", KEYS_PUBLIC, -EINVAL, IS_OPEN);

@@ -63,7 +63,7 @@ TEST(mistakes)
     assert_int_equal(users_load(mk_test_path("missing"), &u, &message), -ENOENT);
     assert_message("/missing cannot be read: No such file or directory");
     mk_buf_init_fixed(&message, text, sizeof(text));
-    assert_int_equal(users_load(mk_test_folder, &u, &message), -EINVAL);
+    assert_int_equal(users_load(mk_test_folder, &u, &message), -EISDIR);
     assert_message(" is not a regular file");
     assert_int_equal(mkfifo(mk_test_path("fifo"), 0600), 0);
     mk_buf_init_fixed(&message, text, sizeof(text));
@@ -72,8 +72,8 @@ TEST(mistakes)
     mk_buf_init_fixed(&message, text, sizeof(text));
     mk_test_write("large", MK_STR("x"));
     assert_int_equal(truncate(mk_test_path("large"), HTPASSWD_BYTES_MAX + 1), 0);
-    assert_int_equal(users_load(mk_test_path("large"), &u, &message), -EINVAL);
-    assert_message(" has more than 16 MiB");
+    assert_int_equal(users_load(mk_test_path("large"), &u, &message), -EFBIG);
+    assert_message(" has more than 16777216 bytes");
 }
 
 TEST(groups)

@@ -80,13 +80,13 @@ TEST(mistakes)
     assert_int_equal(remove(mk_test_path("theme/footer.theme")), 0);
     write_theme("a", "b", "c");
     assert_int_equal(remove(mk_test_path("theme/footer.theme")), 0);
-    assert_loads(-EINVAL, "/theme/footer.theme: there is no such file");
+    assert_loads(-EINVAL, "/theme/footer.theme, which cannot be read: No such file");
     mk_test_mkdir("theme/footer.theme");
-    assert_loads(-EINVAL, "/theme/footer.theme: not a regular file");
+    assert_loads(-EINVAL, "/theme/footer.theme, which is not a regular file");
     assert_int_equal(remove(mk_test_path("theme/footer.theme")), 0);
     mk_test_link("../secret", "theme/footer.theme");
     mk_test_write("secret", MK_STR("x"));
-    assert_loads(-EINVAL, "/theme/footer.theme: ");
+    assert_loads(-EINVAL, "/theme/footer.theme, which cannot be read: ");
     assert_int_equal(remove(mk_test_path("theme/footer.theme")), 0);
 }
 
