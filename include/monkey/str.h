@@ -84,6 +84,12 @@ static inline bool mk_str_starts(struct mk_str s, struct mk_str prefix)
     return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.p, prefix.p, prefix.len) == 0);
 }
 
+/* Returns true if `s` ends with the bytes of `end`; every string ends with the empty one. */
+static inline bool mk_str_ends(struct mk_str s, struct mk_str end)
+{
+    return s.len >= end.len && (end.len == 0 || memcmp(s.p + s.len - end.len, end.p, end.len) == 0);
+}
+
 /* Returns the lower-case letter of an ASCII capital, and other bytes as they are. */
 static inline char mk_lower(char c)
 {
@@ -100,6 +106,17 @@ static inline bool mk_str_ieq(struct mk_str a, struct mk_str b)
             return false;
     return true;
 }
+
+/* Returns true if `s` ends with the bytes of `end`, except for the case of ASCII letters. */
+static inline bool mk_str_iends(struct mk_str s, struct mk_str end)
+{
+    return s.len >= end.len && mk_str_ieq(mk_str(s.p + (s.len - end.len), end.len), end);
+}
+
+/* Returns true for ASCII letters, digits, and the characters of `marks`. */
+MK_API bool mk_is_name_byte(char c, const char *marks);
+/* Returns true if `s` has a byte, and none but ASCII letters, digits, and the characters of `marks`. */
+MK_API bool mk_str_is_name(struct mk_str s, const char *marks);
 
 /* Returns true for the bytes of OWS (RFC 9110 section 5.6.3): space and tab. */
 static inline bool mk_is_blank(char c)

@@ -9,7 +9,7 @@
 /* token68 of RFC 9110: without its padding, which JWS does not have either, but which jws_read() refuses. */
 static bool is_token_char(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c && strchr("-._~+/=", c));
+    return mk_is_name_byte(c, "-._~+/=");
 }
 
 enum token_result bearer_find(struct mk_str authorization, struct mk_str *ret)

@@ -44,16 +44,6 @@ int forward_parse_to(const struct mk_conf_value *value, void *field, struct mk_a
 /* ── names of headers ── */
 
 /* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
-static bool is_name(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        char c = mk_lower(s.p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
-            return false;
-    }
-    return s.len > 0;
-}
-
 bool forward_names_have(const struct forward_names *names, struct mk_str name)
 {
     uint32_t i = 0;
@@ -65,7 +55,7 @@ bool forward_names_have(const struct forward_names *names, struct mk_str name)
 /* Reads a name that an answer may set in requests. Returns 0, -ENOMEM or -EINVAL. */
 static int read_name(struct mk_str *ret, struct mk_str word, struct mk_arena *arena, struct mk_buf *error)
 {
-    if (!is_name(word))
+    if (!mk_str_is_name(word, "-_"))
         return mk_conf_fail(error, "the name of a header has letters, digits and dashes only");
     if (mk_request_header_reserved(word)) {
         mk_buf_addf(error, "the header \"%.*s\" is about the connection, or decides where a request ends or goes to",

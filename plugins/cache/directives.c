@@ -37,17 +37,12 @@ static const struct {
              {MK_STR_INIT("h"), 3600 * 1000},
              {MK_STR_INIT(""), 1000}};
 
-static bool ends_with(struct mk_str s, struct mk_str end)
-{
-    return s.len >= end.len && memcmp(s.p + s.len - end.len, end.p, end.len) == 0;
-}
-
 /* Parses 500ms, 2s, 1m or 2. Returns 0 if it is no such time, or too long. */
 static uint32_t parse_interval_ms(struct mk_str word)
 {
     unsigned i = 0;
     uint64_t n;
-    while (!ends_with(word, units[i].suffix))
+    while (!mk_str_ends(word, units[i].suffix))
         i++;
     struct mk_str digits = mk_str(word.p, word.len - units[i].suffix.len);
     if (!mk_str_u64(digits, INTERVAL_MS_MAX, &n) || n * units[i].ms > INTERVAL_MS_MAX)

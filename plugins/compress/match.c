@@ -6,29 +6,18 @@
 
 #include <assert.h>
 
-static bool is_token(struct mk_str s)
+static bool is_type_name(struct mk_str s)
 {
-    static const char marks[] = "!#$&^_.+-";
-    for (size_t i = 0; i < s.len; i++) {
-        char c = mk_lower(s.p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && !memchr(marks, c, sizeof(marks) - 1))
-            return false;
-    }
-    return s.len > 0;
+    return mk_str_is_name(s, "!#$&^_.+-"); /* RFC 6838 section 4.2 */
 }
 
 bool match_is_type_pattern(struct mk_str s)
 {
     const char *slash = memchr(s.p, '/', s.len);
     if (!slash)
-        return s.len > 2 && mk_str_starts(s, MK_STR("*+")) && is_token(mk_str_after(s, 2));
+        return s.len > 2 && mk_str_starts(s, MK_STR("*+")) && is_type_name(mk_str_after(s, 2));
     struct mk_str type = mk_str(s.p, (size_t)(slash - s.p)), subtype = mk_str(slash + 1, s.len - type.len - 1);
-    return is_token(type) && (is_token(subtype) || mk_str_eq(subtype, MK_STR("*")));
-}
-
-static bool ends_with(struct mk_str s, struct mk_str end)
-{
-    return s.len > end.len && mk_str_ieq(mk_str(s.p + s.len - end.len, end.len), end);
+    return is_type_name(type) && (is_type_name(subtype) || mk_str_eq(subtype, MK_STR("*")));
 }
 
 bool match_type(struct mk_str pattern, struct mk_str type)
@@ -43,7 +32,7 @@ bool match_type(struct mk_str pattern, struct mk_str type)
     if (mk_str_ieq(type, MK_STR("text/event-stream")))
         return false;
     if (pattern.p[0] == '*')
-        return ends_with(type, mk_str_after(pattern, 1));
+        return type.len >= pattern.len && mk_str_iends(type, mk_str_after(pattern, 1));
     size_t n = pattern.len - 1;
     return pattern.p[n] == '*' && type.len > n && mk_str_ieq(mk_str(pattern.p, n), mk_str(type.p, n));
 }

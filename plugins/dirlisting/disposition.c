@@ -11,8 +11,7 @@
 /* Returns true for what needs no encoding in RFC 8187 and is safe in names of files of all systems. */
 static bool is_safe(char c)
 {
-    char low = mk_lower(c);
-    return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || (c && strchr("-._+~!$&#^", c) != NULL);
+    return mk_is_name_byte(c, "-._+~!$&#^");
 }
 
 static bool is_plain(struct mk_str name)

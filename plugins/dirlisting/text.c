@@ -67,7 +67,7 @@ void text_html(struct mk_buf *out, struct mk_str text, bool lines)
 
 static bool is_unreserved(char c)
 {
-    return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') || (c && strchr("-._~", c));
+    return mk_is_name_byte(c, "-._~");
 }
 
 void text_uri(struct mk_buf *out, struct mk_str bytes)

@@ -31,12 +31,7 @@ static int parse_to(const struct mk_conf_value *value, void *field, struct mk_ar
 /* A dot, and letters, digits, dashes and underscores. */
 static bool is_extension(struct mk_str s)
 {
-    for (size_t i = 1; i < s.len; i++) {
-        char c = mk_lower(s.p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
-            return false;
-    }
-    return s.len > 1 && s.p[0] == '.';
+    return mk_str_starts(s, MK_STR(".")) && mk_str_is_name(mk_str_after(s, 1), "-_");
 }
 
 static int parse_split(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)

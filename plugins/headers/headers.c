@@ -39,16 +39,6 @@ struct headers_rule {
 };
 
 /* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
-static bool is_name(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        char c = mk_lower(s.p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
-            return false;
-    }
-    return s.len > 0;
-}
-
 static const char *const verbs[] = {[CHANGE_ADD] = "Add", [CHANGE_SET] = "Set", [CHANGE_REMOVE] = "Remove"};
 
 static size_t count_until_colon(struct mk_str s)
@@ -61,7 +51,7 @@ static size_t count_until_colon(struct mk_str s)
 static bool has_colon(struct mk_str text, struct mk_str first)
 {
     size_t n = count_until_colon(text);
-    return n < first.len && is_name(mk_str(text.p, n));
+    return n < first.len && mk_str_is_name(mk_str(text.p, n), "-_");
 }
 
 static int report_colon(struct mk_buf *error, struct mk_str text, enum change_kind kind)
@@ -91,7 +81,7 @@ static int parse_change(const struct mk_conf_value *value, void *field, struct m
     struct mk_str text = value->text, name = value->n ? value->words[0] : MK_STR("");
     if (has_colon(text, name))
         return report_colon(error, text, kind);
-    if (!is_name(name))
+    if (!mk_str_is_name(name, "-_"))
         return mk_conf_fail(error, "the name of a header has letters, digits and dashes only");
     if (mk_response_header_reserved(name) || is_of_connection(name))
         return mk_conf_fail(error, "only the server sets this header");

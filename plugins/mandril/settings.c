@@ -116,19 +116,9 @@ int settings_parse_rate(const struct mk_conf_value *value, void *field, struct m
 /* ── checks ── */
 
 /* The name of a limit is sent to clients in quotes. */
-static bool is_name(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        char c = mk_lower(s.p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && !memchr("-_.", c, 3))
-            return false;
-    }
-    return s.len <= NAME_BYTES_MAX;
-}
-
 static void check_name(const struct mk_conf_check *check, struct mk_str name, size_t offset)
 {
-    if (!is_name(name))
+    if (name.len > NAME_BYTES_MAX || (name.len && !mk_str_is_name(name, "-._")))
         mk_conf_error(check, offset, "a name is up to %d letters, digits, dashes, dots and underscores",
                       NAME_BYTES_MAX);
 }

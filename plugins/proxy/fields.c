@@ -34,16 +34,6 @@ bool fields_are_ambiguous(const struct field_changes *changes, struct mk_str nam
 }
 
 /* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
-static bool is_name(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        char c = mk_lower(s.p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
-            return false;
-    }
-    return s.len > 0;
-}
-
 static bool starts_with(struct mk_str name, struct mk_str prefix)
 {
     return name.len >= prefix.len && strncasecmp(name.p, prefix.p, prefix.len) == 0;
@@ -61,7 +51,7 @@ static const char *refuse_name(struct mk_str name)
         {MK_STR_INIT("forwarded"), "this header tells the backend of the client: Forwarded chooses it"},
         {MK_STR_INIT("x-real-ip"), "this header tells the backend of the client: Forwarded chooses it"},
     };
-    if (!is_name(name))
+    if (!mk_str_is_name(name, "-_"))
         return "the name of a header has letters, digits and dashes only";
     if (starts_with(name, MK_STR("sec-websocket-")))
         return "this header belongs to the handshake of WebSocket";

@@ -59,11 +59,6 @@ static const char *find_path_word(struct mk_str entry)
     return memmem(entry.p, entry.len, PATH_WORD.p, PATH_WORD.len);
 }
 
-static bool ends_with(struct mk_str s, struct mk_str end)
-{
-    return s.len >= end.len && memcmp(s.p + s.len - end.len, end.p, end.len) == 0;
-}
-
 /* Parses "=404". */
 static bool parse_status(struct mk_str word, int *ret_status)
 {
@@ -129,8 +124,8 @@ static struct find_result try_entry(struct static_site *site, struct mk_str entr
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
     struct find_result f = find_file(site, mk_str(name, n), mode);
     if (f.name.p == name)
-        f.name = ends_with(entry, PATH_WORD) ? path : entry;
-    if (f.kind != FOUND_FILE || !ends_with(entry, MK_STR("$path/")) || path.p[path.len - 1] == '/')
+        f.name = mk_str_ends(entry, PATH_WORD) ? path : entry;
+    if (f.kind != FOUND_FILE || !mk_str_ends(entry, MK_STR("$path/")) || path.p[path.len - 1] == '/')
         return f;
     mk__static_open_release(&f); /* a directory without its slash is redirected, for its relative links */
     return (struct find_result){.kind = FOUND_DIRECTORY, .fd = -1};
@@ -140,7 +135,7 @@ static struct find_result try_entry(struct static_site *site, struct mk_str entr
 static bool is_final(const struct find_result *f, struct mk_str entry)
 {
     if (f->kind == FOUND_DIRECTORY)
-        return ends_with(entry, MK_STR("$path/"));
+        return mk_str_ends(entry, MK_STR("$path/"));
     return f->kind == FOUND_FILE || !mk__static_open_is_missing(f->err);
 }
 

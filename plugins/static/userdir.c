@@ -57,8 +57,7 @@ int mk__static_userdir_parse(const struct mk_conf_value *value, void *field, str
 
 static bool is_name_byte(char c)
 {
-    char low = mk_lower(c);
-    return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    return mk_is_name_byte(c, "_");
 }
 
 /* Returns true for a name that a user may have: no path, and none that begins with "-", "." and the like. */

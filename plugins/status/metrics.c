@@ -32,11 +32,8 @@ void metrics_begin(struct metrics *m, enum metrics_format format, struct mk_buf 
 
 static void add_name(struct mk_buf *out, struct mk_str name)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.p[i];
-        bool valid = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        mk_buf_addc(out, valid ? c : '_');
-    }
+    for (size_t i = 0; i < name.len; i++)
+        mk_buf_addc(out, mk_is_name_byte(name.p[i], "") ? name.p[i] : '_');
 }
 
 /* Writes a NUL at the end; an empty name if it is too long. */

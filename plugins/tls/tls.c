@@ -282,16 +282,6 @@ static bool is_local_address(const struct mk_request *req, struct mk_str host)
 }
 
 /* Accepts letters, digits, "-", "." and "_": a wildcard covers any label, and other bytes could mean another host. */
-static bool is_host_name(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        char c = mk_lower(s.p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.' && c != '_')
-            return false;
-    }
-    return s.len;
-}
-
 /*
  * Returns the host for a redirect: the client's Host, if that is a name of the host or the address of the connection,
  * else the host's first name. Another Host may be forged, and a cache may store the response for all clients.
@@ -300,7 +290,7 @@ static struct mk_str redirect_host(const struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_conf(req);
     struct mk_str asked = mk_request_host(req);
-    bool is_own = (is_host_name(asked) && mk_host_has_name(host, asked)) || is_local_address(req, asked);
+    bool is_own = (mk_str_is_name(asked, "-._") && mk_host_has_name(host, asked)) || is_local_address(req, asked);
     return is_own ? asked : find_plain_name(host);
 }
 

@@ -13,18 +13,10 @@
 
 /* ── Name ── */
 
-static bool is_name_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
-
 static int parse_name(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str *name = field;
-    bool is_name = value->text.len > 0 && value->text.len <= 63;
-    for (size_t i = 0; i < value->text.len; i++)
-        is_name &= is_name_byte(value->text.p[i]);
-    if (!is_name)
+    if (value->text.len > 63 || !mk_str_is_name(value->text, "-_"))
         return mk_conf_fail(error, "a group has a name of letters, digits, - and _, which `To http://NAME` uses");
     *name = mk_arena_dup(arena, value->text);
     return name->p ? 0 : -ENOMEM;

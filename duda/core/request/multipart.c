@@ -106,15 +106,7 @@ static struct mk_str split_word(struct mk_str *text)
 
 static bool is_boundary(struct mk_str s)
 {
-    static const char others[] = "'()+_,-./:=? ";
-    if (!s.len || s.len > MULTIPART_BOUNDARY_MAX || s.p[s.len - 1] == ' ')
-        return false;
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.p[i], lower = (char)(c | 0x20);
-        if (!c || !((c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z') || strchr(others, c)))
-            return false;
-    }
-    return true;
+    return s.len <= MULTIPART_BOUNDARY_MAX && mk_str_is_name(s, "'()+_,-./:=? ") && s.p[s.len - 1] != ' ';
 }
 
 int multipart_init(struct multipart *m, struct mk_str content_type)

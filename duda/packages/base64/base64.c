@@ -67,7 +67,7 @@ static bool has_space(const char *text, size_t len)
 
 static bool is_digit(char c)
 {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
+    return mk_is_name_byte(c, "+/");
 }
 
 /* Copies the digits and "=" of a text, with other bytes but white space if `strict`. Returns how many they are. */

@@ -6,6 +6,20 @@
 
 #include <assert.h>
 
+bool mk_is_name_byte(char c, const char *marks)
+{
+    char low = mk_lower(c);
+    return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || (c && strchr(marks, c));
+}
+
+bool mk_str_is_name(struct mk_str s, const char *marks)
+{
+    size_t i = 0;
+    while (i < s.len && mk_is_name_byte(s.p[i], marks))
+        i++;
+    return s.len && i == s.len;
+}
+
 bool mk_str_next(struct mk_str *rest, struct mk_str *ret_element)
 {
     assert(rest->p || !rest->len);

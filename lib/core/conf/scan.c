@@ -159,8 +159,7 @@ static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t ind
 
 static bool is_name_byte(char c)
 {
-    char low = mk_lower(c);
-    return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    return mk_is_name_byte(c, "_");
 }
 
 static size_t count_name_bytes(struct mk_str s)

@@ -9,12 +9,7 @@ enum { ID_BYTES_MAX = 128, RANDOM_BYTES = 16 };
 /* Allows letters, digits and a few marks of common ID formats: no byte that needs an escape in a log. */
 static bool is_valid_id(struct mk_str s)
 {
-    for (size_t i = 0; i < s.len; i++) {
-        char c = mk_lower(s.p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && !memchr("-_.:/+=@", c, 8))
-            return false;
-    }
-    return s.len > 0 && s.len <= ID_BYTES_MAX;
+    return s.len <= ID_BYTES_MAX && mk_str_is_name(s, "-_.:/+=@");
 }
 
 static struct mk_str make_id(struct mk_request *req)

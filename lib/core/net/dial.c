@@ -279,7 +279,7 @@ static bool is_digit(char c)
 
 static bool is_name_byte(char c)
 {
-    return is_digit(c) || (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || c == '-' || c == '_';
+    return mk_is_name_byte(c, "-_");
 }
 
 /*

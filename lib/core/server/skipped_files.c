@@ -28,17 +28,12 @@ static const struct {
     {MK_STR(".rpmorig"), "an old version that rpm keeps"},
 };
 
-static bool ends_with(struct mk_str s, struct mk_str end)
-{
-    return s.len >= end.len && mk_str_ieq(mk_str(s.p + s.len - end.len, end.len), end);
-}
-
 const char *mk__skipped_files_describe(const char *path)
 {
     const char *slash = strrchr(path, '/');
     struct mk_str name = mk_str_c(slash ? slash + 1 : path);
     for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
-        if (ends_with(name, rows[i].end))
+        if (mk_str_iends(name, rows[i].end))
             return rows[i].what;
-    return name.len > 1 && name.p[0] == '#' && ends_with(name, MK_STR("#")) ? "a temporary file of an editor" : NULL;
+    return name.len > 1 && name.p[0] == '#' && mk_str_iends(name, MK_STR("#")) ? "a temporary file of an editor" : NULL;
 }

@@ -47,7 +47,7 @@ static size_t normalize_name(struct mk_str s, char *out)
 
 static bool is_label_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    return mk_is_name_byte(c, "-_");
 }
 
 static const char *explain_byte(char c)

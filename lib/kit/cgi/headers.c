@@ -42,19 +42,9 @@ static bool is_of_connection(struct mk_str name, struct mk_str connection)
 }
 
 /* Tells whether the name has only what a variable can show without being taken for another name. */
-static bool is_plain(struct mk_str name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        char c = mk_lower(name.p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-')
-            return false;
-    }
-    return name.len > 0;
-}
-
 bool mk__headers_reach_script(struct mk_str name, struct mk_str connection, bool pass_authorization)
 {
-    return is_plain(name) && !is_of_connection(name, connection) &&
+    return mk_str_is_name(name, "-") && !is_of_connection(name, connection) &&
            !is_listed(name, not_for_scripts, MK_COUNT_OF(not_for_scripts)) &&
            (pass_authorization || !mk_str_ieq(name, MK_STR("Authorization")));
 }

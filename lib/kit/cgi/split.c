@@ -4,17 +4,13 @@
  */
 #include <monkey/cgi.h>
 
-static bool ends_with(struct mk_str segment, struct mk_str extension)
-{
-    return segment.len > extension.len && extension.len &&
-           memcmp(segment.p + segment.len - extension.len, extension.p, extension.len) == 0;
-}
-
 static bool has_extension(struct mk_str segment, const struct mk_conf_list *extensions)
 {
-    for (uint32_t i = 0; i < extensions->n; i++)
-        if (ends_with(segment, extensions->items[i]))
+    for (uint32_t i = 0; i < extensions->n; i++) {
+        struct mk_str extension = extensions->items[i];
+        if (extension.len && segment.len > extension.len && mk_str_ends(segment, extension))
             return true;
+    }
     return false;
 }
 

@@ -80,8 +80,7 @@ static bool is_in_path(char c)
 
 static bool is_in_domain(char c)
 {
-    char l = mk_lower(c);
-    return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    return mk_is_name_byte(c, "-.");
 }
 
 static bool is_value(struct mk_str value)

@@ -19,15 +19,10 @@ static const struct mk_str suffixes[] = {
     MK_STR(".7z"),       MK_STR(".tar"),      MK_STR(",v"),        MK_STR("-"),
 };
 
-static bool ends_with(struct mk_str name, struct mk_str end)
-{
-    return name.len >= end.len && mk_str_ieq(mk_str(name.p + name.len - end.len, end.len), end);
-}
-
 static size_t find_suffix(struct mk_str name)
 {
     for (size_t i = 0; i < MK_COUNT_OF(suffixes); i++)
-        if (name.len > suffixes[i].len && ends_with(name, suffixes[i]))
+        if (name.len > suffixes[i].len && mk_str_iends(name, suffixes[i]))
             return suffixes[i].len;
     return 0;
 }
@@ -44,7 +39,7 @@ static size_t count_number(struct mk_str name)
     struct mk_str rest = mk_str(name.p, name.len - n);
     if (!n)
         return 0;
-    if (ends_with(rest, MK_STR(".~")))
+    if (mk_str_iends(rest, MK_STR(".~")))
         return n + 2;
     size_t suffix = find_suffix(rest);
     return suffix && rest.p[rest.len - suffix] == '.' ? n : 0;
@@ -85,7 +80,7 @@ bool mk_source_has_extension(enum mk_source_name kind, struct mk_str name, struc
     assert(extension.len > 1 && extension.p[0] == '.');
     for (name = strip_slashes(name); name.len; name = strip_slashes(name)) {
         struct mk_str segment = get_segment(name, name.len);
-        if (ends_with(segment, extension) || ends_with(mk_source_strip(segment), extension))
+        if (mk_str_iends(segment, extension) || mk_str_iends(mk_source_strip(segment), extension))
             return true;
         if (kind == MK_SOURCE_FILE)
             return false;

@@ -231,7 +231,7 @@ const char *mk_variable_find_nearest(struct mk_str name)
 
 static bool is_name_char(char c)
 {
-    return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    return mk_is_name_byte(c, "_");
 }
 
 int mk_variable_parse_arg(const char *own, enum mk_variable_arg arg, struct mk_str name, struct mk_arena *arena,

@@ -28,7 +28,7 @@ void mk_ws_key_make(char to[MK_WS_KEY_BYTES + 1], const uint8_t nonce[MK_WS_NONC
 
 static bool is_base64_digit(char c)
 {
-    return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
+    return mk_is_name_byte(c, "+/");
 }
 
 /* Stricter decoders than the RFC asks for would reject bits of the last digit that nothing uses. */

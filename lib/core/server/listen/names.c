@@ -17,7 +17,7 @@ bool mk__listen_names_split(struct mk_str text, struct mk_str *ret_name)
     *ret_name = mk_str(text.p, colon ? (size_t)(colon - text.p) : 0);
     for (size_t i = 0; i < ret_name->len; i++) {
         char c = mk_lower(ret_name->p[i]);
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.' && c != '_')
+        if (!mk_is_name_byte(c, "-._"))
             return false;
         letters = letters || (c >= 'a' && c <= 'z');
     }

@@ -17,7 +17,26 @@ TEST(compares)
     assert_true(mk_str_starts(MK_STR("abc"), MK_STR("ab")));
     assert_true(mk_str_starts(MK_STR("abc"), MK_STR_NONE));
     assert_false(mk_str_starts(MK_STR("a"), MK_STR("ab")));
+    assert_true(mk_str_ends(MK_STR("abc"), MK_STR("bc")));
+    assert_true(mk_str_ends(MK_STR_NONE, MK_STR_NONE));
+    assert_false(mk_str_ends(MK_STR("abc"), MK_STR("BC")));
+    assert_false(mk_str_ends(MK_STR("c"), MK_STR("bc")));
+    assert_true(mk_str_iends(MK_STR("a.PHP"), MK_STR(".php")));
+    assert_false(mk_str_iends(MK_STR("php"), MK_STR(".php")));
     assert_int_equal(mk_str_c(NULL).len, 0);
+}
+
+TEST(names)
+{
+    static const char marks[] = "-_";
+    assert_true(mk_str_is_name(MK_STR("Az-09_"), marks));
+    assert_false(mk_str_is_name(MK_STR_NONE, marks));
+    for (int c = -128; c < 128; c++) {
+        char byte = (char)c;
+        bool is_alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        assert_int_equal(mk_str_is_name(mk_str(&byte, 1), marks), is_alnum || c == '-' || c == '_');
+        assert_int_equal(mk_is_name_byte(byte, ""), is_alnum);
+    }
 }
 
 TEST(trims)
