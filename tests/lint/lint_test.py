@@ -12,6 +12,7 @@ import layers
 import mentions
 import prefixes
 import preprocessor
+import readme_tree
 import style
 import tools
 from source import Source, read_tree
@@ -212,6 +213,19 @@ def test_circles(graph, count):
 def test_contracts(text, count):
     assert len(list(contracts.check([Source("include/monkey/a.h", text)]))) == count
     assert not list(contracts.check([Source("lib/core/base/a.h", text)]))
+
+
+@pytest.mark.parametrize("tree, missing", [
+    ("lib/kit/    cgi,\n            json\nplugins/    tls\n", []),
+    ("lib/kit/    cgi\nplugins/    tls, json\n", ["lib/kit/json/"]),
+    ("lib/kit/cgi/    scripts\nlib/kit/    json\n", ["plugins/tls/"]),
+])
+def test_source_tree_of_readme(tree, missing):
+    files = [Source(f"{folder}/a.c", "") for folder in ("lib/kit/cgi", "lib/kit/json", "plugins/tls")]
+    readme = Source("README.md", f"# A\n\n## Source tree\n\n```\n{tree}```\n")
+    findings = list(readme_tree.check([*files, Source("lib/kit/kit.cmake", ""), readme]))
+    assert [(each.line, each.text) for each in findings] == [
+        (3, f"the source tree does not name {folder}") for folder in missing]
 
 
 @pytest.mark.parametrize("text, count", [
