@@ -149,6 +149,6 @@ int config_load(struct mk_server *server, const struct options *o, char *listen_
     }
     int err = mk_server_load(server);
     if (err == -ENOMEM)
-        fprintf(stderr, "monkey: out of memory while reading the configuration\n");
+        fprintf(stderr, "monkey: out of memory\n");
     return err;
 }

@@ -21,14 +21,14 @@ set(MK_CORE_SOURCES
 set(large
     base/address.c base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/random_pool.c
     base/sha1.c base/siphash.c
-    conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/encoded_slash.c http/extra.c
+    conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/conn_log.c http/encoded_slash.c http/extra.c
     http/filter.c http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c
     http/message/forwarded.c
     http/message/preface.c http/message/proxy_protocol.c http/parts.c http/recent_windows.c http/request_headers.c
     http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/commands.c
-    server/conn_hooks.c server/conn_log.c server/content_order.c server/control_thread.c server/counts.c
-    server/fallback.c server/h2_loader.c server/handlers.c server/handover.c server/inspect_core.c
+    server/conn_hooks.c server/content_order.c server/control_thread.c server/counts.c
+    server/fallback.c server/h2_loader.c server/handlers.c server/handover.c server/host_log.c server/inspect_core.c
     server/listen/inherited.c server/listen/limits.c server/listen/hints.c server/listen/names.c server/path_hooks.c
     server/path_limits.c
     server/load_order.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
@@ -54,12 +54,14 @@ set(MK_CORE_COLD
     conf/bind.c conf/diagnostics.c
     conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c
     conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c
-    http/interim.c http/message/multipart.c http/message/proxy_protocol.c http/recent_windows.c http/trailers.c
+    http/conn_log.c http/interim.c http/message/multipart.c http/message/proxy_protocol.c http/recent_windows.c
+    http/trailers.c
     net/addr.c net/dial.c net/listen.c net/resolver.c
     server/autoload.c server/balancer.c
-    server/bound_hosts.c server/build_info.c server/caller_thread.c server/commands.c server/conn_log.c
+    server/bound_hosts.c server/build_info.c server/caller_thread.c server/commands.c
     server/content_order.c server/control_thread.c server/cpus.c server/generation_load.c server/h2_loader.c
-    server/handover.c server/listen/inherited.c server/listen/listeners.c server/listen/hints.c server/listen/names.c
+    server/handover.c server/host_log.c server/listen/inherited.c server/listen/listeners.c server/listen/hints.c
+    server/listen/names.c
     server/module.c server/load_order.c server/plugin_sockets.c server/plugins.c
     server/reload.c server/server.c server/settings.c server/show.c server/skipped_files.c server/spools.c
     server/transports.c server/unread_files.c server/user.c server/worker_reload.c)

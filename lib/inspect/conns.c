@@ -126,7 +126,7 @@ static void describe_conn(struct mk__conn *c, struct mk_inspect_conn *out)
     *out = (struct mk_inspect_conn){
         .id = mk__inspect_conns_id(c),
         .peer = c->handle.peer.address,
-        .listener = listener->text,
+        .listener = listener->name.text,
         .transport = mk_str_c(c->sock.io.transport->name),
         .protocol = is_h2(c) ? "h2" : "http/1",
         .state = mk_inspect_core.conn_states[c->state].name,

@@ -54,6 +54,6 @@ static const struct mk_transport plain_transport = {
 };
 
 MK_PLUGIN(liana) = {
-    MK_PLUGIN_HEAD("liana", "2.0.0", "plain sockets, the transport of every connection without TLS"),
+    MK_PLUGIN_HEAD("liana", "2.0.0", "plain sockets, for connections without TLS"),
     .transport = &plain_transport,
 };

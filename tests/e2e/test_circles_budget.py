@@ -13,6 +13,8 @@ from harness import build
 pytestmark = [pytest.mark.budget, pytest.mark.single_protocol]
 MOST = 12  # sources of a circle
 OBJECTS = build.TOP / "build" / build.PRESET / "CMakeFiles"
+# The folders of lib/core from the bottom (tests/lint/layers.py has their includes): a symbol is used above its folder.
+RANKS = {"base": 0, "conf": 1, "loop": 1, "net": 2, "http": 3, "server": 4}
 # What is linked into one file: a target of CMake, or several. The table of built-in plugins names all of them.
 TOGETHER = {"monkey-core": "monkey"}
 TABLES = {"builtin.c.o"}
@@ -66,3 +68,22 @@ def test_circles_of_sources_are_small():
         if len(circle) > MOST
     }
     assert not large, large
+
+
+def folder_of(name):
+    return name.rpartition("lib/core/")[2].partition("/")[0]
+
+
+def test_layers_call_nothing_above_them():
+    """A header may declare what a layer above it defines; then no include shows the call."""
+    objects = [path for path in list_targets()["monkey"] if "/lib/core/" in str(path)]
+    assert len(objects) > 100
+    defined, used = read_symbols(objects)
+    owner = {symbol: folder_of(name) for name, symbols in defined.items() for symbol in symbols}
+    upward = {
+        (name.rpartition("lib/core/")[2], symbol)
+        for name, symbols in used.items()
+        for symbol in symbols
+        if owner.get(symbol, folder_of(name)) != folder_of(name) and RANKS[owner[symbol]] >= RANKS[folder_of(name)]
+    }
+    assert not upward, upward

@@ -97,7 +97,7 @@ static struct mk_str said;
 static const struct mk_io *io_of(const struct mk_request *req)
 {
     static const struct mk_transport transport = {.name = "fuzz", .tls_info = secured};
-    static struct mk__listener listening = {.text = MK_STR("x")};
+    static struct mk__listener listening = {.name = {MK_STR("x")}};
     static const struct mk_io io = {.transport = &transport, .state = &said, .listener = &listening};
     (void)req;
     return &io;

@@ -24,7 +24,7 @@ static const struct mk__parse_limits limits = {16384, 32768, FIELDS};
 
 static const struct mk_io *io_of(const struct mk_request *req)
 {
-    static struct mk__listener listening = {.text = MK_STR("x")};
+    static struct mk__listener listening = {.name = {MK_STR("x")}};
     static const struct mk_transport transport = {.name = "fuzz"};
     static const struct mk_io io = {.transport = &transport, .listener = &listening};
     (void)req;

@@ -157,7 +157,7 @@ bool mk__expand(const struct mk__variable *variables, struct mk_str value, uint3
     }
     e.col = col;
     if (words->text.err)
-        return set_error(&e, "the value is longer than %d bytes once its variables are filled in", MK__WORDS_BYTES_MAX);
+        return set_error(&e, "its variables make the value longer than %d bytes", MK__WORDS_BYTES_MAX);
     if (words->n > MK__WORDS_MAX)
         return set_error(&e, "the value has more than %d words", MK__WORDS_MAX);
     return true;

@@ -16,6 +16,11 @@ struct mk__listen_options {
     bool shared_port;    /* SO_REUSEPORT: joins sockets that listen to the port; without it there must be none */
 };
 
+/* What `listener` of struct mk_io refers to: the server's listener begins with it. */
+struct mk__listener_name {
+    struct mk_str text; /* the value of Listen */
+};
+
 /*
  * Opens and binds a socket, which does not listen yet. `*:port` covers IPv4 and IPv6, or IPv4 alone if the system has
  * no IPv6. Fills in `addr` what was bound (family, and the port if it was 0). Replaces a Unix socket that no process

@@ -120,7 +120,7 @@ int mk__generation_listen_mode(const struct mk_generation *g, const struct mk__l
 struct mk_str mk__generation_listener_text(const struct mk_generation *g, const struct mk__listener *listener)
 {
     const struct mk__listen_conf *own = mk__generation_listen_conf(g, listener);
-    return own ? own->text : listener->text;
+    return own ? own->text : listener->name.text;
 }
 
 /* Returns the index of the first listener that uses the plugin; the number of listeners if there is none. */

@@ -23,7 +23,7 @@ static struct mk_str hello(void)
 static int open_fixture(void **state)
 {
     (void)state;
-    listener.text = MK_STR("test:1");
+    listener.name.text = MK_STR("test:1");
     if (mk_test_fixture_open(&w, NULL) < 0 || mk_test_http_open(&w) < 0)
         return -1;
     w.listener = &listener;

@@ -303,7 +303,7 @@ int mk__acceptors_open(struct mk__acceptors *list, mk__acceptors_open_fn open, v
         int err = a->open ? 0 : open(ctx, a);
         if (err == 0)
             continue;
-        mk_log_error("cannot accept at %.*s: %s", MK_STR_ARG(a->listener->text), strerror(-err));
+        mk_log_error("cannot accept at %.*s: %s", MK_STR_ARG(a->listener->name.text), strerror(-err));
         result = err;
     }
     return result;

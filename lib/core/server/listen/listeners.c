@@ -48,7 +48,7 @@ static struct mk__listener *new_listener(const struct mk__listen_conf *directive
     char *text = (char *)(one + 1);
     memcpy(text, directive->text.p, directive->text.len);
     text[directive->text.len] = '\0';
-    one->text = mk_str(text, directive->text.len);
+    one->name.text = mk_str(text, directive->text.len);
     return one;
 }
 
@@ -220,7 +220,7 @@ int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *set
             err = mk__listen_start(one->fds[i], &one->addr, &options);
         if (err == 0)
             continue;
-        mk_log_error("cannot listen on %.*s: %s", MK_STR_ARG(one->text), strerror(-err));
+        mk_log_error("cannot listen on %.*s: %s", MK_STR_ARG(one->name.text), strerror(-err));
         break;
     }
     return err;

@@ -32,6 +32,7 @@ enum mk__listener_owner {
 };
 
 struct mk__listener {
+    struct mk__listener_name name; /* first: connections refer to it */
     struct mk_list node;
     struct mk__addr configured, addr; /* as configured, and as bound */
     bool shared;                      /* all workers watch all of its sockets */
@@ -43,8 +44,8 @@ struct mk__listener {
     _Atomic bool proxy;
     unsigned n, n_before; /* sockets, now and before the settings were prepared */
     int *fds;
-    struct mk_str text; /* the directive's value */
 };
+static_assert(offsetof(struct mk__listener, name) == 0, "struct mk_io refers to a listener by its name");
 
 struct mk__listeners {
     struct mk_list open;      /* in the order of the directives */

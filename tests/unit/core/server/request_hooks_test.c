@@ -331,7 +331,7 @@ static int describe(struct mk_request *req)
 TEST(where_it_came_by)
 {
     static const struct mk_plugin teller = {.name = "teller", .on_request = describe};
-    struct mk__listener listening[] = {{.text = MK_STR("80")}, {.text = MK_STR("unix:/run/x")}};
+    struct mk__listener listening[] = {{.name = {MK_STR("80")}}, {.name = {MK_STR("unix:/run/x")}}};
     struct mk__listen_conf own = {.text = MK_STR("*:80"), .listener = &listening[0]}; /* the same, written anew */
     const struct mk__settings settings = {.listen = {&own, 1}};
     open_hooks();

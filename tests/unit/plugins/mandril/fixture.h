@@ -186,7 +186,7 @@ static int open_guard(void **state)
     guard.generation.default_host->states[0] = &guard.host;
     assert_int_equal(mk_network_parse(MK_STR("127.0.0.0/8"), &guard.trusted, NULL), 0);
     guard.generation.http.trusted_proxies.networks = (struct mk_networks){&guard.trusted, 1};
-    guard.listener.text = MK_STR("here");
+    guard.listener.name.text = MK_STR("here");
     guard.peer = "192.0.2.1";
     guard.app = mk__request_hooks_app;
     guard.app.on_accept = set_peer;

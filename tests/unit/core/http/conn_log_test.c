@@ -8,13 +8,13 @@
 
 #include "http/client_addr.h"
 #include "http/request.h"
+#include "net/listen.h"
 #include "server/generation.h"
-#include "server/listen/listeners.h"
 
 enum { TIME_BYTES = 25 };
 
 static int ends[2];
-static struct mk__listener listening = {.text = MK_STR("0.0.0.0:80")};
+static struct mk__listener_name listening = {MK_STR("0.0.0.0:80")};
 static struct mk_io io = {.fd = -1, .listener = &listening};
 static struct mk_connection conn;
 static char line[4096];

@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lines of the error log about connections, requests and hosts: the peer, the listener and the host follow the message,
- * so that a text that a client sent cannot take their place. Builds for small devices leave this file out.
+ * Lines of the error log about connections and requests (conn_log.h). Builds for small devices leave this file out.
  */
-#include "http/client_addr.h"
-#include "http/request.h"
-#include "server/generation.h"
-#include "server/listen/listeners.h"
-
-#include <monkey/plugin.h>
+#include "http/conn_log.h"
 
 #include <stdio.h>
 
+#include "http/client_addr.h"
+#include "http/request.h"
+#include "net/listen.h"
+
 enum { LINE_BYTES = 1000, MESSAGE_BYTES = 560, PEER_BYTES = 64, LISTENER_BYTES = 128, HOST_BYTES = 128 };
 
-/* What a line is about; a name of no bytes is left out. */
-struct subject {
-    struct mk_address peer;
-    struct mk_str listener, host;
-    bool is_conn;
-};
-
-static void add_subject(struct mk_buf *line, const struct subject *s)
+static void add_subject(struct mk_buf *line, const struct mk__log_subject *s)
 {
     struct mk_str listener = mk_str_truncate(s->listener, LISTENER_BYTES), host = mk_str_truncate(s->host, HOST_BYTES);
     if (s->is_conn) {
@@ -34,7 +25,7 @@ static void add_subject(struct mk_buf *line, const struct subject *s)
         mk_buf_addf(line, ", host: %.*s", MK_STR_ARG(host));
 }
 
-static void write_line(enum mk_log_level level, const struct subject *s, const char *format, va_list args)
+void mk__conn_log_write(enum mk_log_level level, const struct mk__log_subject *s, const char *format, va_list args)
 {
     MK_UNINITIALIZED char storage[LINE_BYTES];
     struct mk_buf line;
@@ -49,7 +40,7 @@ static void write_line(enum mk_log_level level, const struct subject *s, const c
 
 static struct mk_str get_listener(const struct mk_io *io)
 {
-    const struct mk__listener *listener = io->listener;
+    const struct mk__listener_name *listener = io->listener;
     return listener ? listener->text : MK_STR_NONE;
 }
 
@@ -58,9 +49,11 @@ void mk_io_log(const struct mk_io *io, const struct mk_address *peer, enum mk_lo
     va_list args;
     if (!mk_log_wants(level))
         return;
-    struct subject s = {.peer = peer ? *peer : mk__client_addr_ask(io), .listener = get_listener(io), .is_conn = true};
+    struct mk__log_subject s = {.peer = peer ? *peer : mk__client_addr_ask(io),
+                                .listener = get_listener(io),
+                                .is_conn = true};
     va_start(args, format);
-    write_line(level, &s, format, args);
+    mk__conn_log_write(level, &s, format, args);
     va_end(args);
 }
 
@@ -69,24 +62,11 @@ void mk_request_log(struct mk_request *req, enum mk_log_level level, const char 
     va_list args;
     if (!mk_log_wants(level))
         return;
-    struct subject s = {.peer = mk_request_peer(req),
-                        .listener = get_listener(req->ops->io(req)),
-                        .host = mk_request_host(req),
-                        .is_conn = true};
+    struct mk__log_subject s = {.peer = mk_request_peer(req),
+                                .listener = get_listener(req->ops->io(req)),
+                                .host = mk_request_host(req),
+                                .is_conn = true};
     va_start(args, format);
-    write_line(level, &s, format, args);
-    va_end(args);
-}
-
-void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
-{
-    va_list args;
-    if (!mk_log_wants(level))
-        return;
-    struct subject s = {.host = host ? mk_host_name(host, 0) : MK_STR_NONE};
-    if (host && !s.host.len)
-        s.host = MK_STR("default");
-    va_start(args, format);
-    write_line(level, &s, format, args);
+    mk__conn_log_write(level, &s, format, args);
     va_end(args);
 }

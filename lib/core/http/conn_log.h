@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Lines of the error log about connections, requests and hosts: the peer, the listener and the host follow the message,
+ * so that a text that a client sent cannot take their place. Not in builds for small devices.
+ */
+#ifndef MK_HTTP_CONN_LOG_H
+#define MK_HTTP_CONN_LOG_H
+
+#include <monkey/address.h>
+#include <monkey/log.h>
+#include <monkey/str.h>
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+/* What a line is about; a name of no bytes is left out. */
+struct mk__log_subject {
+    struct mk_address peer;
+    struct mk_str listener, host;
+    bool is_conn; /* it has a peer */
+};
+
+/* Writes a line, whose message is cut so that the names always fit. */
+void mk__conn_log_write(enum mk_log_level level, const struct mk__log_subject *s, const char *format, va_list args);
+
+#endif
