@@ -4,7 +4,6 @@
  */
 #include "memcached.h"
 
-#include <duda/dthread.h>
 #include <duda/gc.h>
 #include <duda/mem.h>
 
@@ -30,20 +29,10 @@ static struct mc_pool *find_pool(duda_memcached_t *cache, const char *call)
 
 /* ── waiting ── */
 
-/* Waits until all commands have a result. A wake() that was meant for the service is passed on. */
+/* Waits until all commands have a result: each has a timeout. */
 static int wait_for_all(struct mc_wait *wait)
 {
-    bool stray = false;
-    int err = 0;
-    while (wait->left && err == 0) {
-        err = dthread->wait(DUDA_FOREVER); /* each command has a timeout */
-        stray |= err == 0 && wait->left;
-    }
-    if (err < 0 && !wait->left)
-        dthread->wait(0); /* takes the wake() of the last command */
-    if (stray)
-        dthread->wake(wait->dthread);
-    return err;
+    return wait->left ? duda_package_loader->wait(&wait->base, UINT32_MAX) : 0;
 }
 
 static void take_reply(struct mc_command *c, reply_t *ret)
@@ -57,18 +46,17 @@ static void take_reply(struct mc_command *c, reply_t *ret)
 /* Returns the pool if a dthread may wait; else NULL with an error. */
 static struct mc_pool *begin_wait(duda_memcached_t *cache, const char *call, struct mc_wait *wait, int *ret_err)
 {
+    char name[64];
     struct mc_pool *pool = find_pool(cache, call);
-    wait->dthread = pool ? dthread->running() : 0;
-    *ret_err = pool ? -EPERM : -EINVAL;
-    if (!pool)
+    if (!pool) {
+        *ret_err = -EINVAL;
         return NULL;
-    if (!wait->dthread)
-        mc_refuse(pool->worker, call, 0, "only a dthread can wait; send() is for callbacks");
-    else if (pool->worker->is_stopping)
+    }
+    snprintf(name, sizeof(name), "memcached->%s()", call);
+    *ret_err = duda_package_loader->begin_wait(&wait->base, name);
+    if (*ret_err == 0 && pool->worker->is_stopping)
         *ret_err = -ECANCELED;
-    else
-        return pool;
-    return NULL;
+    return *ret_err == 0 ? pool : NULL;
 }
 
 static int call_one(duda_memcached_t *cache, const char *name, const command_t *command, reply_t *ret)

@@ -93,7 +93,7 @@ struct mc_worker {
 
 /* A dthread that waits for commands; on its stack. */
 struct mc_wait {
-    uint64_t dthread;
+    struct duda_package_wait base;
     unsigned left; /* commands without a result */
 };
 

@@ -6,7 +6,6 @@
 
 #include "hash.h"
 
-#include <duda/dthread.h>
 #include <duda/mem.h>
 
 #include <errno.h>
@@ -129,7 +128,7 @@ static void report_result(struct mc_command *c)
     } else if (w->is_stopping) {
         mc_command_abandon(c); /* of a dthread that was abandoned: its stack is gone */
     } else if (--c->wait->left == 0) {
-        dthread->wake(c->wait->dthread);
+        duda_package_loader->wake(&c->wait->base, 0);
     }
 }
 
