@@ -360,6 +360,8 @@ MK_API void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body
 MK_API int mk_response_set_status(struct mk_request *req, int status);
 /* Returns the status that is set now: 200 at first. */
 MK_API int mk_response_get_status(const struct mk_request *req);
+/* Returns whether the head was sent: status and headers cannot change any more. */
+MK_API bool mk_response_head_sent(const struct mk_request *req);
 
 /*
  * Adds a header. Copies the value; the name must be a literal or valid until the exchange ends. A head that is too long

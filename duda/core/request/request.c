@@ -57,15 +57,10 @@ void request_call_end(struct duda_request *dr)
         request_call(dr, dr->done);
 }
 
-bool request_holds_head(struct duda_request *dr)
-{
-    return mk_response_set_status(dr->req, mk_response_get_status(dr->req)) == 0;
-}
-
 bool request_is_forgotten(struct duda_request *dr)
 {
     bool is_under_way = dr->tasks || dr->is_reading || (dr->session && dr->session->job);
-    return dr->output.state == OUTPUT_HELD && !dr->is_kept && !is_under_way && request_holds_head(dr);
+    return dr->output.state == OUTPUT_HELD && !dr->is_kept && !is_under_way && !mk_response_head_sent(dr->req);
 }
 
 bool request_has_type(const struct duda_request *dr, struct mk_str media_type)

@@ -116,9 +116,6 @@ static inline bool request_is_answered(const struct duda_request *dr)
  */
 bool request_is_forgotten(struct duda_request *dr);
 
-/* Returns whether the server has not sent the head of the response yet. */
-bool request_holds_head(struct duda_request *dr);
-
 /* Returns whether the body has a media type, whatever its parameters. */
 bool request_has_type(const struct duda_request *dr, struct mk_str media_type);
 

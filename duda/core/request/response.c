@@ -27,7 +27,7 @@ static const size_t BYTES_MAX = SIZE_MAX / 2;
 /* Returns whether the server has answered a response that the service has not begun: HandlerTimeout, a body ... */
 static bool was_answered_by_server(duda_request_t *dr)
 {
-    if (dr->output.state != OUTPUT_HELD || request_holds_head(dr))
+    if (dr->output.state != OUTPUT_HELD || !mk_response_head_sent(dr->req))
         return false;
     output_stop(dr);
     return true;

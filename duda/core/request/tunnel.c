@@ -70,7 +70,7 @@ static int check_open(duda_request_t *dr, duda_tunnel_fn ready)
         return reject_call(dr, call, -EINVAL, "`ready` is NULL");
     if (dr->tunnel)
         return reject_call(dr, call, -EALREADY, "the request is a tunnel already");
-    if (dr->output.state != OUTPUT_HELD || dr->output.has_parts || dr->raw || !request_holds_head(dr))
+    if (dr->output.state != OUTPUT_HELD || dr->output.has_parts || dr->raw || mk_response_head_sent(dr->req))
         return reject_call(dr, call, -EALREADY, "the response has begun or has ended");
     return 0;
 }
@@ -169,7 +169,7 @@ static void end_by_service(duda_request_t *dr)
 bool tunnel_retire(struct duda_request *dr)
 {
     struct tunnel *t = dr->tunnel;
-    if (!t || t->retired || request_holds_head(dr))
+    if (!t || t->retired || !mk_response_head_sent(dr->req))
         return false;
     t->retired = true;
     if (!t->ended)

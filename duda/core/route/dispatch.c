@@ -122,7 +122,7 @@ static void on_timeout(struct mk_timer *timer)
 {
     struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);
     assert(d->is_handled && d->route->timeout_ms);
-    if (d->dr->tunnel || !request_holds_head(d->dr))
+    if (d->dr->tunnel || mk_response_head_sent(d->dr->req))
         return;
     log_late(d, "router->timeout()");
     output_stop(d->dr);

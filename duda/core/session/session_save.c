@@ -52,7 +52,7 @@ static bool needs_cookie(const struct session_state *s)
 /* Returns whether the service can still add headers. */
 static bool holds_head(struct duda_request *dr)
 {
-    return (dr->output.state == OUTPUT_HELD || dr->is_before_head) && request_holds_head(dr);
+    return (dr->output.state == OUTPUT_HELD || dr->is_before_head) && !mk_response_head_sent(dr->req);
 }
 
 static int send_cookie(struct duda_request *dr, const struct session_state *s)

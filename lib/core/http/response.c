@@ -26,10 +26,15 @@ int mk_response_set_status(struct mk_request *req, int status)
 {
     if (status < 200 || status > 599)
         return -EINVAL;
-    if (req->output_state >= MK__OUTPUT_HEAD)
+    if (mk_response_head_sent(req))
         return -EALREADY;
     req->status = (uint16_t)status;
     return 0;
+}
+
+bool mk_response_head_sent(const struct mk_request *req)
+{
+    return req->output_state >= MK__OUTPUT_HEAD;
 }
 
 int mk_response_get_status(const struct mk_request *req)
