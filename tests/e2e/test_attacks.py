@@ -852,9 +852,7 @@ def test_descriptor_exhaustion_spin(serve):
     for client in clients:
         client.send(post("Content-Length: 60000", body=b"x"))
     await_true(lambda: server.descriptors() >= 40, 30, "the exhaustion")
-    before = server.cpu_seconds()
-    time.sleep(0.5)
-    assert server.cpu_seconds() - before <= 0.05
+    server.await_idle()
     assert len(server.lines) < 40, "the log is flooded"
     for client in clients:
         client.close()
@@ -922,11 +920,9 @@ def test_sendfile_loop(serve):
         client.send(request("/f.bin"))
         assert client.head().length == size
         os.truncate(server.root / "f.bin", cut)
-        before = server.cpu_seconds()
         left = client.rest()
-        time.sleep(0.15)
         assert len(left) < size and not any(left)
-        assert server.cpu_seconds() - before < 0.3
+        server.await_idle()
         with server.connect() as other:
             other.assert_open()
     await_true(lambda: server.descriptors() <= server.baseline + 1, 30, "the end of both downloads")

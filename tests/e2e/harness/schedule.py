@@ -7,7 +7,7 @@ worker runs alone at the end. Of slow tests, each of which takes longer than a f
 
 from xdist.scheduler import LoadFileScheduling
 
-# The files that take longest, the longest first, with twelve workers on two cores.
+# The files that take longest, the longest first, with eight workers on two cores.
 LONGEST = """
     cache embed sources tls auth shell cache_notify auth_forward proxy_bodies config updates cgi reload status
     proxy_uploads duda_session cache_limits fastcgi_php guide upstream_checks script_faults duda_redis duda_services

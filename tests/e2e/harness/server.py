@@ -358,6 +358,16 @@ class Server:
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def await_idle(self):
+        """Waits for half a second without work: a server that makes no progress but runs never has one."""
+
+        def is_idle():
+            before = self.cpu_seconds()
+            time.sleep(0.5)
+            return self.cpu_seconds() - before <= 0.04
+
+        await_true(is_idle, 60, "an idle server")
+
     def memory_kb(self, key="VmRSS"):
         """A row of /proc/PID/status, or of smaps_rollup (Private_Dirty, Pss)."""
         file = "status" if key.startswith("Vm") else "smaps_rollup"

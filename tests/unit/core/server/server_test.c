@@ -169,12 +169,14 @@ TEST(a_stop_is_hastened)
     pthread_t thread;
     unsigned port = free_port();
     struct mk_server *server = make_server(port, &t);
+    mk_server_set(server, "SERVER", "ShutdownTimeout", "10m", "option"); /* more than the test may take */
+    assert_int_equal(mk_server_load(server), 0);
     assert_int_equal(mk_server_start(server), 0);
     int busy = connect_to(port);
     assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8);
     ask(connect_to(port), "/a.txt", "HTTP/1.1 200 OK\r\n", "hello");
     assert_int_equal(pthread_create(&thread, NULL, stop_in_a_moment, server), 0);
-    mk_server_stop(server); /* or it would drain for ten seconds */
+    mk_server_stop(server);
     pthread_join(thread, NULL);
     mk_server_free(server);
     close(busy);
@@ -183,6 +185,7 @@ TEST(a_stop_is_hastened)
 TEST(a_drain_has_its_time)
 {
     struct text t;
+    struct timespec began, ended;
     unsigned port = free_port();
     struct mk_server *server = make_server(port, &t);
     mk_server_set(server, "SERVER", "ShutdownTimeout", "50ms", "option");
@@ -192,7 +195,10 @@ TEST(a_drain_has_its_time)
     assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8);
     ask(connect_to(port), "/a.txt", "HTTP/1.1 200 OK\r\n", "hello");
     usleep(20000); /* the thread that has it must have accepted it */
+    clock_gettime(CLOCK_MONOTONIC, &began);
     mk_server_stop(server);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    assert_in_range(ended.tv_sec - began.tv_sec, 0, 8); /* by default it is ten */
     mk_server_free(server);
     close(busy);
 }
