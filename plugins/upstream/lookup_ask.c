@@ -31,7 +31,7 @@ static const struct {
 
 static const char *find_phrase(int status)
 {
-    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(phrases); i++)
         if (phrases[i].status == status)
             return phrases[i].why;
     return ares_strerror(status);

@@ -49,7 +49,7 @@ static bool is_affordable(const struct kind *kind, const char *text)
 
 static bool is_accepted(const char *hash)
 {
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(kinds); i++) {
         size_t len = strlen(kinds[i].prefix);
         if (strncmp(hash, kinds[i].prefix, len) == 0)
             return is_affordable(&kinds[i], hash + len);

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-static const struct mk_str deflate_name = {"permessage-deflate", sizeof("permessage-deflate") - 1};
+static const struct mk_str deflate_name = MK_STR_INIT("permessage-deflate");
 
 /* ── the syntax ── */
 

@@ -92,7 +92,7 @@ static bool parse_pick(struct plan *plan, const char *text)
 {
     static const char *const names[] = {[PICK_SEQUENCE] = "sequence", [PICK_UNIFORM] = "uniform", [PICK_ZIPF] = "zipf"};
     plan->exponent = 1;
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (unsigned i = 0; i < MK_COUNT_OF(names); i++) {
         plan->pick = (enum pick)i;
         if (strcmp(text, names[i]) == 0)
             return true;
@@ -164,7 +164,7 @@ static const struct row {
     {"version", 0, FLAG, offsetof(struct plan, has_version), 0, 0, NULL, NULL},
 };
 
-enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+enum { ROWS = MK_COUNT_OF(rows) };
 
 /* Stores the value of an option. Returns whether it is one that the row accepts. */
 static bool set_value(struct plan *plan, const struct row *row, const char *text)

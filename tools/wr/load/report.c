@@ -96,7 +96,7 @@ static void add_latencies(const struct report *r, struct mk_buf *out)
     const struct histogram *h = &r->latencies;
     mk_buf_addf(out, "\"latency_us\": {\"min\": %llu, \"mean\": %.2f, \"max\": %llu",
                 (unsigned long long)(h->n ? h->min : 0), histogram_mean(h), (unsigned long long)h->max);
-    for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(values); i++)
         mk_buf_addf(out, ", \"p%s\": %llu", percents[i], (unsigned long long)histogram_percentile(h, values[i]));
     mk_buf_adds(out, MK_STR("}, "));
 }

@@ -57,7 +57,7 @@ static bool read_scheme(struct target *t, struct mk_str *rest)
         {MK_STR("ws://"), false, true},
         {MK_STR("wss://"), true, true},
     };
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(schemes); i++) {
         *t = (struct target){.tls = schemes[i].tls, .websocket = schemes[i].websocket};
         if (skip_prefix(rest, schemes[i].prefix))
             return true;
