@@ -5,7 +5,6 @@
  */
 #include "console/console_serve.h"
 
-#include "common/heap.h"
 #include "compat/old.h"
 #include "console/console_page.h"
 #include "route/dispatch.h"
@@ -13,6 +12,7 @@
 #include <monkey/accept.h>
 #include <monkey/local_client.h>
 #include <monkey/plugin.h>
+#include <monkey/request_job.h>
 
 #include <errno.h>
 
@@ -47,21 +47,18 @@ static bool is_allowed(struct mk_request *req, const struct host_service *e)
 
 /* ── the job ── */
 
-/* One view on its way; it outlives the request. */
+/* One view on its way. */
 struct console_job {
-    struct mk_job job;
-    struct mk_request *req; /* NULL: it has ended */
-    struct console_job **of_request;
-    struct mk_worker *worker;
+    struct mk_request_job base;
     const struct service *service;
     enum console_view view;
     bool is_json, refreshes;
     struct mk_buf out;
 };
 
-static void write_view(struct mk_job *job)
+static void write_view(struct mk_request_job *job)
 {
-    struct console_job *c = MK_CONTAINER_OF(job, struct console_job, job);
+    struct console_job *c = MK_CONTAINER_OF(job, struct console_job, base);
     struct stats *f = mk_account_alloc(NULL, sizeof(*f));
     if (!f) {
         c->out.err = -ENOMEM;
@@ -106,39 +103,28 @@ static int add_headers(struct mk_request *req, struct mk_str type)
     return err;
 }
 
-static void send_view(const struct console_job *c)
+static void send_view(const struct console_job *c, struct mk_request *req)
 {
-    assert(c->req);
-    int err = c->out.err ? c->out.err : add_headers(c->req, get_type(c));
+    int err = c->out.err ? c->out.err : add_headers(req, get_type(c));
     if (err == 0)
-        err = mk_response_write(c->req, mk_buf_str(&c->out));
+        err = mk_response_write(req, mk_buf_str(&c->out));
     if (err < 0)
-        mk_response_error(c->req, 503);
+        mk_response_error(req, 503);
     else
-        mk_response_end(c->req);
+        mk_response_end(req);
 }
 
-static void end_view(struct mk_job *job)
+static void end_view(struct mk_request_job *job, struct mk_request *req)
 {
-    struct console_job *c = MK_CONTAINER_OF(job, struct console_job, job);
-    struct mk_worker *worker = c->worker;
-    if (c->req) {
-        *c->of_request = NULL;
-        send_view(c);
-    }
+    struct console_job *c = MK_CONTAINER_OF(job, struct console_job, base);
+    if (req)
+        send_view(c, req);
     mk_buf_release(&c->out);
-    heap_free(c, sizeof(*c));
-    mk_worker_put(worker);
 }
+
+static const struct mk_request_job_type view_job = {sizeof(struct console_job), write_view, end_view};
 
 /* ── requests ── */
-
-static void forget_request(void *ctx)
-{
-    struct console_job **job = ctx;
-    if (*job)
-        (*job)->req = NULL;
-}
 
 /* Tells whether Accept names JSON, and prefers it to HTML, which browsers name. */
 static bool wants_json(struct mk_request *req)
@@ -150,41 +136,18 @@ static bool wants_json(struct mk_request *req)
     return mk_accept_choose(mk_request_header_by_name(req, MK_STR("Accept")), offers, 2, 0) == 1;
 }
 
-/* Returns a job of a request, which is not submitted; NULL without memory. */
-static struct console_job *new_job(struct mk_request *req, const struct host_service *e, enum console_view view)
-{
-    struct console_job **of_request = mk_arena_alloc(mk_request_arena(req), sizeof(struct console_job *));
-    struct console_job *c = of_request ? heap_zalloc(sizeof(*c)) : NULL;
-    if (!c)
-        return NULL;
-    *of_request = c;
-    if (mk_arena_defer(mk_request_arena(req), forget_request, of_request) < 0) {
-        heap_free(c, sizeof(*c));
-        return NULL;
-    }
-    c->job = (struct mk_job){.work = write_view, .done = end_view};
-    c->req = req;
-    c->of_request = of_request;
-    c->service = e->service;
-    c->view = view;
-    c->is_json = wants_json(req);
-    c->refreshes = !mk_str_eq(mk_request_query(req), MK_STR("stop"));
-    mk_buf_init(&c->out, PAGE_BYTES_MAX);
-    return c;
-}
-
 static void start_job(struct mk_request *req, const struct host_service *e, enum console_view view)
 {
-    struct console_job *c = new_job(req, e, view);
-    if (!c) {
+    struct console_job *c = mk_request_job_new(req, &view_job, MK_STR_NONE);
+    if (c) {
+        c->service = e->service;
+        c->view = view;
+        c->is_json = wants_json(req);
+        c->refreshes = !mk_str_eq(mk_request_query(req), MK_STR("stop"));
+        mk_buf_init(&c->out, PAGE_BYTES_MAX);
+    }
+    if (!c || mk_request_job_start(&c->base) < 0)
         mk_response_error(req, 503);
-        return;
-    }
-    c->worker = mk_worker_get(mk_request_worker(req));
-    if (mk_job_submit(mk_request_loop(req), &c->job) < 0) {
-        c->out.err = -EAGAIN;
-        end_view(&c->job);
-    }
 }
 
 int console_serve_view(struct mk_request *req, const struct host_service *e, enum console_view view)
