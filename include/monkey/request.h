@@ -116,6 +116,12 @@ struct mk_header_field {
 
 /* Returns true if both names are the same in any case of letters, and with `_` as `-`, as many backends read them. */
 MK_API bool mk_header_same_name(struct mk_str a, struct mk_str b);
+/* Returns whether a name has letters, digits, dashes and underscores only: no registered name of a header has others.
+ */
+static inline bool mk_header_is_plain(struct mk_str name)
+{
+    return mk_str_is_name(name, "-_");
+}
 /*
  * Returns true for headers of requests that no plugin sets: Host, and those about the end of the request and its
  * connection (Content-Length, Transfer-Encoding, TE, Trailer, Expect, Connection, Keep-Alive, Proxy-Connection,

@@ -43,7 +43,6 @@ int forward_parse_to(const struct mk_conf_value *value, void *field, struct mk_a
 
 /* ── names of headers ── */
 
-/* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
 bool forward_names_have(const struct forward_names *names, struct mk_str name)
 {
     uint32_t i = 0;
@@ -55,7 +54,7 @@ bool forward_names_have(const struct forward_names *names, struct mk_str name)
 /* Reads a name that an answer may set in requests. Returns 0, -ENOMEM or -EINVAL. */
 static int read_name(struct mk_str *ret, struct mk_str word, struct mk_arena *arena, struct mk_buf *error)
 {
-    if (!mk_str_is_name(word, "-_"))
+    if (!mk_header_is_plain(word))
         return mk_conf_fail(error, "the name of a header has letters, digits and dashes only");
     if (mk_request_header_reserved(word)) {
         mk_buf_addf(error, "the header \"%.*s\" is about the connection, or decides where a request ends or goes to",

@@ -38,7 +38,6 @@ struct headers_rule {
     bool on_errors;
 };
 
-/* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
 static const char *const verbs[] = {[CHANGE_ADD] = "Add", [CHANGE_SET] = "Set", [CHANGE_REMOVE] = "Remove"};
 
 static size_t count_until_colon(struct mk_str s)
@@ -51,7 +50,7 @@ static size_t count_until_colon(struct mk_str s)
 static bool has_colon(struct mk_str text, struct mk_str first)
 {
     size_t n = count_until_colon(text);
-    return n < first.len && mk_str_is_name(mk_str(text.p, n), "-_");
+    return n < first.len && mk_header_is_plain(mk_str(text.p, n));
 }
 
 static int report_colon(struct mk_buf *error, struct mk_str text, enum change_kind kind)
@@ -81,7 +80,7 @@ static int parse_change(const struct mk_conf_value *value, void *field, struct m
     struct mk_str text = value->text, name = value->n ? value->words[0] : MK_STR("");
     if (has_colon(text, name))
         return report_colon(error, text, kind);
-    if (!mk_str_is_name(name, "-_"))
+    if (!mk_header_is_plain(name))
         return mk_conf_fail(error, "the name of a header has letters, digits and dashes only");
     if (mk_response_header_reserved(name) || is_of_connection(name))
         return mk_conf_fail(error, "only the server sets this header");

@@ -33,7 +33,6 @@ bool fields_are_ambiguous(const struct field_changes *changes, struct mk_str nam
     return f && !mk_str_ieq(f->name, name);
 }
 
-/* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
 static bool starts_with(struct mk_str name, struct mk_str prefix)
 {
     return name.len >= prefix.len && strncasecmp(name.p, prefix.p, prefix.len) == 0;
@@ -51,7 +50,7 @@ static const char *refuse_name(struct mk_str name)
         {MK_STR_INIT("forwarded"), "this header tells the backend of the client: Forwarded chooses it"},
         {MK_STR_INIT("x-real-ip"), "this header tells the backend of the client: Forwarded chooses it"},
     };
-    if (!mk_str_is_name(name, "-_"))
+    if (!mk_header_is_plain(name))
         return "the name of a header has letters, digits and dashes only";
     if (starts_with(name, MK_STR("sec-websocket-")))
         return "this header belongs to the handshake of WebSocket";

@@ -281,10 +281,10 @@ static bool is_local_address(const struct mk_request *req, struct mk_str host)
     return mk_address_equal(&named, &own);
 }
 
-/* Accepts letters, digits, "-", "." and "_": a wildcard covers any label, and other bytes could mean another host. */
 /*
  * Returns the host for a redirect: the client's Host, if that is a name of the host or the address of the connection,
- * else the host's first name. Another Host may be forged, and a cache may store the response for all clients.
+ * else the host's first name. Another Host may be forged, and a cache may store the response for all clients. A
+ * wildcard covers any label, but bytes that no name has could mean another host.
  */
 static struct mk_str redirect_host(const struct mk_request *req)
 {

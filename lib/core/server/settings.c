@@ -331,7 +331,7 @@ static const struct mk_conf_foreign server_foreign[] = {
     SMALL({"User", "start the server as the user that it is to run as"},)
     {"FDT", "each request opens its file anew"},
     SMALL({"FDLimit", "the limit is raised to the hard one (ulimit -Hn)"},
-          {"OverCapacity", "idle connections are closed first when descriptors run out"},
+          {"OverCapacity", "idle connections are closed first when descriptors or memory run out"},
           {"UserDir", "a separate host serves a directory of a user"},)
     LARGE({"UserDir", "it belongs in [HOST], in a file of sites/"},)
     {"Port", "Listen takes the port: Listen 2001"},

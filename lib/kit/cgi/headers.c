@@ -41,9 +41,9 @@ static bool is_of_connection(struct mk_str name, struct mk_str connection)
            (connection.len && mk_str_list_has(connection, name));
 }
 
-/* Tells whether the name has only what a variable can show without being taken for another name. */
 bool mk__headers_reach_script(struct mk_str name, struct mk_str connection, bool pass_authorization)
 {
+    /* a variable shows only these without being taken for another name */
     return mk_str_is_name(name, "-") && !is_of_connection(name, connection) &&
            !is_listed(name, not_for_scripts, MK_COUNT_OF(not_for_scripts)) &&
            (pass_authorization || !mk_str_ieq(name, MK_STR("Authorization")));
