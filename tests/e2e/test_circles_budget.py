@@ -5,16 +5,18 @@ cannot be read, tested or moved without the others.
 
 import collections
 import subprocess
+import sys
 
 import pytest
 
 from harness import build
 
+sys.path.append(str(build.TOP / "tests" / "lint"))
+from layers import LAYERS  # noqa: E402
+
 pytestmark = [pytest.mark.budget, pytest.mark.single_protocol]
 MOST = 12  # sources of a circle
 OBJECTS = build.TOP / "build" / build.PRESET / "CMakeFiles"
-# The folders of lib/core from the bottom (tests/lint/layers.py has their includes): a symbol is used above its folder.
-RANKS = {"base": 0, "conf": 1, "loop": 1, "net": 2, "http": 3, "server": 4}
 # What is linked into one file: a target of CMake, or several. The table of built-in plugins names all of them.
 TOGETHER = {"monkey-core": "monkey"}
 TABLES = {"builtin.c.o"}
@@ -84,6 +86,6 @@ def test_layers_call_nothing_above_them():
         (name.rpartition("lib/core/")[2], symbol)
         for name, symbols in used.items()
         for symbol in symbols
-        if owner.get(symbol, folder_of(name)) != folder_of(name) and RANKS[owner[symbol]] >= RANKS[folder_of(name)]
+        if symbol in owner and owner[symbol] not in LAYERS[folder_of(name)]
     }
     assert not upward, upward

@@ -226,6 +226,8 @@ def test_source_tree_of_readme(tree, missing):
     findings = list(readme_tree.check([*files, Source("lib/kit/kit.cmake", ""), readme]))
     assert [(each.line, each.text) for each in findings] == [
         (3, f"the source tree does not name {folder}") for folder in missing]
+    (finding,) = readme_tree.check([*files, Source("README.md", "# A\n")])
+    assert finding.text == "there is no source tree"
 
 
 @pytest.mark.parametrize("text, count", [

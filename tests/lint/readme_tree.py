@@ -20,9 +20,11 @@ def read_entries(text):
 
 
 def check(sources):
-    readme = [source for source in sources if source.path == "README.md" and BLOCK.search(source.text)]
-    for source in readme:
+    for source in (each for each in sources if each.path == "README.md"):
         match = BLOCK.search(source.text)
+        if not match:
+            yield Finding(source.path, 1, "there is no source tree")
+            continue
         entries, line = read_entries(match[1]), source.text[: match.start()].count("\n") + 1
         for parent in PARENTS:
             folders = {other.path[len(parent):].partition("/")[0] for other in sources

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lines of the error log that name peer, listener and host, which no text of a client can replace. */
-#include "testing.h"
+#include "log_pipe.h"
 
 #include <monkey/plugin.h>
-
-#include <fcntl.h>
 
 #include "http/client_addr.h"
 #include "http/request.h"
@@ -13,7 +11,6 @@
 
 enum { TIME_BYTES = 25 };
 
-static int ends[2];
 static struct mk__listener_name listening = {MK_STR("0.0.0.0:80")};
 static struct mk_io io = {.fd = -1, .listener = &listening};
 static struct mk_connection conn;
@@ -21,26 +18,14 @@ static char line[4096];
 
 static int open_log(void **state)
 {
-    (void)state;
-    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
-    mk_log_to(ends[1], MK_LOG_INFO);
     assert_int_equal(mk_address_parse(MK_STR("192.0.2.7"), &conn.peer.address), 0);
-    return 0;
-}
-
-static int close_log(void **state)
-{
-    (void)state;
-    mk_log_to(-1, MK_LOG_INFO);
-    close(ends[0]);
-    close(ends[1]);
-    return 0;
+    return mk_test_log_open(state);
 }
 
 /* Returns what was logged, without its time and newline. */
 static const char *read_line(void)
 {
-    ssize_t n = read(ends[0], line, sizeof(line) - 1);
+    ssize_t n = read(mk_test_log_ends[0], line, sizeof(line) - 1);
     line[n > 0 ? n - 1 : 0] = '\0';
     assert_null(strchr(line, '\n'));
     return n > TIME_BYTES ? line + TIME_BYTES : line;
@@ -58,7 +43,7 @@ static struct mk_connection *get_conn(const struct mk_request *req)
     return &conn;
 }
 
-TEST(connections, open_log, close_log)
+TEST(connections, open_log, mk_test_log_close)
 {
     struct mk_address other;
     assert_int_equal(mk_address_parse(MK_STR("2001:db8::1"), &other), 0);
@@ -72,7 +57,7 @@ TEST(connections, open_log, close_log)
     assert_string_equal(read_line(), "");
 }
 
-TEST(hosts, open_log, close_log)
+TEST(hosts, open_log, mk_test_log_close)
 {
     struct mk_str names[] = {MK_STR("example.org"), MK_STR("www.example.org")};
     struct mk__host_settings settings = {.names = {names, 2}};
@@ -87,7 +72,7 @@ TEST(hosts, open_log, close_log)
 }
 
 /* What a client sends is escaped, and cannot push the true names out of the line. */
-TEST(requests, open_log, close_log)
+TEST(requests, open_log, mk_test_log_close)
 {
     static const struct mk__request_ops ops = {.major = 1, .io = get_io, .conn = get_conn};
     static const char head[] = "example.org";
@@ -106,7 +91,7 @@ TEST(requests, open_log, close_log)
     assert_string_equal(read_line(), "warn  x, peer: 192.0.2.7, listener: 0.0.0.0:80");
 }
 
-TEST(long_names, open_log, close_log)
+TEST(long_names, open_log, mk_test_log_close)
 {
     char name[256];
     memset(name, 'h', sizeof(name));

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Connections that end for what their clients do: what a frame or a head may have, and what the log says. */
 #include "http/h2_fixture.h"
+#include "log_pipe.h"
 
 #include "base/log.h"
 #include "http/h2/h2.h"
-
-#include <fcntl.h>
-#include <unistd.h>
 
 static struct mk__h2_settings own;
 
@@ -272,30 +270,11 @@ TEST(our_own_failures)
 
 /* ── what the log says ── */
 
-static int ends[2];
-
-static int open_log(void **state)
-{
-    (void)state;
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    mk_log_to(ends[1], MK_LOG_INFO);
-    return 0;
-}
-
-static int close_log(void **state)
-{
-    (void)state;
-    mk_log_to(-1, MK_LOG_INFO);
-    close(ends[0]);
-    close(ends[1]);
-    return 0;
-}
-
 /* All that the log has since the last time, without the time. */
 #define expect_logged(pattern) \
     do { \
         char logged_[4096]; \
-        ssize_t n_ = read(ends[0], logged_, sizeof(logged_) - 1); \
+        ssize_t n_ = read(mk_test_log_ends[0], logged_, sizeof(logged_) - 1); \
         logged_[n_ > 0 ? n_ : 0] = '\0'; \
         const char *line_ = n_ > 25 ? logged_ + 25 : logged_; \
         if (fnmatch(pattern, line_, 0) != 0) \
@@ -312,7 +291,7 @@ static void ping_too_often(void)
     h2_free(&t);
 }
 
-TEST(the_first_is_logged, open_log, close_log)
+TEST(the_first_is_logged, mk_test_log_open, mk_test_log_close)
 {
     struct mk_test_h2 t = begin();
     own.rates_max[MK__H2_FLOOD_PING] = 5;
@@ -335,7 +314,7 @@ TEST(the_first_is_logged, open_log, close_log)
                   "1 for MaxHeadSize\n");
 }
 
-TEST(one_line_in_ten_seconds, open_log, close_log)
+TEST(one_line_in_ten_seconds, mk_test_log_open, mk_test_log_close)
 {
     struct mk_test_h2 t = begin();
     ping_too_often();
@@ -358,7 +337,7 @@ TEST(one_line_in_ten_seconds, open_log, close_log)
 }
 
 /* For these there is nothing to raise. */
-TEST(unneeded_frames, open_log, close_log)
+TEST(unneeded_frames, mk_test_log_open, mk_test_log_close)
 {
     static char rows[6 * (MK__H2_SETTINGS_ENTRIES_MAX + 1)];
     struct mk_test_h2 t = begin();
@@ -370,7 +349,7 @@ TEST(unneeded_frames, open_log, close_log)
 }
 
 /* Never too many within ten seconds, but no answer is ever taken. */
-TEST(answers_that_are_not_taken, open_log, close_log)
+TEST(answers_that_are_not_taken, mk_test_log_open, mk_test_log_close)
 {
     struct mk_test_h2 t = begin();
     own.rates_max[MK__H2_FLOOD_PING] = 50;
@@ -390,7 +369,7 @@ TEST(answers_that_are_not_taken, open_log, close_log)
 }
 
 /* The limits of PING and SETTINGS may allow more than there is room for: the queue with its GOAWAY is sent at once. */
-TEST(a_full_queue, open_log, close_log)
+TEST(a_full_queue, mk_test_log_open, mk_test_log_close)
 {
     struct mk_test_h2 t = begin();
     own.rates_max[MK__H2_FLOOD_PING] = MK__H2_OUT_BYTES;
@@ -417,7 +396,7 @@ static void ask_for(struct mk_test_h2 *t, unsigned first, unsigned n)
     h2_expect(t, "*");
 }
 
-TEST(streams_that_are_not_read, open_log, close_log)
+TEST(streams_that_are_not_read, mk_test_log_open, mk_test_log_close)
 {
     for (int deaf = 0; deaf < 2; deaf++) {
         struct mk_test_h2 t = begin();
@@ -439,7 +418,7 @@ TEST(streams_that_are_not_read, open_log, close_log)
 }
 
 /* A client that may not know how many it may have, and one that does. */
-TEST(more_streams_than_there_may_be, open_log, close_log)
+TEST(more_streams_than_there_may_be, mk_test_log_open, mk_test_log_close)
 {
     struct mk_test_h2 t = begin();
     own.streams_max = 5;
@@ -467,7 +446,7 @@ TEST(more_streams_than_there_may_be, open_log, close_log)
                   "MaxConcurrentStreams\n");
 }
 
-TEST(stalled_streams, open_log, close_log)
+TEST(stalled_streams, mk_test_log_open, mk_test_log_close)
 {
     struct mk_test_h2 t = begin();
     w.handler = h2_give;
@@ -482,7 +461,7 @@ TEST(stalled_streams, open_log, close_log)
 }
 
 /* No connection was closed: nothing is logged. */
-TEST(no_totals, open_log, close_log)
+TEST(no_totals, mk_test_log_open, mk_test_log_close)
 {
     struct mk_test_h2 t = begin();
     h2_get_path(&t, 1, "/");
