@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { CHAINS_MIN = 64, LINES_PER_S = 10, EVICTIONS_MS = 1000 };
+enum { LINES_PER_S = 10, EVICTIONS_MS = 1000 };
 
 /* Bytes of a line, which mk_request_log() would cut, and of its parts. */
 enum {
@@ -28,8 +28,7 @@ enum {
 
 struct zones {
     pthread_mutex_t lock;
-    struct zone **chains; /* as many as a power of two, and as there are zones at least */
-    size_t n_chains, n;
+    struct mk_hash_table table;
 };
 
 /* ── the zones of the process ── */
@@ -39,16 +38,15 @@ struct zones *zones_new(void)
     struct zones *zones = mk_account_alloc(NULL, sizeof(*zones));
     if (!zones)
         return NULL;
-    *zones = (struct zones){.n = 0};
+    *zones = (struct zones){.table = {0}};
     pthread_mutex_init(&zones->lock, NULL);
     return zones;
 }
 
 void zones_free(struct zones *zones)
 {
-    assert(!zones->n);
-    if (zones->chains)
-        mk_account_free(NULL, zones->chains, zones->n_chains * sizeof(struct zone *));
+    assert(!zones->table.n);
+    mk_hash_release(&zones->table, NULL);
     pthread_mutex_destroy(&zones->lock);
     mk_account_free(NULL, zones, sizeof(*zones));
 }
@@ -60,54 +58,16 @@ static uint64_t hash_key(struct mk_str key)
     return hash ^ hash >> 32;
 }
 
-static struct zone **get_chain(const struct zones *zones, uint64_t hash)
-{
-    return &zones->chains[hash & (zones->n_chains - 1)];
-}
-
 static struct zone *find_zone(struct zones *zones, struct mk_str key, uint64_t hash, uint32_t clients)
 {
-    struct zone *zone = zones->n ? *get_chain(zones, hash) : NULL;
-    while (zone && (zone->hash != hash || zone->clients_max != clients || !mk_str_eq(zone->key, key)))
-        zone = zone->next;
-    return zone;
-}
-
-static void link_zone(struct zones *zones, struct zone *zone)
-{
-    struct zone **chain = get_chain(zones, zone->hash);
-    zone->next = *chain;
-    *chain = zone;
-}
-
-static void unlink_zone(struct zones *zones, struct zone *zone)
-{
-    struct zone **at = get_chain(zones, zone->hash);
-    while (*at != zone)
-        at = &(*at)->next;
-    *at = zone->next;
-    zones->n--;
-}
-
-/* Doubles the chains if there are too few. Without memory they stay; returns false if there are none. */
-static bool grow_chains(struct zones *zones)
-{
-    struct zones old = *zones;
-    size_t n = old.n_chains ? 2 * old.n_chains : CHAINS_MIN;
-    struct zone **chains = old.n < old.n_chains ? NULL : mk_account_alloc(NULL, n * sizeof(struct zone *));
-    if (!chains)
-        return old.n_chains > 0;
-    memset(chains, 0, n * sizeof(struct zone *));
-    zones->chains = chains;
-    zones->n_chains = n;
-    for (size_t i = 0; i < old.n_chains; i++)
-        for (struct zone *zone = old.chains[i], *next; zone; zone = next) {
-            next = zone->next;
-            link_zone(zones, zone);
-        }
-    if (old.chains)
-        mk_account_free(NULL, old.chains, old.n_chains * sizeof(struct zone *));
-    return true;
+    struct mk_hash_node *n;
+    MK_HASH_EACH(&zones->table, hash, n)
+    {
+        struct zone *zone = MK_CONTAINER_OF(n, struct zone, node);
+        if (zone->clients_max == clients && mk_str_eq(zone->key, key))
+            return zone;
+    }
+    return NULL;
 }
 
 static void free_zone(struct zone *zone)
@@ -144,10 +104,9 @@ struct zone *zones_get(struct zones *zones, struct mk_str key, uint32_t clients)
     pthread_mutex_lock(&zones->lock);
     uint64_t hash = hash_key(key);
     struct zone *zone = find_zone(zones, key, hash, clients);
-    if (!zone && grow_chains(zones) && (zone = make_zone(key, clients))) {
-        zone->hash = hash;
-        link_zone(zones, zone);
-        zones->n++;
+    if (!zone && (zone = make_zone(key, clients)) && mk_hash_insert(&zones->table, NULL, &zone->node, hash) < 0) {
+        free_zone(zone);
+        zone = NULL;
     }
     if (zone)
         zones_hold(zone);
@@ -173,7 +132,7 @@ void zones_put(struct zones *zones, struct zone *zone)
     pthread_mutex_lock(&zones->lock);
     bool last = atomic_fetch_sub_explicit(&zone->refs, 1, memory_order_acq_rel) == 1;
     if (last)
-        unlink_zone(zones, zone);
+        mk_hash_remove(&zones->table, &zone->node);
     pthread_mutex_unlock(&zones->lock);
     if (last)
         free_zone(zone);

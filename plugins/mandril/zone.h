@@ -9,6 +9,7 @@
 #define MANDRIL_ZONE_H
 
 #include <monkey/client_table.h>
+#include <monkey/hash_table.h>
 #include <monkey/plugin.h>
 
 #include <stdatomic.h>
@@ -25,8 +26,7 @@ struct zone_client {
 };
 
 struct zone {
-    struct zone *next; /* of the chain */
-    uint64_t hash;
+    struct mk_hash_node node;
     _Atomic unsigned refs;         /* the last one is dropped under the lock of the zones */
     uint32_t clients_max;          /* 0: no clients */
     struct mk_client_table *table; /* NULL without clients */

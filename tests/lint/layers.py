@@ -37,9 +37,9 @@ TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
 PUBLIC = {
     "address.h": "base", "arena.h": "base", "base64.h": "base", "buf.h": "base", "counters.h": "base",
     "client_table.h": "http", "command.h": "base", "escape.h": "base", "file.h": "base", "hash.h": "base",
-    "json.h": "base", "library.h": "base", "list.h": "base", "log.h": "base", "sha1.h": "base", "siphash.h": "base",
-    "status.h": "base", "status_set.h": "base",
-    "str.h": "base", "utf8.h": "base", "watched.h": "base",
+    "hash_table.h": "base", "json.h": "base", "library.h": "base", "list.h": "base", "log.h": "base", "sha1.h": "base",
+    "siphash.h": "base", "status.h": "base", "status_set.h": "base", "str.h": "base",
+    "utf8.h": "base", "watched.h": "base",
     "conf.h": "conf",
     "epoch.h": "loop", "loop.h": "loop", "store.h": "loop",
     "dial.h": "net", "transport.h": "net",

@@ -8,67 +8,38 @@
 
 #include <assert.h>
 
-enum { BUCKETS_MIN = 16 };
-
-/* Returns where the pointer to a channel is, or the end of its bucket. */
-static struct sse_channel **find_place(struct sse_channel **buckets, unsigned n, struct mk_str name, uint64_t hash)
-{
-    assert(n && (n & (n - 1)) == 0);
-    struct sse_channel **place = &buckets[hash & (n - 1)];
-    while (*place && ((*place)->hash != hash || !mk_str_eq(mk_str((*place)->name, (*place)->len), name)))
-        place = &(*place)->next;
-    return place;
-}
-
 struct sse_channel *sse_channels_find(const struct sse_channels *channels, struct mk_str name, uint64_t hash)
 {
-    return channels->buckets ? *find_place(channels->buckets, channels->n_buckets, name, hash) : NULL;
-}
-
-/* Keeps as many buckets as channels. Returns false if there is none. */
-static bool grow_table(struct sse_channels *channels)
-{
-    unsigned n = channels->n_buckets ? channels->n_buckets * 2 : BUCKETS_MIN;
-    if (channels->n < channels->n_buckets)
-        return true;
-    struct sse_channel **buckets = heap_zalloc(n * sizeof(struct sse_channel *));
-    if (!buckets)
-        return channels->buckets; /* longer lists will do */
-    for (unsigned i = 0; i < channels->n_buckets; i++) {
-        for (struct sse_channel *c = channels->buckets[i], *next; c; c = next) {
-            next = c->next;
-            c->next = buckets[c->hash & (n - 1)];
-            buckets[c->hash & (n - 1)] = c;
-        }
+    struct mk_hash_node *n;
+    MK_HASH_EACH(&channels->table, hash, n)
+    {
+        struct sse_channel *c = MK_CONTAINER_OF(n, struct sse_channel, node);
+        if (mk_str_eq(mk_str(c->name, c->len), name))
+            return c;
     }
-    heap_free(channels->buckets, channels->n_buckets * sizeof(struct sse_channel *));
-    channels->buckets = buckets;
-    channels->n_buckets = n;
-    return true;
+    return NULL;
 }
 
 static struct sse_channel *get_channel(struct sse_channels *channels, struct mk_str name, uint64_t hash)
 {
-    if (!grow_table(channels))
-        return NULL;
-    struct sse_channel **place = find_place(channels->buckets, channels->n_buckets, name, hash), *c = *place;
+    struct sse_channel *c = sse_channels_find(channels, name, hash);
     if (c || !(c = heap_zalloc(sizeof(*c) + name.len)))
         return c;
-    c->hash = hash;
     c->len = name.len;
     memcpy(c->name, name.p, name.len);
     mk_list_init(&c->subscriptions);
-    channels->n++;
-    return *place = c;
+    if (mk_hash_insert(&channels->table, NULL, &c->node, hash) == 0)
+        return c;
+    heap_free(c, sizeof(*c) + c->len);
+    return NULL;
 }
 
 static void free_if_empty(struct sse_channels *channels, struct sse_channel *c)
 {
     if (c->n || c->refs)
         return;
-    assert(mk_list_empty(&c->subscriptions) && channels->n > 0);
-    *find_place(channels->buckets, channels->n_buckets, mk_str(c->name, c->len), c->hash) = c->next;
-    channels->n--;
+    assert(mk_list_empty(&c->subscriptions));
+    mk_hash_remove(&channels->table, &c->node);
     heap_free(c, sizeof(*c) + c->len);
 }
 
@@ -107,7 +78,6 @@ void sse_channels_put(struct sse_channels *channels, struct sse_channel *channel
 
 void sse_channels_release(struct sse_channels *channels)
 {
-    assert(!channels->n);
-    heap_free(channels->buckets, channels->n_buckets * sizeof(struct sse_channel *));
-    *channels = (struct sse_channels){0};
+    assert(!channels->table.n);
+    mk_hash_release(&channels->table, NULL);
 }

@@ -6,6 +6,7 @@
 #ifndef DUDA_CORE_REQUEST_SSE_CHANNELS_H
 #define DUDA_CORE_REQUEST_SSE_CHANNELS_H
 
+#include <monkey/hash_table.h>
 #include <monkey/list.h>
 #include <monkey/str.h>
 
@@ -14,10 +15,9 @@
 struct duda_request;
 
 struct sse_channel {
-    struct sse_channel *next; /* in its bucket */
+    struct mk_hash_node node; /* in sse_channels */
     struct mk_list subscriptions;
     unsigned n, refs;
-    uint64_t hash;
     size_t len;
     char name[];
 };
@@ -30,8 +30,7 @@ struct sse_subscription {
 };
 
 struct sse_channels {
-    struct sse_channel **buckets; /* NULL: there was no channel yet */
-    unsigned n_buckets, n;
+    struct mk_hash_table table;
 };
 
 /* Of a service. */

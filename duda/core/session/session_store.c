@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <time.h>
 
-enum { SLOTS_MIN = 64 };
-
 /* ── the stores of a process ── */
 
 static char *dup_text(const char *text)
@@ -36,7 +34,7 @@ static void free_store(struct session_store *store)
     struct mk_list *n, *next;
     MK_LIST_EACH(&store->by_use, n, next)
         free_record(MK_CONTAINER_OF(n, struct session_record, node));
-    heap_free(store->slots, store->n_slots * sizeof(*store->slots));
+    mk_hash_release(&store->table, NULL);
     free_text(store->host);
     free_text(store->service);
     free_text(store->folder);
@@ -74,9 +72,7 @@ static struct session_store *new_store(const char *host, const char *service, co
     store->service = dup_text(service);
     store->folder = folder ? dup_text(folder) : NULL;
     set_owner(store);
-    store->slots = heap_zalloc(SLOTS_MIN * sizeof(*store->slots));
-    store->n_slots = store->slots ? SLOTS_MIN : 0;
-    if (store->host && store->service && (store->folder || !folder) && store->slots)
+    if (store->host && store->service && (store->folder || !folder))
         return store;
     free_store(store);
     return NULL;
@@ -162,59 +158,42 @@ static size_t get_record_bytes(const struct session_record *r)
     return sizeof(*r) + r->values.len;
 }
 
-/* Returns the slot of a key, or of its record, if the table has it. */
-static struct session_record **find_slot(const struct session_store *store, const struct session_key *key)
+static uint64_t hash_key(const struct session_key *key)
 {
-    size_t hash;
-    assert(store->n_slots && (store->n_slots & (store->n_slots - 1)) == 0);
+    uint64_t hash;
     memcpy(&hash, key->bytes, sizeof(hash)); /* of a digest: even, and not for a client to choose */
-    struct session_record **slot = &store->slots[hash & (store->n_slots - 1)];
-    while (*slot && memcmp(&(*slot)->key, key, sizeof(*key)) != 0)
-        slot = &(*slot)->next;
-    return slot;
+    return hash;
+}
+
+static struct session_record *find_key(const struct session_store *store, const struct session_key *key)
+{
+    struct mk_hash_node *n;
+    MK_HASH_EACH(&store->table, hash_key(key), n)
+    {
+        struct session_record *r = MK_CONTAINER_OF(n, struct session_record, by_key);
+        if (memcmp(&r->key, key, sizeof(*key)) == 0)
+            return r;
+    }
+    return NULL;
 }
 
 static void remove_record(struct session_store *store, struct session_record *r)
 {
-    assert(store->n > 0 && store->bytes >= get_record_bytes(r) && *find_slot(store, &r->key) == r);
-    *find_slot(store, &r->key) = r->next;
+    assert(store->bytes >= get_record_bytes(r));
+    mk_hash_remove(&store->table, &r->by_key);
     mk_list_del(&r->node);
-    store->n--;
     store->bytes -= get_record_bytes(r);
     free_record(r);
 }
 
-/* Doubles the table if it is full. Without memory it stays as it is: chains become longer. */
-static void grow_slots(struct session_store *store)
+/* Returns 0 or -ENOMEM. */
+static int add_record(struct session_store *store, struct session_record *r)
 {
-    struct session_record **old = store->slots;
-    size_t n_old = store->n_slots;
-    if (store->n < n_old)
-        return;
-    struct session_record **slots = heap_zalloc(2 * n_old * sizeof(*slots));
-    if (!slots)
-        return;
-    store->slots = slots;
-    store->n_slots = 2 * n_old;
-    struct mk_list *n, *next;
-    MK_LIST_EACH(&store->by_use, n, next) {
-        struct session_record *r = MK_CONTAINER_OF(n, struct session_record, node);
-        struct session_record **slot = find_slot(store, &r->key);
-        r->next = NULL;
-        *slot = r;
-    }
-    heap_free(old, n_old * sizeof(*old));
-}
-
-static void add_record(struct session_store *store, struct session_record *r)
-{
-    grow_slots(store);
-    struct session_record **slot = find_slot(store, &r->key);
-    r->next = *slot;
-    *slot = r;
+    if (mk_hash_insert(&store->table, NULL, &r->by_key, hash_key(&r->key)) < 0)
+        return -ENOMEM;
     mk_list_add(&store->by_use, &r->node);
-    store->n++;
     store->bytes += get_record_bytes(r);
+    return 0;
 }
 
 static bool is_expired(const struct session_store *store, const struct session_record *r, int64_t now)
@@ -238,13 +217,14 @@ static void remove_expired(struct session_store *store, int64_t now)
 /* Ends sessions until the limits hold; the last one, which was just written, stays. */
 static void evict_sessions(struct session_store *store)
 {
-    while (store->n > 1 && (store->n > store->limits.sessions_max || store->bytes > store->limits.bytes_max))
+    while (store->table.n > 1 &&
+           (store->table.n > store->limits.sessions_max || store->bytes > store->limits.bytes_max))
         remove_record(store, get_first(store));
 }
 
 static struct session_record *find_record(struct session_store *store, const struct session_key *key, int64_t now)
 {
-    struct session_record *r = *find_slot(store, key);
+    struct session_record *r = find_key(store, key);
     if (!r || !is_expired(store, r, now))
         return r;
     remove_record(store, r);
@@ -291,14 +271,15 @@ static int replace_record(struct session_store *store, struct session_record *ol
                           struct mk_str values, int64_t now)
 {
     struct session_record *r = heap_zalloc(sizeof(*r));
-    if (!r) {
+    if (r)
+        *r = (struct session_record){.key = commit->to, .values = values, .used = now, .ends = commit->ends};
+    if (!r || add_record(store, r) < 0) {
         heap_free((char *)(uintptr_t)values.p, values.len);
+        heap_free(r, sizeof(*r));
         return -ENOMEM;
     }
-    *r = (struct session_record){.key = commit->to, .values = values, .used = now, .ends = commit->ends};
     if (old)
         remove_record(store, old);
-    add_record(store, r);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "session/session_values.h"
 
+#include <monkey/hash_table.h>
 #include <monkey/list.h>
 #include <monkey/sha1.h>
 
@@ -32,8 +33,8 @@ struct session_limits {
 
 /* One session in memory; its values are after it on the heap. */
 struct session_record {
-    struct mk_list node;         /* in session_store.by_use */
-    struct session_record *next; /* with the same slot */
+    struct mk_list node;        /* in session_store.by_use */
+    struct mk_hash_node by_key; /* in session_store.table */
     struct session_key key;
     struct mk_str values;
     int64_t used, ends; /* seconds */
@@ -50,8 +51,7 @@ struct session_store {
 
     pthread_mutex_t lock; /* of the next fields */
     struct session_limits limits;
-    struct session_record **slots;
-    size_t n_slots, n;
+    struct mk_hash_table table;
     uint64_t bytes;
     struct mk_list by_use; /* the one whose last use is the longest ago comes first */
 

@@ -11,10 +11,8 @@
 #include <assert.h>
 #include <stdint.h>
 
-enum { BUCKETS_MIN = 16 };
-
 struct channel {
-    struct channel *next; /* in its bucket */
+    struct mk_hash_node node; /* in channels.table */
     int number;
     size_t count;
 };
@@ -27,54 +25,35 @@ void channels_init(struct channels *channels, const struct mk_counter *counter)
 
 void channels_release(struct channels *channels)
 {
-    assert(!channels->n);
+    assert(!channels->table.n);
     pthread_mutex_destroy(&channels->lock);
-    mem->free(channels->buckets);
+    mk_hash_release(&channels->table, NULL);
 }
 
-/* Returns where the pointer to a channel is, or the end of its bucket. */
-static struct channel **find_place(struct channel **buckets, unsigned n, int number)
+static struct channel *find_channel(const struct channels *channels, int number)
 {
-    uint32_t hash = (uint32_t)number * 2654435761u; /* Knuth: the golden ratio of 2^32 */
-    struct channel **place = &buckets[(hash >> 7) & (n - 1)];
-    while (*place && (*place)->number != number)
-        place = &(*place)->next;
-    return place;
-}
-
-/* Keeps as many buckets as channels. Returns false if there is none. */
-static bool grow_table(struct channels *channels)
-{
-    unsigned n = channels->n_buckets ? channels->n_buckets * 2 : BUCKETS_MIN;
-    if (channels->n < channels->n_buckets)
-        return true;
-    struct channel **buckets = mem->alloc_z(n * sizeof(struct channel *));
-    if (!buckets)
-        return channels->buckets; /* longer lists will do */
-    for (unsigned i = 0; i < channels->n_buckets; i++) {
-        for (struct channel *c = channels->buckets[i], *next; c; c = next) {
-            next = c->next;
-            c->next = NULL;
-            *find_place(buckets, n, c->number) = c;
-        }
+    struct mk_hash_node *n;
+    MK_HASH_EACH(&channels->table, mk_hash_number((uint32_t)number), n)
+    {
+        struct channel *c = MK_CONTAINER_OF(n, struct channel, node);
+        if (c->number == number)
+            return c;
     }
-    mem->free(channels->buckets);
-    channels->buckets = buckets;
-    channels->n_buckets = n;
-    return true;
+    return NULL;
 }
 
 static struct channel *get_channel(struct channels *channels, int number)
 {
-    if (!grow_table(channels))
+    struct channel *c = find_channel(channels, number);
+    if (c || !(c = mem->alloc_z(sizeof(*c))))
+        return c;
+    c->number = number;
+    if (mk_hash_insert(&channels->table, NULL, &c->node, mk_hash_number((uint32_t)number)) < 0) {
+        mem->free(c);
         return NULL;
-    struct channel **place = find_place(channels->buckets, channels->n_buckets, number);
-    if (!*place && (*place = mem->alloc_z(sizeof(struct channel)))) {
-        (*place)->number = number;
-        channels->n++;
-        duda_package_loader->count(NULL, channels->counter, 1);
     }
-    return *place;
+    duda_package_loader->count(NULL, channels->counter, 1);
+    return c;
 }
 
 bool channels_join(struct channels *channels, int number)
@@ -94,11 +73,10 @@ void channels_leave(struct channels *channels, int number)
     if (number == WS_CHANNEL_ALL)
         return;
     pthread_mutex_lock(&channels->lock);
-    struct channel **place = find_place(channels->buckets, channels->n_buckets, number), *c = *place;
+    struct channel *c = find_channel(channels, number);
     assert(c && c->count);
     if (--c->count == 0) {
-        *place = c->next;
-        channels->n--;
+        mk_hash_remove(&channels->table, &c->node);
         duda_package_loader->count(NULL, channels->counter, -1);
         mem->free(c);
     }
@@ -108,7 +86,7 @@ void channels_leave(struct channels *channels, int number)
 size_t channels_count(struct channels *channels, int number)
 {
     pthread_mutex_lock(&channels->lock);
-    struct channel *c = channels->buckets ? *find_place(channels->buckets, channels->n_buckets, number) : NULL;
+    const struct channel *c = find_channel(channels, number);
     size_t count = c ? c->count : 0;
     pthread_mutex_unlock(&channels->lock);
     return count;

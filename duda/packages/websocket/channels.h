@@ -6,6 +6,8 @@
 #ifndef DUDA_PACKAGES_WEBSOCKET_CHANNELS_H
 #define DUDA_PACKAGES_WEBSOCKET_CHANNELS_H
 
+#include <monkey/hash_table.h>
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +17,7 @@ struct mk_counter;
 struct channels {
     const struct mk_counter *counter; /* of those that have a WebSocket */
     pthread_mutex_t lock;
-    struct channel **buckets; /* NULL: no channel was joined yet */
-    unsigned n_buckets, n;
+    struct mk_hash_table table;
 };
 
 void channels_init(struct channels *channels, const struct mk_counter *counter);

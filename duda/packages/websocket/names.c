@@ -14,8 +14,6 @@
 #include <limits.h>
 #include <string.h>
 
-enum { BUCKETS_MIN = 16 };
-
 int ws_names_init(struct ws_names *names)
 {
     *names = (struct ws_names){.last = WS_CHANNEL_ALL};
@@ -25,47 +23,27 @@ int ws_names_init(struct ws_names *names)
 
 void ws_names_release(struct ws_names *names)
 {
-    assert(!names->n);
+    assert(!names->table.n);
     pthread_mutex_destroy(&names->lock);
-    mem->free(names->buckets);
+    mk_hash_release(&names->table, NULL);
 }
 
-static struct ws_name **get_bucket(const struct ws_names *names, const char *text)
+static uint64_t hash_text(const struct ws_names *names, const char *text)
 {
-    return &names->buckets[mk_siphash(names->key, text, strlen(text)) & (names->n_buckets - 1)];
+    return mk_siphash(names->key, text, strlen(text));
 }
 
-/* Returns where the pointer to a name is, or the end of its bucket. */
-static struct ws_name **find_place(const struct ws_names *names, const char *text)
+static struct ws_name *find_name(const struct ws_names *names, const char *text)
 {
-    struct ws_name **place = get_bucket(names, text);
-    while (*place && strcmp((*place)->text, text) != 0)
-        place = &(*place)->next;
-    return place;
-}
-
-/* Keeps as many buckets as names. Returns false if there is none. */
-static bool grow_table(struct ws_names *names)
-{
-    struct ws_names old = *names;
-    if (names->n < names->n_buckets)
-        return true;
-    unsigned n = old.n_buckets ? old.n_buckets * 2 : BUCKETS_MIN;
-    struct ws_name **buckets = mem->alloc_z(n * sizeof(struct ws_name *));
-    if (!buckets)
-        return old.buckets; /* longer lists will do */
-    names->buckets = buckets;
-    names->n_buckets = n;
-    for (unsigned i = 0; i < old.n_buckets; i++) {
-        for (struct ws_name *name = old.buckets[i], *next; name; name = next) {
-            next = name->next;
-            struct ws_name **bucket = get_bucket(names, name->text);
-            name->next = *bucket;
-            *bucket = name;
-        }
+    uint64_t hash = hash_text(names, text);
+    struct mk_hash_node *n;
+    MK_HASH_EACH(&names->table, hash, n)
+    {
+        struct ws_name *name = MK_CONTAINER_OF(n, struct ws_name, node);
+        if (strcmp(name->text, text) == 0)
+            return name;
     }
-    mem->free(old.buckets);
-    return true;
+    return NULL;
 }
 
 /* Returns a number that no channel has. */
@@ -79,20 +57,22 @@ static int choose_number(struct ws_names *names, struct channels *channels)
 
 static struct ws_name *add_name(struct ws_names *names, struct channels *channels, const char *text)
 {
-    struct ws_name *name = grow_table(names) ? mem->alloc_z(sizeof(*name) + strlen(text) + 1) : NULL;
+    struct ws_name *name = mem->alloc_z(sizeof(*name) + strlen(text) + 1);
     if (!name)
         return NULL;
     memcpy(name->text, text, strlen(text));
+    if (mk_hash_insert(&names->table, NULL, &name->node, hash_text(names, text)) < 0) {
+        mem->free(name);
+        return NULL;
+    }
     name->number = choose_number(names, channels);
-    *find_place(names, text) = name;
-    names->n++;
     return name;
 }
 
 struct ws_name *ws_names_get(struct ws_names *names, struct channels *channels, const char *text)
 {
     pthread_mutex_lock(&names->lock);
-    struct ws_name *name = names->buckets ? *find_place(names, text) : NULL;
+    struct ws_name *name = find_name(names, text);
     if (!name)
         name = add_name(names, channels, text);
     if (name)
@@ -107,8 +87,7 @@ void ws_names_put(struct ws_names *names, struct ws_name *name)
         return;
     pthread_mutex_lock(&names->lock);
     if (--name->refs == 0) {
-        *find_place(names, name->text) = name->next;
-        names->n--;
+        mk_hash_remove(&names->table, &name->node);
         mem->free(name);
     }
     pthread_mutex_unlock(&names->lock);
@@ -117,7 +96,7 @@ void ws_names_put(struct ws_names *names, struct ws_name *name)
 int ws_names_find(struct ws_names *names, const char *text)
 {
     pthread_mutex_lock(&names->lock);
-    const struct ws_name *name = names->buckets ? *find_place(names, text) : NULL;
+    const struct ws_name *name = find_name(names, text);
     int number = name ? name->number : WS_CHANNEL_ALL;
     pthread_mutex_unlock(&names->lock);
     return number;

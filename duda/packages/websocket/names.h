@@ -6,13 +6,15 @@
 #ifndef DUDA_PACKAGES_WEBSOCKET_NAMES_H
 #define DUDA_PACKAGES_WEBSOCKET_NAMES_H
 
+#include <monkey/hash_table.h>
+
 #include <pthread.h>
 #include <stdint.h>
 
 struct channels;
 
 struct ws_name {
-    struct ws_name *next; /* in its bucket */
+    struct mk_hash_node node; /* in ws_names.table */
     int number;
     unsigned refs; /* WebSockets */
     char text[];
@@ -21,8 +23,7 @@ struct ws_name {
 struct ws_names {
     pthread_mutex_t lock;
     uint64_t key[2]; /* of the hash: clients may choose names */
-    struct ws_name **buckets;
-    unsigned n_buckets, n;
+    struct mk_hash_table table;
     int last; /* number that was used */
 };
 

@@ -9,8 +9,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { BUCKETS_MIN = 16 };
-
 /* ── groups ── */
 
 struct mk_ws_group *mk_ws_group_new(void)
@@ -126,15 +124,12 @@ static void free_buffers(struct mk_ws_worker *w)
     mk_account_free(w->account, w->output, MK__WS_OUTPUT_BYTES);
     w->input = w->output = NULL;
     mk__ws_codecs_release(&w->codecs, w->account);
-    if (w->buckets)
-        mk_account_free(w->account, w->buckets, w->n_buckets * sizeof(*w->buckets));
-    w->buckets = NULL;
-    w->n_buckets = 0;
+    mk_hash_release(&w->channels, w->account);
 }
 
 static void close_worker(struct mk_ws_worker *w)
 {
-    assert(mk_list_empty(&w->all) && !w->n_channels);
+    assert(mk_list_empty(&w->all) && !w->channels.n);
     atomic_store(&w->is_open, false);
     if (pthread_equal(w->thread, pthread_self())) {
         mk_event_del(w->loop, &w->event);
@@ -159,18 +154,11 @@ void mk_ws_worker_put(struct mk_ws_worker *worker)
 
 /* ── channels ── */
 
-static struct mk_list *find_bucket(const struct mk_ws_worker *w, int number)
-{
-    uint32_t hash = (uint32_t)number * 2654435761u; /* Knuth: the golden ratio of 2^32 */
-    return &w->buckets[(hash >> 7) & (w->n_buckets - 1)];
-}
-
 struct mk__ws_channel *mk__ws_worker_find_channel(struct mk_ws_worker *w, int number)
 {
-    struct mk_list *n, *next;
-    if (!w->n_buckets)
-        return NULL;
-    MK_LIST_EACH(find_bucket(w, number), n, next) {
+    struct mk_hash_node *n;
+    MK_HASH_EACH(&w->channels, mk_hash_number((uint32_t)number), n)
+    {
         struct mk__ws_channel *channel = MK_CONTAINER_OF(n, struct mk__ws_channel, node);
         if (channel->number == number)
             return channel;
@@ -178,60 +166,24 @@ struct mk__ws_channel *mk__ws_worker_find_channel(struct mk_ws_worker *w, int nu
     return NULL;
 }
 
-static void move_channels(struct mk_ws_worker *w, struct mk_list *from, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        while (!mk_list_empty(&from[i])) {
-            struct mk__ws_channel *channel = MK_LIST_FIRST(&from[i], struct mk__ws_channel, node);
-            mk_list_del(&channel->node);
-            mk_list_add(find_bucket(w, channel->number), &channel->node);
-        }
-    }
-}
-
-/* Keeps as many buckets as channels. Returns 0, or -ENOMEM if there is none yet. */
-static int grow_buckets(struct mk_ws_worker *w)
-{
-    unsigned old = w->n_buckets, size = old ? old * 2 : BUCKETS_MIN;
-    struct mk_list *from = w->buckets;
-    if (w->n_channels < old)
-        return 0;
-    struct mk_list *buckets = mk_account_alloc(w->account, size * sizeof(*buckets));
-    if (!buckets)
-        return old ? 0 : -ENOMEM; /* longer lists will do */
-    for (unsigned i = 0; i < size; i++)
-        mk_list_init(&buckets[i]);
-    w->buckets = buckets;
-    w->n_buckets = size;
-    if (old) {
-        move_channels(w, from, old);
-        mk_account_free(w->account, from, old * sizeof(*from));
-    }
-    return 0;
-}
-
 static struct mk__ws_channel *get_channel(struct mk_ws_worker *w, int number)
 {
     struct mk__ws_channel *channel = mk__ws_worker_find_channel(w, number);
-    if (channel)
+    if (channel || !(channel = mk_account_alloc(w->account, sizeof(*channel))))
         return channel;
-    channel = grow_buckets(w) == 0 ? mk_account_alloc(w->account, sizeof(*channel)) : NULL;
-    if (!channel)
-        return NULL;
     *channel = (struct mk__ws_channel){.number = number};
-    mk_list_init(&channel->node);
     mk_list_init(&channel->members);
-    mk_list_add(find_bucket(w, number), &channel->node);
-    w->n_channels++;
-    return channel;
+    if (mk_hash_insert(&w->channels, w->account, &channel->node, mk_hash_number((uint32_t)number)) == 0)
+        return channel;
+    mk_account_free(w->account, channel, sizeof(*channel));
+    return NULL;
 }
 
 static void free_if_empty(struct mk_ws_worker *w, struct mk__ws_channel *channel)
 {
     if (channel->pins || !mk_list_empty(&channel->members))
         return;
-    mk_list_del(&channel->node);
-    w->n_channels--;
+    mk_hash_remove(&w->channels, &channel->node);
     mk_account_free(w->account, channel, sizeof(*channel));
 }
 

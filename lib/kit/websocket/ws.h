@@ -16,6 +16,7 @@
 #include "frame.h"
 #include "utf8.h"
 
+#include <monkey/hash_table.h>
 #include <monkey/random.h>
 #include <monkey/tunnel.h>
 #include <monkey/websocket.h>
@@ -136,7 +137,7 @@ struct mk__ws_codecs {
 /* ── workers and groups ── */
 
 struct mk__ws_channel {
-    struct mk_list node; /* in a bucket */
+    struct mk_hash_node node; /* in worker->channels */
     struct mk_list members;
     int number;
     unsigned pins; /* deliveries under way: it stays, even if it is empty */
@@ -186,8 +187,7 @@ struct mk_ws_worker {
     uint64_t last_id;
     size_t count;
     struct mk_list all;
-    struct mk_list *buckets; /* of channels */
-    unsigned n_buckets, n_channels;
+    struct mk_hash_table channels;
 
     char *input, *output;       /* NULL without WebSockets */
     struct mk_ws *output_owner; /* `output` is gathered for this one */

@@ -161,7 +161,7 @@ TEST(many_channels)
         assert_sent(peers[i], frame, 6);
         disconnect(peers[i]);
     }
-    assert_int_equal(f.worker->n_channels, 0);
+    assert_int_equal(f.worker->channels.n, 0);
     fixture_close(&f);
 }
 

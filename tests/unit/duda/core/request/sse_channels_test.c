@@ -58,14 +58,14 @@ TEST(many)
         snprintf(name, sizeof(name), "%d", i);
         assert_non_null(subs[i] = join(name));
     }
-    assert_int_equal(channels.n, MANY);
-    assert_true(channels.n_buckets >= MANY);
+    assert_int_equal(channels.table.n, MANY);
+    assert_true(channels.table.n_chains >= MANY);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "%d", i);
         assert_int_equal(count(name), 1);
         sse_channels_leave(&channels, subs[i]);
         assert_int_equal(count(name), 0);
     }
-    assert_int_equal(channels.n, 0);
+    assert_int_equal(channels.table.n, 0);
     sse_channels_release(&channels);
 }
