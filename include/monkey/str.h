@@ -163,6 +163,44 @@ static inline bool mk_str_is_token(struct mk_str s)
     return s.len && mk_str_token_len(s) == s.len;
 }
 
+/* Returns true for a byte that is one of `marks`. */
+static inline bool mk_is_one_of(char c, const char *marks)
+{
+    return c && strchr(marks, c);
+}
+
+/* Returns the number of bytes at the start of `s` that are visible ASCII, and none of `except`. */
+static inline size_t mk_str_visible_len(struct mk_str s, const char *except)
+{
+    size_t n = 0;
+    while (n < s.len && s.p[n] > ' ' && s.p[n] < 0x7f && !strchr(except, s.p[n]))
+        n++;
+    return n;
+}
+
+/* Returns true if all bytes of `s`, which may be empty, are visible ASCII, and none of `except`. */
+static inline bool mk_str_is_visible(struct mk_str s, const char *except)
+{
+    return mk_str_visible_len(s, except) == s.len;
+}
+
+/* Returns what is before the first byte that is one of `ends`, or all of `s`. */
+static inline struct mk_str mk_str_until(struct mk_str s, const char *ends)
+{
+    size_t n = 0;
+    while (n < s.len && !mk_is_one_of(s.p[n], ends))
+        n++;
+    return mk_str(s.p, n);
+}
+
+/* Returns `s` without the bytes at its end that are one of `marks`. */
+static inline struct mk_str mk_str_strip_end(struct mk_str s, const char *marks)
+{
+    while (s.len && mk_is_one_of(s.p[s.len - 1], marks))
+        s.len--;
+    return s;
+}
+
 /* Returns what is after the first `n` bytes, which `s` has. */
 static inline struct mk_str mk_str_after(struct mk_str s, size_t n)
 {

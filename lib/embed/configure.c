@@ -64,9 +64,7 @@ int mk__embed_fail(struct mk_server *s, int err, const char *format, ...)
 /* Returns whether a line, which may end with its newline, is the head of a host. */
 static bool is_host(struct mk_str line)
 {
-    while (line.len && (line.p[line.len - 1] == '\n' || line.p[line.len - 1] == '\r'))
-        line.len--;
-    return mk_str_ieq(mk_str_trim(line), MK_STR("[HOST]"));
+    return mk_str_ieq(mk_str_trim(mk_str_strip_end(line, "\r\n")), MK_STR("[HOST]"));
 }
 
 /* Cuts the first line off, with its end. */

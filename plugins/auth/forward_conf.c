@@ -14,9 +14,8 @@
 static int set_path(struct mk_target *t, struct mk_str path, struct mk_buf *error)
 {
     t->path = path.len ? path : MK_STR("/");
-    for (size_t i = 0; i < path.len; i++)
-        if (path.p[0] != '/' || path.p[i] <= ' ' || path.p[i] >= 0x7f || strchr("#\"<>\\^`{|}", path.p[i]))
-            return mk_conf_fail(error, "behind the host may stand a path, percent-encoded, perhaps with a query");
+    if (t->path.p[0] != '/' || !mk_str_is_visible(path, "#\"<>\\^`{|}"))
+        return mk_conf_fail(error, "behind the host may stand a path, percent-encoded, perhaps with a query");
     return 0;
 }
 

@@ -44,7 +44,7 @@ static int read_secret(struct key_set *keys, const char *name, struct mk_str byt
 static bool is_json(struct mk_str bytes)
 {
     size_t i = 0;
-    while (i < bytes.len && strchr(" \t\r\n", bytes.p[i]) && bytes.p[i])
+    while (i < bytes.len && mk_is_one_of(bytes.p[i], " \t\r\n"))
         i++;
     return i < bytes.len && bytes.p[i] == '{';
 }

@@ -46,18 +46,12 @@ ssize_t path_list_decode(struct mk_str value, char *out, size_t size)
 
 /* ── lists ── */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static struct mk_str trim_blanks(struct mk_str s)
 {
-    while (s.len && is_blank(*s.p))
+    static const char blanks[] = " \t\r\n";
+    while (s.len && mk_is_one_of(*s.p, blanks))
         s = mk_str_after(s, 1);
-    while (s.len && is_blank(s.p[s.len - 1]))
-        s.len--;
-    return s;
+    return mk_str_strip_end(s, blanks);
 }
 
 bool path_list_next_line(struct mk_str *rest, struct mk_str *ret)
@@ -143,14 +137,6 @@ static size_t find_host_end(struct mk_str text)
     return i;
 }
 
-static size_t find_any(struct mk_str text, const char *bytes)
-{
-    size_t i = 0;
-    while (i < text.len && !(text.p[i] && strchr(bytes, text.p[i])))
-        i++;
-    return i;
-}
-
 int path_list_read(struct mk_str entry, bool is_xml, struct path_list_url *ret)
 {
     if (entry.len >= sizeof(ret->storage))
@@ -166,8 +152,8 @@ int path_list_read(struct mk_str entry, bool is_xml, struct path_list_url *ret)
     ret->host = mk_str(rest.p, scheme ? find_host_end(rest) : 0);
     if (scheme && !ret->host.len)
         return -EINVAL;
-    size_t at = scheme ? find_any(rest, "/?#") : 0;
-    struct mk_str path = mk_str(rest.p + at, find_any(mk_str_after(rest, at), "?#"));
+    size_t at = scheme ? mk_str_until(rest, "/?#").len : 0;
+    struct mk_str path = mk_str_until(mk_str_after(rest, at), "?#");
     if (scheme && !path.len)
         path = MK_STR("/");
     len = mk_path_normalize(path, ret->path, sizeof(ret->path));

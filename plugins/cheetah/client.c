@@ -123,7 +123,7 @@ static void run_line(struct client *c, char *line, size_t len)
 static void drop_blank_lines(struct client *c)
 {
     size_t end = 0;
-    for (size_t i = 0; i < c->in.len && strchr(" \t\r\n", c->in.data[i]) && c->in.data[i]; i++)
+    for (size_t i = 0; i < c->in.len && mk_is_one_of(c->in.data[i], " \t\r\n"); i++)
         if (c->in.data[i] == '\n')
             end = i + 1;
     if (end)

@@ -263,8 +263,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
     if (c->remote_root.len && c->remote_root.p[0] != '/')
         mk_conf_error(check, offsetof(struct fastcgi_conf, remote_root), "it takes an absolute path");
     check_backend(check, c);
-    while (c->remote_root.len && c->remote_root.p[c->remote_root.len - 1] == '/')
-        c->remote_root.len--;
+    c->remote_root = mk_str_strip_end(c->remote_root, "/");
     mk_gateway_conf_finish(&c->gateway);
 }
 

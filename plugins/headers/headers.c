@@ -40,22 +40,16 @@ struct headers_rule {
 
 static const char *const verbs[] = {[CHANGE_ADD] = "Add", [CHANGE_SET] = "Set", [CHANGE_REMOVE] = "Remove"};
 
-static size_t count_until_colon(struct mk_str s)
-{
-    const char *colon = s.len ? memchr(s.p, ':', s.len) : NULL;
-    return colon ? (size_t)(colon - s.p) : s.len;
-}
-
 /* Returns whether a colon follows the name, as on the wire: "X-Foo: bar", in quotes or not. */
 static bool has_colon(struct mk_str text, struct mk_str first)
 {
-    size_t n = count_until_colon(text);
+    size_t n = mk_str_until(text, ":").len;
     return n < first.len && mk_header_is_plain(mk_str(text.p, n));
 }
 
 static int report_colon(struct mk_buf *error, struct mk_str text, enum change_kind kind)
 {
-    size_t n = count_until_colon(text);
+    size_t n = mk_str_until(text, ":").len;
     struct mk_str value = mk_str_trim(mk_str(text.p + n + 1, text.len - n - 1));
     int shown = kind == CHANGE_REMOVE ? 0 : value.len > 80 ? 80 : (int)value.len;
     mk_buf_addf(error, "a blank separates name and value, not a colon: write \"%s %.*s%s%.*s\"", verbs[kind], (int)n,

@@ -17,10 +17,8 @@ static struct mk_str find_uri_host(struct mk_str uri)
     const char *host = uri.len ? memmem(uri.p, uri.len, "://", 3) : NULL;
     if (!host)
         return MK_STR("");
-    struct mk_str rest = mk_str(host + 3, (size_t)(uri.p + uri.len - host) - 3);
-    size_t end = 0;
-    while (end < rest.len && !memchr("/?#\\", rest.p[end], 4))
-        end++;
+    struct mk_str rest = mk_str_until(mk_str_after(uri, (size_t)(host - uri.p) + 3), "/?#\\");
+    size_t end = rest.len;
     const char *at = end ? memrchr(rest.p, '@', end) : NULL; /* after user information */
     size_t start = at ? (size_t)(at - rest.p) + 1 : 0;
     bool bracketed = start < end && rest.p[start] == '[';

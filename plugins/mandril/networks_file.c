@@ -10,10 +10,7 @@
 
 /* ── lines ── */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
+static const char blanks[] = " \t\r";
 
 /* Cuts the next line off `text`. Returns false after the last one. */
 static bool split_line(struct mk_str *text, struct mk_str *ret_line)
@@ -27,23 +24,17 @@ static bool split_line(struct mk_str *text, struct mk_str *ret_line)
 /* Returns the line without its comment and the blanks around it. */
 static struct mk_str trim_line(struct mk_str line)
 {
-    const char *hash = line.len ? memchr(line.p, '#', line.len) : NULL;
-    if (hash)
-        line.len = (size_t)(hash - line.p);
-    while (line.len && is_blank(line.p[0]))
+    line = mk_str_strip_end(mk_str_until(line, "#"), blanks);
+    while (line.len && mk_is_one_of(line.p[0], blanks))
         line = mk_str_after(line, 1);
-    while (line.len && is_blank(line.p[line.len - 1]))
-        line.len--;
     return line;
 }
 
 /* Returns the offset of the second word of a line; 0 if it has only one. */
 static size_t find_second_word(struct mk_str word)
 {
-    size_t i = 0;
-    while (i < word.len && !is_blank(word.p[i]))
-        i++;
-    while (i < word.len && is_blank(word.p[i]))
+    size_t i = mk_str_until(word, blanks).len;
+    while (i < word.len && mk_is_one_of(word.p[i], blanks))
         i++;
     return i < word.len ? i : 0;
 }

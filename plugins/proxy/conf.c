@@ -10,15 +10,6 @@
 
 /* ── To ── */
 
-/* Tells whether `path` is one that a request can have: visible ASCII, without a query or fragment. */
-static bool is_path(struct mk_str path)
-{
-    for (size_t i = 0; i < path.len; i++)
-        if (path.p[i] <= ' ' || path.p[i] >= 0x7f || strchr("?#\"<>\\^`{|}", path.p[i]))
-            return false;
-    return true;
-}
-
 static int parse_to(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_target *t = field;
@@ -35,7 +26,7 @@ static int parse_to(const struct mk_conf_value *value, void *field, struct mk_ar
                    "host");
     if (err < 0)
         return err;
-    if (t->path.len && (t->path.p[0] != '/' || !is_path(t->path)))
+    if (t->path.len && (t->path.p[0] != '/' || !mk_str_is_visible(t->path, "?#\"<>\\^`{|}")))
         return mk_conf_fail(error, "behind the host may stand a path, percent-encoded, without a query");
     t->path.len -= t->path.len && t->path.p[t->path.len - 1] == '/';
     return 0;
@@ -48,11 +39,8 @@ static int parse_host_header(const struct mk_conf_value *value, void *field, str
                              struct mk_buf *error)
 {
     struct mk_str *name = field;
-    for (size_t i = 0; i < value->text.len; i++) {
-        char c = value->text.p[i];
-        if (c <= ' ' || c >= 0x7f || strchr("/?#@\"\\,", c))
-            return mk_conf_fail(error, "it takes Client, Backend, or a host name, perhaps with a port");
-    }
+    if (!mk_str_is_visible(value->text, "/?#@\"\\,"))
+        return mk_conf_fail(error, "it takes Client, Backend, or a host name, perhaps with a port");
     *name = mk_arena_dup(arena, value->text);
     return name->p ? 0 : -ENOMEM;
 }
@@ -96,10 +84,7 @@ static void check_source(const struct mk_conf_check *check, const struct proxy_c
 /* A protocol: a token, perhaps with a version (RFC 9110 section 7.8). */
 static bool is_protocol(struct mk_str s)
 {
-    for (size_t i = 0; i < s.len; i++)
-        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || strchr("\"(),:;<=>?@[\\]{}", s.p[i]))
-            return false;
-    return s.len > 0;
+    return s.len && mk_str_is_visible(s, "\"(),:;<=>?@[\\]{}");
 }
 
 static int parse_upgrade(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)

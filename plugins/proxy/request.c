@@ -69,13 +69,8 @@ struct mk_str request_authority(struct mk_request *req)
 {
     struct mk_str target = mk_request_target(req), host = mk_request_header(req, MK_HEADER_HOST);
     const char *scheme_end = target.len && target.p[0] != '/' ? memmem(target.p, target.len, "://", 3) : NULL;
-    if (scheme_end) { /* the absolute form, whose authority counts (RFC 9112 section 3.2.2) */
-        const char *at = scheme_end + 3, *end = target.p + target.len;
-        size_t n = 0;
-        while (at + n < end && at[n] != '/' && at[n] != '?')
-            n++;
-        return mk_str(at, n);
-    }
+    if (scheme_end) /* the absolute form, whose authority counts (RFC 9112 section 3.2.2) */
+        return mk_str_until(mk_str_after(target, (size_t)(scheme_end + 3 - target.p)), "/?");
     return host.len ? host : mk_request_host(req);
 }
 

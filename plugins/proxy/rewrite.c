@@ -28,10 +28,7 @@ static bool replaces_prefix(const struct proxy_conf *conf)
 /* Returns the prefix of `Match`, without a slash at its end. */
 static struct mk_str get_prefix(const struct proxy_conf *conf)
 {
-    struct mk_str prefix = conf->gateway.match.text;
-    while (prefix.len && prefix.p[prefix.len - 1] == '/')
-        prefix.len--;
-    return prefix;
+    return mk_str_strip_end(conf->gateway.match.text, "/");
 }
 
 /* Returns the name that HostHeader gives the backend; empty: none. */
@@ -173,10 +170,7 @@ static bool is_domain_of(struct mk_str domain, struct mk_str authority)
 /* Tells whether a host cannot begin another attribute. */
 static bool is_plain(struct mk_str host)
 {
-    for (size_t i = 0; i < host.len; i++)
-        if (host.p[i] <= ' ' || host.p[i] >= 0x7f || strchr(";,=\"\\", host.p[i]))
-            return false;
-    return host.len > 0;
+    return host.len && mk_str_is_visible(host, ";,=\"\\");
 }
 
 static struct mk_str rewrite_domain(const struct proxy_conf *conf, struct mk_str host, struct mk_str cookie,

@@ -208,12 +208,10 @@ static bool set_target_path(struct walk *w, struct mk_str to, struct target_rest
     char storage[PATH_BYTES];
     struct mk_buf path;
     assert(to.len > 0 && to.p[0] == '/');
-    size_t i = 0;
-    while (i < to.len && to.p[i] != '?' && to.p[i] != '#')
-        i++;
+    struct mk_str to_path = mk_str_until(to, "?#");
     mk_buf_init_fixed(&path, storage, sizeof(storage));
-    mk_path_decode(&path, mk_str(to.p, i));
-    if (!(i < to.len && to.p[i] == '?')) {
+    mk_path_decode(&path, to_path);
+    if (!mk_str_starts(mk_str_after(to, to_path.len), MK_STR("?"))) {
         target_add_slash(&path, &rest);
         mk_buf_adds(&path, rest.text);
     }

@@ -91,20 +91,16 @@ size_t target_find_host_end(struct mk_str to)
     size_t at = (size_t)(host - to.p) + 2;
     while (at < to.len && to.p[at] == '/')
         at++;
-    while (at < to.len && !memchr("/?#", to.p[at], 3))
-        at++;
-    return at;
+    return at + mk_str_until(mk_str_after(to, at), "/?#").len;
 }
 
 static int check_bytes(const struct mk_conf_value *value, struct mk_buf *error)
 {
-    for (size_t i = 0; i < value->text.len; i++) {
-        unsigned char c = (unsigned char)value->text.p[i];
-        if (c <= 0x20 || c >= 0x7f || c == '\\') /* browsers treat a backslash as a slash */
-            return mk_conf_fault(value, 0, i, error,
-                                 "a target is a URI without blanks and backslashes; write other bytes as %XX");
-    }
-    return 0;
+    size_t n = mk_str_visible_len(value->text, "\\"); /* browsers treat a backslash as a slash */
+    if (n == value->text.len)
+        return 0;
+    return mk_conf_fault(value, 0, n, error,
+                         "a target is a URI without blanks and backslashes; write other bytes as %XX");
 }
 
 static int copy_target(const struct mk_conf_value *value, struct target *to, struct mk_arena *arena)

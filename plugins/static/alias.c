@@ -50,13 +50,6 @@ const struct mk_conf_key mk__static_alias_keys[] = {
 
 /* ── opening ── */
 
-static struct mk_str strip_slashes(struct mk_str path)
-{
-    while (path.len && path.p[path.len - 1] == '/')
-        path.len--;
-    return path;
-}
-
 static bool is_exact(const struct alias *a)
 {
     return a->rule.match.kind == MK_PATTERN_EXACT;
@@ -67,7 +60,7 @@ static struct alias *make_alias(const struct static_site *parent, const struct a
     const char *slash = memrchr(rule->to.p, '/', rule->to.len);
     assert(slash);
     bool exact = rule->match.kind == MK_PATTERN_EXACT;
-    struct mk_str folder = strip_slashes(exact ? mk_str(rule->to.p, (size_t)(slash - rule->to.p)) : rule->to);
+    struct mk_str folder = mk_str_strip_end(exact ? mk_str(rule->to.p, (size_t)(slash - rule->to.p)) : rule->to, "/");
     struct alias *a = mk_account_alloc(NULL, sizeof(*a) + folder.len + 2);
     if (!a)
         return NULL;
@@ -81,7 +74,7 @@ static struct alias *make_alias(const struct static_site *parent, const struct a
     a->site.host = &a->host;
     a->site.owner = parent->owner;
     a->site.of_host = parent;
-    a->site.prefix = strip_slashes(rule->match.text);
+    a->site.prefix = mk_str_strip_end(rule->match.text, "/");
     if (!exact)
         return a;
     a->name = mk_str_c(slash);

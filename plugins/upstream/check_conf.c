@@ -23,20 +23,11 @@ static int copy_text(struct mk_arena *arena, struct mk_str from, struct mk_str *
     return to->p ? 0 : -ENOMEM;
 }
 
-/* Tells whether all bytes are visible ASCII. */
-static bool is_visible(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (s.p[i] <= ' ' || s.p[i] > '~')
-            return false;
-    return s.len > 0;
-}
-
 /* ── Check ── */
 
 static bool is_path(struct mk_str s)
 {
-    return mk_str_starts(s, MK_STR("/")) && is_visible(s) && !memchr(s.p, '#', s.len);
+    return mk_str_starts(s, MK_STR("/")) && mk_str_is_visible(s, "#");
 }
 
 /* Finds what one word says, or two. */
@@ -85,20 +76,9 @@ static int parse_method(const struct mk_conf_value *value, void *field, struct m
 
 static int parse_host(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    bool is_host = is_visible(value->text) && value->text.len <= 255;
-    for (size_t i = 0; i < value->text.len; i++)
-        is_host &= !strchr("/@?#", value->text.p[i]);
-    if (!is_host)
+    if (!value->text.len || value->text.len > 255 || !mk_str_is_visible(value->text, "/@?#"))
         return refuse_value(error, "it is a name or an address, and may have a port: app.internal:8080");
     return copy_text(arena, value->text, field);
-}
-
-static bool is_header_value(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (((unsigned char)s.p[i] < ' ' && s.p[i] != '\t') || s.p[i] == 0x7f)
-            return false;
-    return true;
 }
 
 /* Returns why a header cannot be set; NULL: it can. */
@@ -130,7 +110,7 @@ static int parse_header(const struct mk_conf_value *value, void *field, struct m
     if (!mk_str_is_token(name))
         return refuse_value(error, "a header is written as NAME: VALUE");
     struct mk_str content = mk_str_trim(mk_str(colon + 1, value->text.len - name.len - 1));
-    if (!is_header_value(content))
+    if (mk_str_has_control(content))
         return refuse_value(error, "the value of a header has no control characters");
     if (refuse_header(name))
         return refuse_value(error, "%s", refuse_header(name));

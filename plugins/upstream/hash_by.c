@@ -22,10 +22,7 @@ static bool is_name(struct mk_str s, uint8_t kind)
 {
     static const char *const others[HASH_BY_KINDS] = {
         [HASH_BY_HEADER] = "\"(),/:;<=>?@[\\]{}", [HASH_BY_COOKIE] = "=;,", [HASH_BY_QUERY] = "=&#"};
-    for (size_t i = 0; i < s.len; i++)
-        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || strchr(others[kind], s.p[i]))
-            return false;
-    return s.len > 0;
+    return s.len && mk_str_is_visible(s, others[kind]);
 }
 
 int hash_by_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)

@@ -59,9 +59,7 @@ int header_add(struct duda_request *dr, struct mk_str name, struct mk_str value)
 
 int header_add_row(struct duda_request *dr, struct mk_str row)
 {
-    while (row.len && (row.p[row.len - 1] == '\n' || row.p[row.len - 1] == '\r'))
-        row.len--;
-    struct mk_str copy = mk_arena_dup(mk_request_arena(dr->req), row);
+    struct mk_str copy = mk_arena_dup(mk_request_arena(dr->req), mk_str_strip_end(row, "\r\n"));
     const char *colon = copy.p ? memchr(copy.p, ':', copy.len) : NULL;
     if (!colon)
         return copy.p ? -EINVAL : -ENOMEM;

@@ -27,11 +27,7 @@ static const char *find_fault(struct mk_str line)
 {
     if (line.len > CONF_LINE_BYTES_MAX)
         return "the line has more than 4,096 bytes";
-    for (size_t i = 0; i < line.len; i++) {
-        if (((unsigned char)line.p[i] < ' ' && line.p[i] != '\t') || line.p[i] == 0x7f)
-            return "the line has a control character";
-    }
-    return NULL;
+    return mk_str_has_control(line) ? "the line has a control character" : NULL;
 }
 
 /* `line`: "[NAME]" without blanks around. */

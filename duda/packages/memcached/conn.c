@@ -41,11 +41,8 @@ static bool is_number(unsigned op)
 /* Moves the value into the reply. Returns 0, -ENOMEM or -EPROTO. */
 static int take_value(struct mc_command *c, struct mk_str value)
 {
-    if (is_number(c->op)) { /* one that has lost digits may have spaces after it */
-        while (value.len && value.p[value.len - 1] == ' ')
-            value.len--;
-        return mk_str_u64(value, UINT64_MAX, &c->reply.number) ? 0 : -EPROTO;
-    }
+    if (is_number(c->op)) /* one that has lost digits may have spaces after it */
+        return mk_str_u64(mk_str_strip_end(value, " "), UINT64_MAX, &c->reply.number) ? 0 : -EPROTO;
     c->reply.value = copy_bytes(value);
     c->reply.len = c->reply.value ? value.len : 0;
     return c->reply.value ? 0 : -ENOMEM;

@@ -73,23 +73,14 @@ static bool set_numbers(struct duda_memcached_conf *conf, char *ret_error, size_
     return false;
 }
 
-static bool is_separator(char c)
-{
-    return c == ' ' || c == ',' || c == '\t' || c == '\n';
-}
-
 /* Cuts the next server off a list; empty at its end. */
 static struct mk_str take_server(struct mk_str *rest)
 {
-    while (rest->len && is_separator(*rest->p)) {
-        rest->p++;
-        rest->len--;
-    }
-    struct mk_str word = mk_str(rest->p, 0);
-    while (word.len < rest->len && !is_separator(rest->p[word.len]))
-        word.len++;
-    rest->p += word.len;
-    rest->len -= word.len;
+    static const char separators[] = " ,\t\n";
+    while (rest->len && mk_is_one_of(*rest->p, separators))
+        *rest = mk_str_after(*rest, 1);
+    struct mk_str word = mk_str_until(*rest, separators);
+    *rest = mk_str_after(*rest, word.len);
     return word;
 }
 

@@ -11,15 +11,6 @@ static struct mk_str skip_bytes(struct mk_str s, size_t n)
     return n < s.len ? mk_str_after(s, n) : MK_STR("");
 }
 
-/* Returns the length of the part in front of the first of these bytes. */
-static size_t count_until(struct mk_str s, const char *ends)
-{
-    size_t n = 0;
-    while (n < s.len && !strchr(ends, s.p[n]))
-        n++;
-    return n;
-}
-
 static void set_error(struct mk__scan_line *l, size_t at, const char *sentence, const char *more)
 {
     l->kind = MK__SCAN_ERROR;
@@ -165,7 +156,7 @@ static struct block_line read_block(struct mk_str text, size_t indent)
     if (rest.p[0] == '<' && (second == '/' || (second >= 'a' && second <= 'z')))
         b = (struct block_line){.angle = true, .closes = second == '/', .opens = second != '/'};
     rest = skip_bytes(rest, b.angle ? 1 : 0);
-    b.word = mk_str(rest.p, count_until(rest, " \t{>"));
+    b.word = mk_str_until(rest, " \t{>");
     return b;
 }
 
@@ -220,7 +211,7 @@ bool mk__foreign_syntax_is_sign(struct mk_str word)
 /* Finds an equals sign in a name, or a colon at its end. Returns the length of the name without it. */
 static size_t find_sign(struct mk_str name)
 {
-    size_t equals = count_until(name, "=");
+    size_t equals = mk_str_until(name, "=").len;
     bool colon = name.len > 1 && name.p[name.len - 1] == ':';
     if (equals > 1 && equals < name.len && strchr(":+", name.p[equals - 1]))
         equals--;
@@ -230,7 +221,7 @@ static size_t find_sign(struct mk_str name)
 bool mk__foreign_syntax_split_key(const struct mk__scan_line *line, struct mk__foreign_key *ret)
 {
     const char *end = line->value.len ? line->value.p + line->value.len : line->name.p + line->name.len;
-    struct mk_str value = mk_str(line->value.p, count_until(line->value, " \t"));
+    struct mk_str value = mk_str_until(line->value, " \t");
     size_t n = find_sign(line->name), bytes;
     const char *sign = line->name.p + n;
 

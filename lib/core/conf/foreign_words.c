@@ -260,21 +260,12 @@ bool mk__foreign_words_find_key(struct mk_str name, struct mk__foreign_word *ret
     return find_word(keys, name, ret);
 }
 
-/* Returns the part up to the first blank. */
-static struct mk_str get_first_word(struct mk_str s)
-{
-    size_t n = 0;
-    while (n < s.len && s.p[n] != ' ' && s.p[n] != '\t')
-        n++;
-    return mk_str(s.p, n);
-}
-
 bool mk__foreign_words_find_section(struct mk_str name, struct mk__foreign_word *ret)
 {
-    return find_word(sections, get_first_word(name), ret);
+    return find_word(sections, mk_str_until(name, " \t"), ret);
 }
 
 struct mk_str mk__foreign_words_key(const struct mk__foreign_word *word)
 {
-    return get_first_word(mk_str_c(word->here));
+    return mk_str_until(mk_str_c(word->here), " \t");
 }

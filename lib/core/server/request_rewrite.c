@@ -14,17 +14,6 @@
 
 #include <errno.h>
 
-/* Returns false if a byte is not visible ASCII, or is in `stops`. */
-static bool is_uri_text(struct mk_str text, const char *stops)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        if (c <= 0x20 || c >= 0x7f || strchr(stops, c))
-            return false;
-    }
-    return true;
-}
-
 /* Returns true for "." and "..", percent-encoded or not. */
 static bool is_dot_segment(struct mk_str segment)
 {
@@ -56,8 +45,8 @@ static int check_call(const struct mk_request *req, struct mk_str path, struct m
         return -EALREADY;
     if (path.len + query.len > MK_REWRITE_BYTES_MAX)
         return -ENAMETOOLONG;
-    if (!req->path.len || req->path.p[0] != '/' || !path.len || path.p[0] != '/' || !is_uri_text(path, "?#\\") ||
-        !is_uri_text(query, "#") || has_dot_segment(path))
+    if (!req->path.len || req->path.p[0] != '/' || !path.len || path.p[0] != '/' || !mk_str_is_visible(path, "?#\\") ||
+        !mk_str_is_visible(query, "#") || has_dot_segment(path))
         return -EINVAL;
     return req->rewritten && req->rewritten->n >= MK_REWRITES_MAX ? -ELOOP : 0;
 }

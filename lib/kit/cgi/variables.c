@@ -78,11 +78,7 @@ static struct mk_str get_authority(struct writer *w)
     const char *end = target.len && target.p[0] != '/' ? memmem(target.p, target.len, "://", 3) : NULL;
     if (!end)
         return mark_empty_absent(host.len ? host : mk_request_host(w->req));
-    struct mk_str rest = mk_str(end + 3, target.len - (size_t)(end + 3 - target.p));
-    size_t n = 0;
-    while (n < rest.len && rest.p[n] != '/' && rest.p[n] != '?')
-        n++;
-    return mk_str(rest.p, n);
+    return mk_str_until(mk_str_after(target, (size_t)(end + 3 - target.p)), "/?");
 }
 
 static struct mk_str get_server_name(struct writer *w)

@@ -63,19 +63,9 @@ static bool consists_of(struct mk_str s, bool (*is_allowed)(char c))
     return true;
 }
 
-static bool is_visible(char c)
-{
-    return c > ' ' && c < 0x7f;
-}
-
-static bool is_in_value(char c)
-{
-    return is_visible(c) && !strchr("\",;\\", c);
-}
-
 static bool is_in_path(char c)
 {
-    return (c == ' ' || is_visible(c)) && c != ';';
+    return c >= ' ' && c < 0x7f && c != ';';
 }
 
 static bool is_in_domain(char c)
@@ -87,7 +77,7 @@ static bool is_value(struct mk_str value)
 {
     if (value.len >= 2 && value.p[0] == '"' && value.p[value.len - 1] == '"')
         value = mk_str(value.p + 1, value.len - 2);
-    return consists_of(value, is_in_value);
+    return mk_str_is_visible(value, "\",;\\");
 }
 
 static bool is_pair(const struct mk_cookie *c)

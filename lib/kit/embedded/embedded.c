@@ -51,9 +51,8 @@ int mk_embedded_parse_path(const struct mk_conf_value *value, void *field, struc
     struct mk_str *path = field, text = value->text;
     *path = MK_STR("");
     bool fits = value->n == 1 && text.len > 1 && text.p[0] == '/' && text.p[text.len - 1] != '/';
-    for (size_t i = 0; fits && i < text.len; i++)
-        fits = text.p[i] > ' ' && text.p[i] < 0x7f && !strchr("?#%\\", text.p[i]);
-    if (!fits || memmem(text.p, text.len, "//", 2) || memmem(text.p, text.len, "/.", 2))
+    if (!fits || !mk_str_is_visible(text, "?#%\\") || memmem(text.p, text.len, "//", 2) ||
+        memmem(text.p, text.len, "/.", 2))
         return mk_conf_fail(error, "one path is needed, which starts with a slash, does not end with one, and has only "
                                    "characters that need no encoding");
     *path = mk_arena_dup(arena, text);

@@ -48,8 +48,7 @@ static int open_below(const char *folder, const char *path, uint64_t cached)
 /* Returns what follows the folder in an absolute path, without a slash before it; NULL: the path is elsewhere. */
 static const char *strip_folder(const char *path, struct mk_str folder)
 {
-    while (folder.len && folder.p[folder.len - 1] == '/')
-        folder.len--;
+    folder = mk_str_strip_end(folder, "/");
     if (strncmp(path, folder.p, folder.len) != 0 || path[folder.len] != '/')
         return NULL;
     return path + folder.len + strspn(path + folder.len, "/");

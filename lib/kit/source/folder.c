@@ -33,9 +33,7 @@ static struct mk_str strip_name(const struct mk_source_folder_name *name, struct
     struct mk_str folder = mk_str(name->text, name->len);
     if (!folder.len || !mk_source_is_below(file, folder))
         return MK_STR_NONE;
-    while (folder.len && folder.p[folder.len - 1] == '/')
-        folder.len--;
-    return mk_str(file.p + folder.len, file.len - folder.len);
+    return mk_str_after(file, mk_str_strip_end(folder, "/").len);
 }
 
 /* Looks at the names that are known. Sets whether the folder may be opened again, which the caller does then. */

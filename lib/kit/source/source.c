@@ -68,17 +68,10 @@ static struct mk_str get_segment(struct mk_str name, size_t end)
     return mk_str(name.p + at, end - at);
 }
 
-static struct mk_str strip_slashes(struct mk_str name)
-{
-    while (name.len && name.p[name.len - 1] == '/')
-        name.len--;
-    return name;
-}
-
 bool mk_source_has_extension(enum mk_source_name kind, struct mk_str name, struct mk_str extension)
 {
     assert(extension.len > 1 && extension.p[0] == '.');
-    for (name = strip_slashes(name); name.len; name = strip_slashes(name)) {
+    for (name = mk_str_strip_end(name, "/"); name.len; name = mk_str_strip_end(name, "/")) {
         struct mk_str segment = get_segment(name, name.len);
         if (mk_str_iends(segment, extension) || mk_str_iends(mk_source_strip(segment), extension))
             return true;
@@ -150,6 +143,6 @@ bool mk_source_is_program(struct mk_source_folder *program, struct mk_str file)
 
 bool mk_source_is_below(struct mk_str name, struct mk_str folder)
 {
-    folder = strip_slashes(folder);
+    folder = mk_str_strip_end(folder, "/");
     return mk_str_starts(name, folder) && (name.len == folder.len || name.p[folder.len] == '/');
 }

@@ -29,10 +29,8 @@ static int parse_dial(struct mk_target *t, struct mk_str text, int port, const c
 static int parse_authority(struct mk_target *t, struct mk_str rest, int port, const char *kind, struct mk_arena *arena,
                            struct mk_buf *error)
 {
-    size_t n = 0;
-    while (n < rest.len && !memchr("/?#", rest.p[n], 3))
-        n++;
-    t->authority = mk_str(rest.p, n);
+    t->authority = mk_str_until(rest, "/?#");
+    size_t n = t->authority.len;
     if (!n)
         return mk_conf_fail(error, "the URL has no host");
     if (memchr(rest.p, '@', n))

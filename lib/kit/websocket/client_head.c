@@ -14,14 +14,6 @@
 
 /* ── the URL ── */
 
-static bool is_visible(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || s.p[i] == '#')
-            return false;
-    return true;
-}
-
 int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret_error)
 {
     static const char scheme[] = "ws://";
@@ -31,15 +23,13 @@ int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret
     if (url.len < sizeof(scheme) - 1 || strncasecmp(url.p, scheme, sizeof(scheme) - 1) != 0)
         return -EINVAL;
     struct mk_str rest = mk_str(url.p + sizeof(scheme) - 1, url.len - (sizeof(scheme) - 1));
-    size_t n = 0;
-    while (n < rest.len && rest.p[n] != '/' && rest.p[n] != '?')
-        n++;
-    *ret = (struct mk__ws_url){mk_str(rest.p, n), mk_str_after(rest, n)};
+    struct mk_str authority = mk_str_until(rest, "/?");
+    *ret = (struct mk__ws_url){authority, mk_str_after(rest, authority.len)};
     *ret_error = "the URL has characters that must be percent-encoded";
-    if (!is_visible(rest))
+    if (!mk_str_is_visible(rest, "#"))
         return -EINVAL;
     *ret_error = "the URL has no host";
-    return n ? 0 : -EINVAL;
+    return authority.len ? 0 : -EINVAL;
 }
 
 /* ── the request ── */

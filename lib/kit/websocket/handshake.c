@@ -92,25 +92,14 @@ static uint16_t find_default_port(struct mk_str scheme)
     return mk_str_ieq(scheme, MK_STR("http")) ? 80 : mk_str_ieq(scheme, MK_STR("https")) ? 443 : 0;
 }
 
-static bool is_host_byte(char c)
-{
-    return (unsigned char)c > ' ' && (unsigned char)c < 0x7f && !strchr("/\\?#@,:[]\"<>", c);
-}
-
 /* Returns the length of the host at the beginning of an authority: a name, an IPv4 address, or [an IPv6 address]. */
 static size_t measure_host(struct mk_str authority)
 {
     const char *end = authority.len && authority.p[0] == '[' ? memchr(authority.p, ']', authority.len) : NULL;
-    size_t n = 0;
-    if (end) {
-        while (&authority.p[++n] < end)
-            if (!is_host_byte(authority.p[n]) && authority.p[n] != ':')
-                return 0;
-        return n > 1 ? n + 1 : 0;
-    }
-    while (n < authority.len && is_host_byte(authority.p[n]))
-        n++;
-    return n;
+    if (!end)
+        return mk_str_visible_len(authority, "/\\?#@,:[]\"<>");
+    struct mk_str address = mk_str(authority.p + 1, (size_t)(end - authority.p) - 1);
+    return address.len && mk_str_is_visible(address, "/\\?#@,[]\"<>") ? address.len + 2 : 0;
 }
 
 /* Splits "host" or "host:port"; an empty port is the default. Returns false if it is neither. */

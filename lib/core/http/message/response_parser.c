@@ -27,14 +27,6 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_reason(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (((unsigned char)s.p[i] < ' ' && s.p[i] != '\t') || s.p[i] == 0x7f)
-            return false;
-    return true;
-}
-
 /* HTTP/1.x SP status SP reason; the reason may be empty or missing (RFC 9112 section 4). */
 static int read_status_line(struct mk_response_parser *p, struct mk_str line)
 {
@@ -45,7 +37,7 @@ static int read_status_line(struct mk_response_parser *p, struct mk_str line)
         return -EINVAL;
     p->minor = p->head.minor = (uint8_t)(at[7] - '0');
     p->status = p->head.status = (uint16_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));
-    return is_reason(mk_str(at + 12, line.len - 12)) ? 0 : -EINVAL;
+    return mk_str_has_control(mk_str(at + 12, line.len - 12)) ? -EINVAL : 0;
 }
 
 /* Finds the end of the status line, and reads it. Returns 0, MK_AGAIN, -EINVAL or -EMSGSIZE. */

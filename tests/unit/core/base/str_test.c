@@ -47,6 +47,27 @@ TEST(trims)
     assert_str_equal(mk_str_trim(MK_STR_NONE), "");
 }
 
+/* A byte of 0 is one of no set, although each set ends with one. */
+TEST(sets_of_bytes)
+{
+    static const char nul[] = "a\0/b";
+    assert_true(mk_is_one_of('/', "?/") && !mk_is_one_of('a', "?/") && !mk_is_one_of('\0', "?/"));
+    assert_int_equal(mk_str_visible_len(MK_STR("a~!"), ""), 3);
+    assert_int_equal(mk_str_visible_len(MK_STR("a/b"), "/"), 1);
+    assert_int_equal(mk_str_visible_len(mk_str(nul, 4), "/"), 1);
+    static const char *const hidden[] = {" ", "a b", "\t", "\x7f", "a\x80", "\xc3\xa4", "\x1f"};
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+        assert_false(mk_str_is_visible(mk_str_c(hidden[i]), ""));
+    assert_true(mk_str_is_visible(MK_STR(""), "/") && mk_str_is_visible(MK_STR_NONE, "/"));
+    assert_true(mk_str_eq(mk_str_until(MK_STR("host:80/path"), "/:"), MK_STR("host")));
+    assert_true(mk_str_eq(mk_str_until(MK_STR("host"), "/:"), MK_STR("host")));
+    assert_int_equal(mk_str_until(mk_str(nul, 4), "/").len, 2);
+    assert_int_equal(mk_str_until(MK_STR_NONE, "/").len, 0);
+    assert_true(mk_str_eq(mk_str_strip_end(MK_STR("/a/b//"), "/"), MK_STR("/a/b")));
+    assert_int_equal(mk_str_strip_end(MK_STR("\r\n"), "\r\n").len, 0);
+    assert_int_equal(mk_str_strip_end(mk_str(nul, 2), "a").len, 2);
+}
+
 TEST(truncates)
 {
     assert_str_equal(mk_str_truncate(MK_STR("abc"), 4), "abc");
