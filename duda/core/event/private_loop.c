@@ -44,10 +44,11 @@ static struct private_loop *get_inner(struct duda_event_loop *loop)
 
 /* ── making ── */
 
-void private_loops_init(struct private_loops *loops)
+int private_loops_init(struct service *s)
 {
-    pthread_mutex_init(&loops->lock, NULL);
-    mk_list_init(&loops->all);
+    pthread_mutex_init(&s->loops.lock, NULL);
+    mk_list_init(&s->loops.all);
+    return 0;
 }
 
 static void add_to_service(struct private_loop *l)
@@ -128,8 +129,9 @@ static void close_own(struct private_loop *l)
     }
 }
 
-void private_loops_release(struct private_loops *loops)
+void private_loops_release(struct service *s)
 {
+    struct private_loops *loops = &s->loops;
     while (!mk_list_empty(&loops->all)) {
         struct private_loop *l = MK_LIST_FIRST(&loops->all, struct private_loop, node);
         close_own(l);

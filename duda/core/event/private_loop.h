@@ -10,18 +10,21 @@
 
 #include <pthread.h>
 
+struct service;
+
 /* The loops of a service that were not freed. */
 struct private_loops {
     pthread_mutex_t lock;
     struct mk_list all;
 };
 
-void private_loops_init(struct private_loops *loops);
+/* Hooks of features.c. */
+int private_loops_init(struct service *s);
 /*
  * Frees the loops that are left, and closes their timers and channels that are still open. Nothing of the service runs
  * any more.
  */
-void private_loops_release(struct private_loops *loops);
+void private_loops_release(struct service *s);
 
 struct duda_event_loop *private_loop_new(int size);
 void private_loop_free(struct duda_event_loop *loop);

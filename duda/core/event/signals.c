@@ -11,9 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void signals_init(struct signals *signals)
+int signals_init(struct service *s)
 {
-    pthread_mutex_init(&signals->lock, NULL);
+    pthread_mutex_init(&s->signals.lock, NULL);
+    return 0;
 }
 
 void signals_end(struct signals *signals)
@@ -25,10 +26,10 @@ void signals_end(struct signals *signals)
     pthread_mutex_unlock(&signals->lock);
 }
 
-void signals_release(struct signals *signals)
+void signals_release(struct service *s)
 {
-    signals_end(signals);
-    pthread_mutex_destroy(&signals->lock);
+    signals_end(&s->signals);
+    pthread_mutex_destroy(&s->signals.lock);
 }
 
 /* Sends to one descriptor. Returns false if its reader has closed it. */

@@ -22,8 +22,9 @@ struct signals {
     uint64_t lost;
 };
 
-void signals_init(struct signals *signals);
-void signals_release(struct signals *signals);
+/* Hooks of features.c. */
+int signals_init(struct service *s);
+void signals_release(struct service *s);
 
 /* Sends a value to the descriptors. Any thread. */
 void signals_send(struct service *s, uint64_t value);

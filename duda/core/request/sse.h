@@ -9,6 +9,8 @@
 
 #include <duda/response.h>
 
+struct service;
+
 /*
  * Appends an event; `type` and `id` without an address are left out. Each line of `data` (which end with CRLF, CR or
  * LF) becomes a field. Returns 0, -EINVAL (a line end in `type` or `id`) or the error of the buffer. Pure.
@@ -21,7 +23,10 @@ int sse_set_retry(duda_request_t *dr, unsigned delay_ms);
 /* Sends formatted events, and begins the interval of heartbeats again. Returns as output_add_copy(). */
 int sse_pass(duda_request_t *dr, struct mk_str text);
 
-/* Ends the subscriptions of a request (sse_publish.c). */
+/* ── sse_publish.c: hooks of features.c ── */
+
+int sse_init(struct service *s);
+/* Ends the subscriptions of a request. */
 void sse_leave_request(duda_request_t *dr);
 
 #endif

@@ -82,6 +82,11 @@ static void leave_channel(struct service_worker *w, struct sse_subscription **pl
     pthread_mutex_unlock(&w->service->lock);
 }
 
+int sse_init(struct service *s)
+{
+    return mk_siphash_key(s->sse.key);
+}
+
 void sse_leave_request(struct duda_request *dr)
 {
     while (dr->subscriptions)

@@ -42,16 +42,17 @@ struct call {
 
 /* ── the gate ── */
 
-struct ticket_gate *ticket_gate_new(struct service *s)
+int ticket_gate_open(struct service *s)
 {
     struct ticket_gate *gate = heap_zalloc(sizeof(*gate));
     if (!gate)
-        return NULL;
+        return -ENOMEM;
     pthread_mutex_init(&gate->lock, NULL);
     pthread_cond_init(&gate->idle, NULL);
     gate->service = s;
     gate->refs = 1;
-    return gate;
+    s->gate = gate;
+    return 0;
 }
 
 /* Unlocks the gate, and drops a reference. */
@@ -67,8 +68,12 @@ static void put_gate(struct ticket_gate *gate)
     heap_free(gate, sizeof(*gate));
 }
 
-void ticket_gate_close(struct ticket_gate *gate)
+void ticket_gate_close(struct service *s)
 {
+    struct ticket_gate *gate = s->gate;
+    if (!gate)
+        return;
+    s->gate = NULL;
     pthread_mutex_lock(&gate->lock);
     gate->service = NULL;
     assert(gate->refs > 0);

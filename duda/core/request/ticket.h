@@ -13,10 +13,10 @@
 struct service;
 struct ticket_gate;
 
-/* Returns the gate of a service, or NULL without memory. */
-struct ticket_gate *ticket_gate_new(struct service *s);
+/* Makes the gate of a service. Returns 0 or -ENOMEM. */
+int ticket_gate_open(struct service *s);
 /* No function of the service is called any more when this returns. After duda_exit(), before its object is closed. */
-void ticket_gate_close(struct ticket_gate *gate);
+void ticket_gate_close(struct service *s);
 
 int ticket_make(duda_request_t *dr, struct duda_ticket *ret);
 int ticket_deliver(const struct duda_ticket *ticket, duda_event_fn fn, void *data);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The features of the framework: each has a row of hooks for the ends of requests and workers, all optional, which are
- * called in the order of the rows. The table is handed to service_set_new().
+ * The features of the framework: each has a row of hooks for services, their workers and requests, all optional, which
+ * are called in the order of the rows. The table is handed to service_set_new(). What a feature keeps is a member of
+ * struct service, service_worker or duda_request, zeroed before the hooks that initialize it.
  */
 #ifndef DUDA_CORE_SERVICE_FEATURE_H
 #define DUDA_CORE_SERVICE_FEATURE_H
 
 struct duda_request;
+struct service;
 struct service_worker;
 
 enum feature_id {
@@ -18,16 +20,27 @@ enum feature_id {
     FEATURE_DESCRIPTORS,
     FEATURE_TIMERS,
     FEATURE_TASKS,
-    FEATURE_PACKAGES,
+    FEATURE_TICKETS,
     FEATURE_SESSION,
+    FEATURE_PACKAGES, /* behind those that may call one */
     FEATURE_SSE,
     FEATURE_RAW_HEAD,
+    FEATURE_THREADS,
+    FEATURE_SIGNALS,
+    FEATURE_PRIVATE_LOOPS,
+    FEATURE_FOLDERS,
     FEATURES,
 };
 
 struct feature {
     /* A request ends that has used the feature: request_use(). */
     void (*request_end)(struct duda_request *dr);
+    /* A service is made. Returns 0 or -errno; the other rows are called, too, and then service_release() of all. */
+    int (*service_init)(struct service *s);
+    /* It has ended: none of its code is called any more but what this calls. */
+    void (*service_stop)(struct service *s);
+    /* Frees what it has; its code is not mapped any more. */
+    void (*service_release)(struct service *s);
     /* The service ends in a worker: the loop does not call it any more. */
     void (*worker_stop)(struct service_worker *w);
     /* Frees what the worker has. In a call into the service; no other callback of it runs, and no task holds it. */

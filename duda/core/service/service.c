@@ -10,14 +10,11 @@
 #include "crash/crash_object.h"
 #include "log/message.h"
 #include "log/last_lines.h"
-#include "request/ticket.h"
 #include "route/route_log.h"
 #include "route/router.h"
-#include "service/folder.h"
 #include "task/task_pool.h"
 
 #include <monkey/library.h>
-#include <monkey/siphash.h>
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -242,11 +239,10 @@ static int copy_conf(struct service *s, const struct mk_host *host, struct mk_st
         .logdir = to_string(folder_dup(a, s->conf.log_dir)),
     };
     s->router = router_new(a);
-    s->gate = ticket_gate_new(s);
-    bool complete = s->router && s->gate && s->conf.name.p && s->conf.file.p && s->conf.document_root.p &&
-                    s->conf.conf_dir.p && s->conf.data_dir.p && s->conf.log_dir.p && s->conf.packages_root.p &&
-                    s->host.p && s->site.p && s->self.url.data && s->self.docroot.data && s->self.confdir.data &&
-                    s->self.datadir.data && s->self.logdir.data;
+    bool complete = s->router && s->conf.name.p && s->conf.file.p && s->conf.document_root.p && s->conf.conf_dir.p &&
+                    s->conf.data_dir.p && s->conf.log_dir.p && s->conf.packages_root.p && s->host.p && s->site.p &&
+                    s->self.url.data && s->self.docroot.data && s->self.confdir.data && s->self.datadir.data &&
+                    s->self.logdir.data;
     return complete ? 0 : -ENOMEM;
 }
 
@@ -265,23 +261,40 @@ static void unload_service(struct service *s)
                        "unique symbols or -z nodelete (see write-services.md)");
 }
 
+/* Returns 0, or the first error; all rows are called, as all are at the end. */
+static int init_features(struct service *s)
+{
+    int result = 0;
+    for (const struct feature *f = s->features; f < s->features + FEATURES; f++) {
+        int err = f->service_init ? f->service_init(s) : 0;
+        result = result ? result : err;
+    }
+    return result;
+}
+
+static void stop_features(struct service *s)
+{
+    for (const struct feature *f = s->features; f < s->features + FEATURES; f++)
+        if (f->service_stop)
+            f->service_stop(s);
+}
+
+static void release_features(struct service *s)
+{
+    for (const struct feature *f = s->features; f < s->features + FEATURES; f++)
+        if (f->service_release)
+            f->service_release(s);
+}
+
 static void free_service(struct service *s)
 {
-    if (s->gate)
-        ticket_gate_close(s->gate);
-    session_conf_release(s);
-    package_stop_service(s);
+    stop_features(s);
     if (s->object)
         crash_remove_object(s->object);
     unload_service(s);
-    package_close_all(s);
-    thread_release(&s->threads);
-    task_pool_release(s);
-    signals_release(&s->signals);
-    private_loops_release(&s->loops);
+    release_features(s);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
-    folders_release(s);
     last_lines_put(s->last_lines);
     mk_arena_release(&s->arena);
     heap_free(s, sizeof(*s));
@@ -299,13 +312,10 @@ static struct service *new_service(struct service_set *set, const struct mk_host
     mk_list_init(&s->workers);
     pthread_mutex_init(&s->lock, NULL);
     thread_init_cond(&s->idle);
-    thread_init(&s->threads);
-    signals_init(&s->signals);
-    private_loops_init(&s->loops);
     s->set = set;
     s->features = set->features;
     s->refs = 1;
-    int err = mk_siphash_key(s->sse.key);
+    int err = init_features(s);
     if (err == 0)
         err = copy_conf(s, host, site, conf);
     if (err < 0)

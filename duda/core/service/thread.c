@@ -30,16 +30,18 @@ void thread_init_cond(pthread_cond_t *cond)
     pthread_condattr_destroy(&attr);
 }
 
-int thread_init(struct thread_set *set)
+int thread_init(struct service *s)
 {
+    struct thread_set *set = &s->threads;
     pthread_mutex_init(&set->lock, NULL);
     thread_init_cond(&set->ended);
     set->stop_fd = -1;
     return 0;
 }
 
-void thread_release(struct thread_set *set)
+void thread_release(struct service *s)
 {
+    struct thread_set *set = &s->threads;
     assert(set->running == 0);
     if (set->stop_fd >= 0)
         close(set->stop_fd);

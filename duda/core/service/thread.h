@@ -43,8 +43,9 @@ struct thread_set {
 /* Initializes a condition variable whose clock is monotonic. */
 void thread_init_cond(pthread_cond_t *cond);
 
-int thread_init(struct thread_set *set);
-void thread_release(struct thread_set *set);
+/* Hooks of features.c. */
+int thread_init(struct service *s);
+void thread_release(struct service *s);
 
 /* Adds a thread, in duda_main(). Returns 0 or -errno. */
 int thread_add(struct service *s, void *(*fn)(void *arg), void *arg);
