@@ -314,11 +314,11 @@ static MK_HOT int serve_location(struct mk_request *req, const struct static_loc
     struct static_site *site = at->site;
     struct mk_accept accept = {{0}};
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
-    bool checks = !userdir_is_matched(at) && mk__static_root_begin_check(site, now);
-    bool is_current = !checks && (MK_SMALL || !site->may_be_replaced);
+    bool is_in_root = !userdir_is_matched(at), checks = is_in_root && mk__static_root_begin_check(site, now);
+    bool is_current = is_in_root && !checks && (MK_SMALL || !site->may_be_replaced);
     if (!MK_SMALL && site->host->n_codings && mk_request_passes_header(req, MK_STR("Accept-Encoding")))
         mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), &accept);
-    struct find_result found = find_cached(req, at, &accept, is_current && !userdir_is_matched(at));
+    struct find_result found = find_cached(req, at, &accept, is_current);
     if (is_not_found(&found))
         return MK_DECLINED;
     if (!MK_SMALL && is_retry_due(req, &found, attempt) && mk__static_retry_arm(req, at, serve_retry) == 0)

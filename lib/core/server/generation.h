@@ -49,8 +49,9 @@ struct mk_host {
     const struct mk__host_counts *counts;      /* NULL: requests are not counted */
     struct mk__handlers handlers;
     void *states[MK__PLUGINS_MAX];
-    uint32_t started; /* plugins whose host_start succeeded, a bit each */
-    uint32_t skipped; /* plugins whose hooks for requests are not called: MK_PLUGIN_STATE_NEEDED */
+    uint32_t started;   /* plugins whose host_start succeeded, a bit each */
+    uint32_t skipped;   /* plugins whose hooks for requests are not called: MK_PLUGIN_STATE_NEEDED */
+    uint8_t first_hook; /* the first MK__HOOK_ of requests at which anything is called */
     struct mk_host_folder *folders, *last_folder;
     bool folders_read; /* by the plugin that serves files */
 };

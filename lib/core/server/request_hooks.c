@@ -216,23 +216,13 @@ static bool accepts_encoded_slash(const struct mk_request *req, struct mk_str pa
     return false;
 }
 
-/* Returns the first value of req->hook at which a plugin is called, or the server itself does something. */
-static unsigned get_first_hook(const struct mk_generation *g, const struct mk_host *host)
-{
-    if (get_hooks(g, host, MK__HOOK_HEAD))
-        return MK__HOOK_HEAD * MK__PLUGINS_MAX;
-    if (get_hooks(g, host, MK__HOOK_REQUEST) || (!MK_SMALL && host->path_limits))
-        return MK__HOOK_REQUEST * MK__PLUGINS_MAX;
-    return MK__HOOK_CONTENT * MK__PLUGINS_MAX;
-}
-
 static MK_HOT void on_request(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
     const struct mk_host *host = get_host(req);
     (void)ctx;
     if (!MK_SMALL)
-        req->hook = get_first_hook(g, host);
+        req->hook = host->first_hook * MK__PLUGINS_MAX;
     req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
     run_hooks(req, g, host);
 }
