@@ -74,6 +74,12 @@ MK_API int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx);
  * and size. Unit tests make the n-th of these calls fail. Returns NULL when the budget or the heap is exhausted.
  */
 MK_API void *mk_account_alloc(struct mk_account *account, size_t size);
+/* Returns `size` bytes as mk_account_alloc(), but zeroed. */
+static inline void *mk_account_zalloc(struct mk_account *account, size_t size)
+{
+    void *p = mk_account_alloc(account, size);
+    return p ? memset(p, 0, size) : NULL;
+}
 /* Frees memory of mk_account_alloc(); `p` may be NULL. */
 MK_API void mk_account_free(struct mk_account *account, void *p, size_t size);
 /* Frees the pieces that the account keeps. */

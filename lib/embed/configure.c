@@ -19,10 +19,9 @@ static void free_embedded(struct mk__embedded *e)
 static int make_embedded(struct mk_server *s)
 {
     static const struct mk__embedded_ops ops = {.stopped = mk__embed_stopped, .free = free_embedded};
-    struct mk__embedded *e = mk_account_alloc(NULL, sizeof(*e));
+    struct mk__embedded *e = mk_account_zalloc(NULL, sizeof(*e));
     if (!e)
         return -ENOMEM;
-    memset(e, 0, sizeof(*e));
     mk_arena_init(&e->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     e->timer_event.fd = -1;
     s->embedded = e;

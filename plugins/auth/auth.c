@@ -117,10 +117,9 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     struct mk_generation *g = mk_worker_generation(worker);
     const struct auth_generation *state = mk_generation_state(g, &mk_plugin_auth);
-    struct auth_worker *w = mk_account_alloc(mk_worker_account(worker), worker_bytes(state->n_files));
+    struct auth_worker *w = mk_account_zalloc(mk_worker_account(worker), worker_bytes(state->n_files));
     if (!w)
         return -ENOMEM;
-    memset(w, 0, worker_bytes(state->n_files));
     mk_list_init(&w->jobs);
     mk_http_idle_init(&w->idle, mk_worker_loop(worker));
     w->n = state->n_files;

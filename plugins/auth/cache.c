@@ -29,10 +29,9 @@ struct cache {
 
 struct cache *cache_new(void)
 {
-    struct cache *c = mk_account_alloc(NULL, sizeof(*c));
+    struct cache *c = mk_account_zalloc(NULL, sizeof(*c));
     if (!c)
         return NULL;
-    memset(c, 0, sizeof(*c));
     if (mk_random(c->secret, sizeof(c->secret)) < 0) {
         mk_account_free(NULL, c, sizeof(*c));
         return NULL;

@@ -26,10 +26,7 @@ struct hash_work {
 
 struct hash_work *hash_work_new(void)
 {
-    struct hash_work *w = mk_account_alloc(NULL, sizeof(*w));
-    if (w)
-        memset(w, 0, sizeof(*w));
-    return w;
+    return mk_account_zalloc(NULL, sizeof(struct hash_work));
 }
 
 static void wipe_work(struct hash_work *w)

@@ -19,10 +19,9 @@ struct key_set {
 
 struct key_set *key_set_new(void)
 {
-    struct key_set *keys = mk_account_alloc(NULL, sizeof(*keys));
+    struct key_set *keys = mk_account_zalloc(NULL, sizeof(*keys));
     if (!keys)
         return NULL;
-    *keys = (struct key_set){0};
     mk_arena_init(&keys->arena, NULL, (size_t)2 * KEY_SET_MAX * JWS_KID_BYTES_MAX, NULL, 0);
     return keys;
 }

@@ -255,10 +255,9 @@ static void copy_credentials(struct basic_credentials *to, const struct basic_cr
 
 static struct login_job *make_job(struct mk_request *req, const struct job_login *login)
 {
-    struct login_job *job = mk_account_alloc(NULL, sizeof(*job));
+    struct login_job *job = mk_account_zalloc(NULL, sizeof(*job));
     if (!job)
         return NULL;
-    memset(job, 0, sizeof(*job));
     job->call.fn = finish_job;
     mk_list_init(&job->node);
     mk_list_init(&job->waiters);

@@ -39,10 +39,9 @@ static size_t get_cache_bytes(unsigned sets)
 struct text_cache *text_cache_new(struct mk_account *account, unsigned sets, size_t bytes_max)
 {
     assert(sets && sets <= 256 && bytes_max < ABSENT);
-    struct text_cache *cache = mk_account_alloc(account, get_cache_bytes(sets));
+    struct text_cache *cache = mk_account_zalloc(account, get_cache_bytes(sets));
     if (!cache)
         return NULL;
-    memset(cache, 0, get_cache_bytes(sets));
     cache->account = account;
     cache->sets = sets;
     cache->bytes_max = bytes_max;

@@ -164,10 +164,9 @@ static const struct mk_store_kind kinds[ENTRY_KINDS] = {
 
 static int start_process(void **ret_state)
 {
-    struct cache *cache = mk_account_alloc(NULL, sizeof(*cache));
+    struct cache *cache = mk_account_zalloc(NULL, sizeof(*cache));
     if (!cache)
         return -ENOMEM;
-    memset(cache, 0, sizeof(*cache));
     int err =
         mk_store_new(&(struct mk_store_conf){.bytes_max = MK_STORE_BYTES_MIN, .kinds = kinds, .n_kinds = ENTRY_KINDS},
                      &cache->store);
@@ -208,10 +207,9 @@ static void give_descriptors_back(void *state)
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
     struct cache *cache = mk_generation_plugin_state(g, &mk_plugin_cache);
-    struct cache_generation *state = mk_account_alloc(NULL, sizeof(*state));
+    struct cache_generation *state = mk_account_zalloc(NULL, sizeof(*state));
     if (!state)
         return -ENOMEM;
-    memset(state, 0, sizeof(*state));
     state->number = ++cache->generations;
     warm_init(&state->warm, cache, g);
     *ret_state = state;

@@ -22,12 +22,11 @@ struct call *call_new_for(struct cache_worker *w, const struct mk_host *host)
 {
     struct call *c = NULL;
     if (w->cache->calls++ < CALLS_MAX)
-        c = mk_account_alloc(NULL, sizeof(*c));
+        c = mk_account_zalloc(NULL, sizeof(*c));
     if (!c) {
         w->cache->calls--;
         return NULL;
     }
-    memset(c, 0, sizeof(*c));
     c->worker = mk_worker_get(w->worker);
     c->cache = w->cache;
     c->host = host;

@@ -80,10 +80,9 @@ static unsigned take_folder(struct notify *n)
     folder = n->n + 1u;
     unsigned at = notify_block_of(folder);
     if (!n->blocks[at]) {
-        struct notify_folder *block = mk_account_alloc(NULL, block_bytes(at));
+        struct notify_folder *block = mk_account_zalloc(NULL, block_bytes(at));
         if (!block)
             return 0;
-        memset(block, 0, block_bytes(at));
         atomic_store_explicit(&n->blocks[at], block, memory_order_release);
     }
     n->n++;

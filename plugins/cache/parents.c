@@ -175,11 +175,8 @@ static struct parent *slot_of(struct cache_worker *w, const struct cache_lookup 
 
 static bool prepare_slots(struct cache_worker *w)
 {
-    if (w->parents)
-        return true;
-    w->parents = mk_account_alloc(mk_worker_account(w->worker), sizeof(*w->parents));
-    if (w->parents)
-        *w->parents = (struct parents){0};
+    if (!w->parents)
+        w->parents = mk_account_zalloc(mk_worker_account(w->worker), sizeof(*w->parents));
     return w->parents;
 }
 

@@ -34,10 +34,9 @@ static const struct mk_thread_type thread_type = {.bytes = sizeof(struct thread)
 
 static int start_process(void **ret_state)
 {
-    struct process *process = mk_account_alloc(NULL, sizeof(*process));
+    struct process *process = mk_account_zalloc(NULL, sizeof(*process));
     if (!process)
         return -ENOMEM;
-    *process = (struct process){0};
     int err = mk_child_starter_new(&process->starter);
     if (err < 0) {
         mk_account_free(NULL, process, sizeof(*process));

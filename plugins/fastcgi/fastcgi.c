@@ -236,10 +236,9 @@ static int start_host(struct mk_host *host, void **ret_state)
         return 0;
     unsigned n = mk_generation_workers(mk_host_generation(host));
     size_t bytes = sizeof(struct host) + n * sizeof(struct recent *);
-    struct host *own = mk_account_alloc(NULL, bytes);
+    struct host *own = mk_account_zalloc(NULL, bytes);
     if (!own)
         return -ENOMEM;
-    memset(own, 0, bytes);
     own->host = host;
     own->n_workers = n;
     mk_source_folder_init(&own->root, open_document_root);
@@ -311,11 +310,8 @@ static struct recent *get_recent(struct mk_request *req)
 {
     struct host *host = mk_request_host_state(req, &mk_plugin_fastcgi);
     struct recent **at = &host->recent[mk_worker_index(mk_request_worker(req))];
-    if (*at)
-        return *at;
-    *at = mk_account_alloc(NULL, sizeof(struct recent));
-    if (*at)
-        memset(*at, 0, sizeof(struct recent));
+    if (!*at)
+        *at = mk_account_zalloc(NULL, sizeof(struct recent));
     return *at;
 }
 

@@ -397,10 +397,9 @@ void spawns_end(struct spawns *all, const struct mk_worker *worker)
 
 struct spawns *spawns_new(void)
 {
-    struct spawns *all = mk_account_alloc(NULL, sizeof(*all));
+    struct spawns *all = mk_account_zalloc(NULL, sizeof(*all));
     if (!all)
         return NULL;
-    *all = (struct spawns){0};
     mk_list_init(&all->pools);
     pthread_mutex_init(&all->lock, NULL);
     if (mk_child_starter_new(&all->starter) == 0)

@@ -87,10 +87,9 @@ static int make_credits(struct logger_worker *w, unsigned n)
 {
     if (n == 0)
         return 0;
-    w->credits = mk_account_alloc(NULL, n * sizeof(*w->credits));
+    w->credits = mk_account_zalloc(NULL, n * sizeof(*w->credits));
     if (!w->credits)
         return -ENOMEM;
-    memset(w->credits, 0, n * sizeof(*w->credits));
     w->n_credits = n;
     return 0;
 }
@@ -121,10 +120,9 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     if (err < 0)
         return err;
     size_t bytes = sizeof(struct logger_worker) + t->n * sizeof(struct log_producer *);
-    struct logger_worker *w = mk_account_alloc(NULL, bytes);
+    struct logger_worker *w = mk_account_zalloc(NULL, bytes);
     if (!w)
         return -ENOMEM;
-    memset(w, 0, bytes);
     w->n = t->n;
     set_syslog_sender(w);
     err = make_credits(w, t->sections);

@@ -71,10 +71,9 @@ static void free_host(struct host_state *state)
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    struct host_state *state = mk_account_alloc(NULL, sizeof(*state));
+    struct host_state *state = mk_account_zalloc(NULL, sizeof(*state));
     if (!state)
         return -ENOMEM;
-    *state = (struct host_state){0};
     mk_arena_init(&state->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     int err = sections_start_host(host, state, mk_generation_state(mk_host_generation(host), &mk_plugin_mandril));
     if (err < 0) {

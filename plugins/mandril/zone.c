@@ -78,10 +78,9 @@ static void free_zone(struct zone *zone)
 
 static struct zone *make_zone(struct mk_str key, uint32_t clients)
 {
-    struct zone *zone = mk_account_alloc(NULL, sizeof(*zone) + key.len);
+    struct zone *zone = mk_account_zalloc(NULL, sizeof(*zone) + key.len);
     if (!zone)
         return NULL;
-    memset(zone, 0, sizeof(*zone));
     memcpy(zone->text, key.p, key.len);
     zone->key = mk_str(zone->text, key.len);
     zone->clients_max = clients;

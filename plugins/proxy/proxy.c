@@ -59,10 +59,9 @@ static int start_host(struct mk_host *host, void **ret_state)
 {
     if (!mk_host_conf(host, proxy_sections))
         return 0;
-    struct host *own = mk_account_alloc(NULL, sizeof(*own));
+    struct host *own = mk_account_zalloc(NULL, sizeof(*own));
     if (!own)
         return -ENOMEM;
-    *own = (struct host){0};
     int err = mk_host_check_patterns(host, proxy_sections, offsetof(struct proxy_conf, gateway.match));
     int opened = mk_gateway_open_routes(&mk_plugin_proxy, host, proxy_sections, &proxy_protocol, &own->routes);
     if (err == 0)

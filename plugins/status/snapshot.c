@@ -186,10 +186,9 @@ static void ask_workers(struct snapshot *snapshot, struct mk_thread *base)
 
 static struct snapshot *new_snapshot(struct mk_thread *thread, struct mk_worker *worker, unsigned size)
 {
-    struct snapshot *snapshot = mk_account_alloc(NULL, count_bytes(size));
+    struct snapshot *snapshot = mk_account_zalloc(NULL, count_bytes(size));
     if (!snapshot)
         return NULL;
-    memset(snapshot, 0, count_bytes(size));
     snapshot->thread = mk_thread_get(thread);
     snapshot->worker = mk_worker_get(worker);
     snapshot->refs = 1;

@@ -27,10 +27,9 @@ extern const struct mk_embedded_file status_files[]; /* of the live page */
 
 static int start_process(void **ret_state)
 {
-    struct state *s = mk_account_alloc(NULL, sizeof(*s));
+    struct state *s = mk_account_zalloc(NULL, sizeof(*s));
     if (!s)
         return -ENOMEM;
-    memset(s, 0, sizeof(*s));
     mk_threads_init(&s->threads, &thread_type);
     pthread_mutex_init(&s->lock, NULL);
     s->start_time = process_start_time();
@@ -49,10 +48,9 @@ static void stop_process(void *state)
 
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
-    struct state_generation *s = mk_account_alloc(NULL, sizeof(*s));
+    struct state_generation *s = mk_account_zalloc(NULL, sizeof(*s));
     if (!s)
         return -ENOMEM;
-    memset(s, 0, sizeof(*s));
     s->settings = mk_generation_conf(g, section_status);
     *ret_state = s;
     return 0;
@@ -85,10 +83,9 @@ static void number_generation(struct state *state, struct state_generation *g)
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     struct mk_generation *g = mk_worker_generation(worker);
-    struct state_worker *w = mk_account_alloc(NULL, sizeof(*w));
+    struct state_worker *w = mk_account_zalloc(NULL, sizeof(*w));
     if (!w)
         return -ENOMEM;
-    memset(w, 0, sizeof(*w));
     w->state = mk_generation_plugin_state(g, &mk_plugin_status);
     w->generation = mk_generation_state(g, &mk_plugin_status);
     const struct settings *s = w->generation->settings;

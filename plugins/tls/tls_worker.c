@@ -27,13 +27,12 @@ static void take_references(struct tls_worker *own, const struct mk_generation *
 struct tls_worker *tls_worker_new(struct mk_worker *worker, const struct tls_generation *t)
 {
     struct write_buffer *buffer = write_buffer_new(mk_worker_account(worker));
-    struct tls_worker *own = buffer ? mk_account_alloc(NULL, get_size(t->n_hosts)) : NULL;
+    struct tls_worker *own = buffer ? mk_account_zalloc(NULL, get_size(t->n_hosts)) : NULL;
     if (!own) {
         if (buffer)
             write_buffer_put(buffer);
         return NULL;
     }
-    memset(own, 0, get_size(t->n_hosts));
     own->write_buffer = buffer;
     own->n = t->n_hosts;
     take_references(own, t->g);

@@ -93,10 +93,9 @@ static size_t get_bytes(const struct upstream_conf *conf)
 
 struct mk_upstream_group *group_make(const struct upstream_conf *conf, struct names *names)
 {
-    struct mk_upstream_group *group = mk_account_alloc(NULL, get_bytes(conf));
+    struct mk_upstream_group *group = mk_account_zalloc(NULL, get_bytes(conf));
     if (!group)
         return NULL;
-    memset(group, 0, get_bytes(conf));
     group->conf = conf;
     group->admins = (struct admin **)&group->watches[conf->servers.n];
     group->pool = pool_hold(conf->name);

@@ -12,8 +12,7 @@
 /* Returns `size` zeroed bytes, or NULL; heap_free() needs the same size. */
 static inline void *heap_zalloc(size_t size)
 {
-    void *p = mk_account_alloc(NULL, size);
-    return p ? memset(p, 0, size) : NULL;
+    return mk_account_zalloc(NULL, size);
 }
 
 static inline void heap_free(void *p, size_t size)

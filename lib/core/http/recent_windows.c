@@ -28,12 +28,10 @@ static struct mk__recent_window *find_place(struct mk__recent_windows *w, uint64
 {
     if (!key)
         return NULL;
-    if (!w->windows) {
-        w->windows = mk_account_alloc(NULL, PLACES * sizeof(*w->windows));
-        if (!w->windows)
-            return NULL;
-        memset(w->windows, 0, PLACES * sizeof(*w->windows));
-    }
+    if (!w->windows)
+        w->windows = mk_account_zalloc(NULL, PLACES * sizeof(*w->windows));
+    if (!w->windows)
+        return NULL;
     return &w->windows[key >> (64 - PLACES_BITS)];
 }
 

@@ -84,10 +84,9 @@ static void free_slot(void *ctx)
 static int grow_slots(struct mk__request_refs *t)
 {
     uint32_t size = t->size ? t->size * 2 : SLOTS_FIRST;
-    struct mk__request_ref_slot *slots = mk_account_alloc(t->account, size * sizeof(*slots));
+    struct mk__request_ref_slot *slots = mk_account_zalloc(t->account, size * sizeof(*slots));
     if (!slots)
         return -ENOMEM;
-    memset(slots, 0, size * sizeof(*slots));
     if (t->size)
         memcpy(slots, t->slots, t->size * sizeof(*slots));
     mk_account_free(t->account, t->slots, t->size * sizeof(*slots));

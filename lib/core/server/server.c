@@ -95,10 +95,9 @@ void mk__server_leave(struct mk_server *s)
 
 struct mk_server *mk_server_new(void)
 {
-    struct mk_server *s = mk_account_alloc(NULL, sizeof(*s));
+    struct mk_server *s = mk_account_zalloc(NULL, sizeof(*s));
     if (!s)
         return NULL;
-    memset(s, 0, sizeof(*s));
     pthread_mutex_init(&s->lock, NULL);
     mk__listeners_init(&s->listeners);
     s->balancer.limits = &s->limits;

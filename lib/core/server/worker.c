@@ -29,10 +29,9 @@ static size_t count_worker_bytes(const struct mk_generation *g)
 
 struct mk_worker *mk__worker_new(struct mk_generation *g)
 {
-    struct mk_worker *worker = mk_account_alloc(NULL, count_worker_bytes(g));
+    struct mk_worker *worker = mk_account_zalloc(NULL, count_worker_bytes(g));
     if (!worker)
         return NULL;
-    memset(worker, 0, count_worker_bytes(g));
     worker->generation = mk__generation_get(g);
     mk_list_init(&worker->node);
     return worker;

@@ -28,10 +28,9 @@ static void grow_chains(struct mk_hash_table *table, struct mk_account *account)
 {
     const struct mk_hash_table old = *table;
     size_t n = old.n_chains ? 2 * old.n_chains : CHAINS_MIN;
-    struct mk_hash_node **chains = mk_account_alloc(account, n * sizeof(struct mk_hash_node *));
+    struct mk_hash_node **chains = mk_account_zalloc(account, n * sizeof(struct mk_hash_node *));
     if (!chains)
         return;
-    memset(chains, 0, n * sizeof(struct mk_hash_node *));
     table->chains = chains;
     table->n_chains = n;
     for (size_t i = 0; i < old.n_chains; i++) {

@@ -65,10 +65,9 @@ static size_t count_bytes(const struct mk_log_target *target)
 
 static struct mk_log_producer *add_producer(struct mk_log_target *target, void *owner, size_t bytes_max)
 {
-    struct mk_log_producer *producer = mk_account_alloc(NULL, count_bytes(target));
+    struct mk_log_producer *producer = mk_account_zalloc(NULL, count_bytes(target));
     if (!producer)
         return NULL;
-    memset(producer, 0, count_bytes(target));
     producer->target = target;
     producer->lost_counter = target->lost_counter;
     producer->owner = owner;

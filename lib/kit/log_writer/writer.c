@@ -37,10 +37,9 @@ static struct mk_log_target *find_target(struct mk_log_writer *w, const struct m
 static struct mk_log_target *add_target(struct mk_log_writer *w, const struct mk_log_dest *dest)
 {
     size_t bytes = sizeof(struct mk_log_target) + dest->path.len + 1;
-    struct mk_log_target *target = mk_account_alloc(NULL, bytes);
+    struct mk_log_target *target = mk_account_zalloc(NULL, bytes);
     if (!target)
         return NULL;
-    memset(target, 0, bytes);
     memcpy(target + 1, dest->path.p, dest->path.len);
     target->dest = (struct mk_log_dest){dest->kind, mk_str((const char *)(target + 1), dest->path.len)};
     target->type = w->type;

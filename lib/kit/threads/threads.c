@@ -100,10 +100,9 @@ static void insert_thread(struct mk_threads *all, struct mk_thread *t)
 
 static struct mk_thread *open_thread(struct mk_threads *all, struct mk_worker *worker)
 {
-    struct mk_thread *t = mk_account_alloc(NULL, all->type->bytes);
+    struct mk_thread *t = mk_account_zalloc(NULL, all->type->bytes);
     if (!t)
         return NULL;
-    memset(t, 0, all->type->bytes);
     t->threads = all;
     t->loop = mk_worker_loop(worker);
     t->index = mk_worker_index(worker);

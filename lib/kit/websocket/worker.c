@@ -13,10 +13,9 @@
 
 struct mk_ws_group *mk_ws_group_new(void)
 {
-    struct mk_ws_group *group = mk_account_alloc(NULL, sizeof(*group));
+    struct mk_ws_group *group = mk_account_zalloc(NULL, sizeof(*group));
     if (!group)
         return NULL;
-    memset(group, 0, sizeof(*group));
     pthread_mutex_init(&group->lock, NULL);
     return group;
 }
@@ -51,10 +50,9 @@ size_t mk_ws_group_count(const struct mk_ws_group *group)
 static struct mk_ws_worker *make_worker(struct mk_ws_group *group)
 {
     unsigned n = atomic_load(&group->n);
-    struct mk_ws_worker *w = n < MK__WS_WORKERS_MAX ? mk_account_alloc(NULL, sizeof(*w)) : NULL;
+    struct mk_ws_worker *w = n < MK__WS_WORKERS_MAX ? mk_account_zalloc(NULL, sizeof(*w)) : NULL;
     if (!w)
         return NULL;
-    memset(w, 0, sizeof(*w));
     w->group = group;
     w->end = &w->first;
     w->event.fd = -1;
