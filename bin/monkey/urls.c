@@ -62,12 +62,10 @@ static void add_address(struct urls *urls, const union address *addr, unsigned p
 {
     bool v6 = addr->sa.sa_family == AF_INET6;
     struct mk_address address;
-    struct mk_buf host;
-    char storage[URL_BYTES];
     mk_address_set(&address, addr->sa.sa_family,
                    v6 ? (const void *)&addr->in6.sin6_addr : (const void *)&addr->in.sin_addr, 0);
     v6 = address.family == AF_INET6; /* an IPv4-mapped address has become IPv4 */
-    mk_buf_init_fixed(&host, storage, sizeof(storage));
+    MK_BUF_ON_STACK(host, URL_BYTES);
     mk_buf_adds(&host, v6 ? MK_STR("[") : MK_STR(""));
     mk_address_print(&address, &host);
     mk_buf_adds(&host, v6 ? MK_STR("]") : MK_STR(""));

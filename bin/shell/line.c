@@ -30,9 +30,7 @@ void line_end(struct line *l, bool fill)
 /* Appends a text, escaped and cut. Returns the columns that were used. */
 static size_t add_text(struct mk_buf *out, const char *text, size_t width, const struct text_style *style)
 {
-    char storage[TEXT_BYTES_MAX];
-    struct mk_buf safe;
-    mk_buf_init_fixed(&safe, storage, sizeof(storage));
+    MK_BUF_ON_STACK(safe, TEXT_BYTES_MAX);
     text_add_safe(&safe, text);
     return text_add_truncated(out, safe.err ? "..." : mk_buf_cstr(&safe), width, style);
 }
@@ -41,9 +39,7 @@ enum padding { PAD_NONE, PAD_LEFT, PAD_RIGHT };
 
 static void add_field(struct line *l, enum text_colour colour, const char *text, size_t width, enum padding padding)
 {
-    char storage[TEXT_BYTES_MAX];
-    struct mk_buf cell;
-    mk_buf_init_fixed(&cell, storage, sizeof(storage));
+    MK_BUF_ON_STACK(cell, TEXT_BYTES_MAX);
     width = width < l->left ? width : l->left;
     size_t used = add_text(&cell, text, width, l->style);
     if (colour != PLAIN)

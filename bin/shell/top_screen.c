@@ -42,9 +42,7 @@ static void add_value(struct line *line, const char *value)
 
 static void add_history(struct line *line, const double *values, unsigned n, enum text_colour colour)
 {
-    char text[TOP_HISTORY_MAX * 3 + 1];
-    struct mk_buf out;
-    mk_buf_init_fixed(&out, text, sizeof(text));
+    MK_BUF_ON_STACK(out, TOP_HISTORY_MAX * 3 + 1);
     size_t shown = n < line->left ? n : line->left;
     text_add_history(&out, values + n - shown, shown, line->style->unicode);
     line_add(line, colour, mk_buf_cstr(&out));

@@ -25,9 +25,7 @@ static size_t get_share_width(const struct top_view *v)
 
 static void add_share(const struct top_view *v, double share, enum text_colour colour, struct line *line)
 {
-    char text[TOP_HISTORY_MAX * 3];
-    struct mk_buf out;
-    mk_buf_init_fixed(&out, text, sizeof(text));
+    MK_BUF_ON_STACK(out, TOP_HISTORY_MAX * 3);
     text_add_bar(&out, share, get_bar_width(v), v->style.unicode);
     line_skip(line, GAP);
     line_add(line, colour, mk_buf_cstr(&out));

@@ -49,6 +49,12 @@ static inline void mk_buf_init_fixed(struct mk_buf *b, char *storage, size_t siz
     b->fixed = true;
 }
 
+/* Declares the empty buffer `name`, with `bytes` bytes on the stack, as mk_buf_init_fixed(). */
+#define MK_BUF_ON_STACK(name, bytes) \
+    MK_UNINITIALIZED char name##_storage[bytes]; \
+    struct mk_buf name; \
+    mk_buf_init_fixed(&name, name##_storage, sizeof(name##_storage))
+
 /* Returns the bytes in use; valid until the next append. */
 static inline struct mk_str mk_buf_str(const struct mk_buf *b)
 {

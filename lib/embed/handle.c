@@ -101,11 +101,9 @@ static bool has_files(const struct mk_generation *g)
 static int refuse_method(struct mk_request *req, mk_methods allow)
 {
     enum mk_method method = mk_request_method(req);
-    char text[64];
-    struct mk_buf methods;
     if ((method == MK_GET || method == MK_HEAD) && has_files(mk_request_worker(req)->generation))
         return MK_DECLINED;
-    mk_buf_init_fixed(&methods, text, sizeof(text));
+    MK_BUF_ON_STACK(methods, 64);
     mk_routes_list_methods(&methods, mk_routes_allow(allow));
     if (method == MK_METHOD_OTHER)
         mk_response_error(req, 501);

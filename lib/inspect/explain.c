@@ -62,10 +62,8 @@ static void add_sentence(struct mk_explain *e, const struct mk_host *host, const
                          enum mk_explain_effect effect, const char *format, ...)
 {
     struct explanation *x = MK_CONTAINER_OF(e, struct explanation, e);
-    char storage[PLACE_BYTES];
-    struct mk_buf place;
     va_list args;
-    mk_buf_init_fixed(&place, storage, sizeof(storage));
+    MK_BUF_ON_STACK(place, PLACE_BYTES);
     if (section_struct)
         mk_host_conf_origin(host, section_struct, &place);
     va_start(args, format);
@@ -158,10 +156,8 @@ static void report_listener(struct explanation *x)
 
 static void report_host(struct explanation *x)
 {
-    char storage[PLACE_BYTES];
-    struct mk_buf place;
     struct mk_str name = mk_host_name(x->host, 0), asked = x->e.name;
-    mk_buf_init_fixed(&place, storage, sizeof(storage));
+    MK_BUF_ON_STACK(place, PLACE_BYTES);
     mk_host_file(x->host, &place);
     if (mk_host_has_name(x->host, asked))
         report_step(x, "host", mk_buf_str(&place), MK_EXPLAIN_NOTE, "the host %.*s serves the name %.*s",
@@ -224,10 +220,8 @@ static void print_handler_line(const struct mk_host *host, uint32_t nth, struct 
 static const struct mk__handler *report_handler(struct explanation *x)
 {
     const struct mk__handler *handler;
-    char storage[PLACE_BYTES];
-    struct mk_buf place;
     int err = mk_inspect_core.find_handler(x->host, x->e.path, &handler);
-    mk_buf_init_fixed(&place, storage, sizeof(storage));
+    MK_BUF_ON_STACK(place, PLACE_BYTES);
     if (handler)
         print_handler_line(x->host, (uint32_t)(handler - x->host->handlers.items), &place);
     if (err < 0) {

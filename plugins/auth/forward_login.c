@@ -224,9 +224,7 @@ static bool ask_other_server(struct question *q, const struct mk_http_response *
 /* The response decides nothing. */
 static void drop_response(struct question *q, const struct mk_http_response *response)
 {
-    char text[REASON_BYTES];
-    struct mk_buf reason;
-    mk_buf_init_fixed(&reason, text, sizeof(text));
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
     if (response->err < 0)
         mk_buf_addf(&reason, "%s", response->error);
     else

@@ -44,9 +44,7 @@ static bool read_bytes(const struct jwk *jwk, const char *member, struct mk_buf 
 
 static BIGNUM *read_number(const struct jwk *jwk, const char *member)
 {
-    char storage[MEMBER_BYTES_MAX];
-    struct mk_buf bytes;
-    mk_buf_init_fixed(&bytes, storage, sizeof(storage));
+    MK_BUF_ON_STACK(bytes, MEMBER_BYTES_MAX);
     if (!read_bytes(jwk, member, &bytes))
         return NULL;
     return BN_bin2bn((const unsigned char *)bytes.data, (int)bytes.len, NULL);
@@ -72,13 +70,11 @@ static int add_key(struct key_set *keys, const struct jwk *jwk, EVP_PKEY *pkey)
 
 static int read_oct(struct key_set *keys, const struct jwk *jwk)
 {
-    char storage[MEMBER_BYTES_MAX + 1];
-    struct mk_buf bytes;
-    mk_buf_init_fixed(&bytes, storage, sizeof(storage));
+    MK_BUF_ON_STACK(bytes, MEMBER_BYTES_MAX + 1);
     int err = -EINVAL;
     if (read_bytes(jwk, "k", &bytes))
         err = key_set_add_secret(keys, mk_buf_str(&bytes), jwk->kid, jwk->phrase);
-    explicit_bzero(storage, sizeof(storage));
+    explicit_bzero(bytes.data, bytes.size);
     return err;
 }
 
@@ -130,17 +126,15 @@ static int read_ec(struct key_set *keys, const struct jwk *jwk)
 
 static int read_okp(struct key_set *keys, const struct jwk *jwk)
 {
-    char storage[ED25519_BYTES + ROOM];
-    struct mk_buf bytes;
     if (!mk_str_eq(strict_json_string(jwk->json, "crv"), MK_STR("Ed25519")))
         return reject_key(jwk, "has another curve than Ed25519");
-    mk_buf_init_fixed(&bytes, storage, sizeof(storage));
+    MK_BUF_ON_STACK(bytes, ED25519_BYTES + ROOM);
     if (!read_bytes(jwk, "x", &bytes))
         return -EINVAL;
     if (bytes.len != ED25519_BYTES)
         return reject_key(jwk, "has an \"x\" that is not of 32 bytes");
     return add_key(keys, jwk,
-                   EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, (const unsigned char *)storage, bytes.len));
+                   EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, (const unsigned char *)bytes.data, bytes.len));
 }
 
 static const struct key_type {
@@ -228,10 +222,8 @@ static bool has_private_members(const json_t *jwk)
 /* Reads the key at a position, from 1. Returns 0 if it was added or skipped. */
 static int read_item(struct key_set *keys, const char *name, const json_t *item, size_t nth, struct mk_buf *message)
 {
-    char storage[128];
-    struct mk_buf phrase;
+    MK_BUF_ON_STACK(phrase, 128);
     struct jwk jwk = {.json = item, .phrase = &phrase};
-    mk_buf_init_fixed(&phrase, storage, sizeof(storage));
     int err = read_jwk(keys, &jwk);
     if (err == 0 && has_private_members(item))
         mk_buf_addf(&phrase, "has private members, which do not belong here");
@@ -266,9 +258,7 @@ static int read_set(struct key_set *keys, const char *name, const json_t *root, 
 
 int jwks_read(struct key_set *keys, const char *name, struct mk_str text, struct mk_buf *message)
 {
-    char storage[128];
-    struct mk_buf phrase;
-    mk_buf_init_fixed(&phrase, storage, sizeof(storage));
+    MK_BUF_ON_STACK(phrase, 128);
     json_t *root = strict_json_read_object(text, &phrase);
     if (!root) {
         mk_buf_addf(key_set_report(message, name), "is wrong in %s", mk_buf_cstr(&phrase));

@@ -32,9 +32,7 @@ static int read_secret(struct key_set *keys, const char *name, struct mk_str byt
         bytes.len--;
     if (bytes.len && bytes.p[bytes.len - 1] == '\r')
         bytes.len--;
-    struct mk_buf phrase;
-    char storage[128];
-    mk_buf_init_fixed(&phrase, storage, sizeof(storage));
+    MK_BUF_ON_STACK(phrase, 128);
     int err = key_set_add_secret(keys, bytes, MK_STR_NONE, &phrase);
     if (err < 0)
         mk_buf_adds(key_set_report(message, name), mk_buf_str(&phrase));

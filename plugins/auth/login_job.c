@@ -69,12 +69,10 @@ static void print_subject(struct mk_buf *out, const struct mk_address *client, s
 
 void job_log(struct mk_request *req, enum mk_log_level level, struct mk_str user, const char *what)
 {
-    char bytes[SUBJECT_BYTES];
-    struct mk_buf text;
     struct mk_address client = mk_request_client(req);
     if (!mk_log_wants(level))
         return;
-    mk_buf_init_fixed(&text, bytes, sizeof(bytes));
+    MK_BUF_ON_STACK(text, SUBJECT_BYTES);
     print_subject(&text, &client, user);
     mk_request_log(req, level, "auth: %s: %s", mk_buf_cstr(&text), what);
 }
@@ -82,13 +80,11 @@ void job_log(struct mk_request *req, enum mk_log_level level, struct mk_str user
 /* Logs as job_log(), also when the first request of the job is over: then only the host is known. */
 static void log_result(const struct login_job *job, struct mk_request *req, struct mk_str user, const char *what)
 {
-    char bytes[SUBJECT_BYTES];
-    struct mk_buf text;
     if (req) {
         job_log(req, MK_LOG_WARN, user, what);
         return;
     }
-    mk_buf_init_fixed(&text, bytes, sizeof(bytes));
+    MK_BUF_ON_STACK(text, SUBJECT_BYTES);
     print_subject(&text, &job->client, user);
     mk_host_log(job->host, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), what);
 }

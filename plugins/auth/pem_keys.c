@@ -71,8 +71,6 @@ static int refuse_block(const char *name, const struct block *block, struct mk_b
 
 static int add_block(struct key_set *keys, const char *name, const struct block *block, struct mk_buf *message)
 {
-    char storage[128];
-    struct mk_buf phrase;
     const struct block_kind *kind = find_kind(block->label);
     if (!kind)
         return refuse_block(name, block, message);
@@ -81,7 +79,7 @@ static int add_block(struct key_set *keys, const char *name, const struct block 
     EVP_PKEY *pkey = kind->read(block->der, block->len);
     if (!pkey)
         return report_error(message, name, block, "cannot be read");
-    mk_buf_init_fixed(&phrase, storage, sizeof(storage));
+    MK_BUF_ON_STACK(phrase, 128);
     int err = key_set_add(keys, pkey, MK_STR_NONE, &phrase);
     if (err < 0)
         report_error(message, name, block, mk_buf_cstr(&phrase));

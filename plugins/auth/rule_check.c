@@ -70,12 +70,10 @@ static const struct auth_conf *find_login(const struct auth_host *h)
  */
 static int check_delay(struct mk_host *host, const struct auth_conf *c)
 {
-    char place[PLACE_BYTES];
-    struct mk_buf text;
     const struct auth_limits *limits = settings_limits(mk_host_generation(host));
     uint32_t least_ms, delay_ms = limits->delay_ms, timeout_ms = mk_host_handler_timeout_ms(host, &least_ms);
     const size_t offset = offsetof(struct auth_limits, delay_ms);
-    mk_buf_init_fixed(&text, place, sizeof(place));
+    MK_BUF_ON_STACK(text, PLACE_BYTES);
     mk_host_conf_origin(host, c, &text);
     if (delay_ms >= timeout_ms)
         mk_host_error(host, limits, offset, 0,

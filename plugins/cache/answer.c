@@ -31,9 +31,7 @@ void answer_json(struct mk_request *req, int status, const struct mk_buf *docume
 
 void answer_error(struct mk_request *req, int status, const char *sentence)
 {
-    char text[512];
-    struct mk_buf document;
-    mk_buf_init_fixed(&document, text, sizeof(text));
+    MK_BUF_ON_STACK(document, 512);
     mk_json_open(&document, NULL, '{');
     mk_json_cstr(&document, "error", sentence);
     mk_json_close_line(&document);

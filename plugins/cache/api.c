@@ -26,12 +26,10 @@ static const char no_memory[] = "there is no memory for the paths";
 static bool read_path(struct mk_str value, char out[PATH_BYTES])
 {
     MK_UNINITIALIZED char raw[PATH_BYTES];
-    MK_UNINITIALIZED char text[3 * PATH_BYTES];
-    struct mk_buf encoded;
     ssize_t n = path_list_decode(value, raw, sizeof(raw));
     if (n <= 0)
         return false;
-    mk_buf_init_fixed(&encoded, text, sizeof(text));
+    MK_BUF_ON_STACK(encoded, 3 * PATH_BYTES);
     mk_path_encode(&encoded, mk_str(raw, (size_t)n));
     return !encoded.err && mk_path_normalize(mk_buf_str(&encoded), out, PATH_BYTES) > 0;
 }
@@ -311,14 +309,12 @@ static void send_stats(struct mk_request *req, struct cache_worker *w, struct mk
         {.type = MK_STR_INIT("application/json")},
         {.type = MK_STR_INIT("text/event-stream"), .only_by_name = true},
     };
-    char text[4096];
-    struct mk_buf document;
     (void)rest;
     if (mk_accept_choose(mk_request_header_by_name(req, MK_STR("Accept")), offers, 2, 0) == 1) {
         mk_event_streams_answer(&w->streams, req, STREAMS_MAX);
         return;
     }
-    mk_buf_init_fixed(&document, text, sizeof(text));
+    MK_BUF_ON_STACK(document, 4096);
     mk_json_open(&document, NULL, '{');
     stats_write(w->cache, &document);
     mk_json_close_line(&document);

@@ -209,9 +209,7 @@ static void write_object(const struct scan_row *row, struct mk_buf *out)
 static void write_next(const struct scan *s, struct mk_buf *out)
 {
     const struct scan_row *last = &s->rows[s->n - 1];
-    char text[3 * PATH_BYTES + 32];
-    struct mk_buf next;
-    mk_buf_init_fixed(&next, text, sizeof(text));
+    MK_BUF_ON_STACK(next, 3 * PATH_BYTES + 32);
     if (s->query->sort == SCAN_NAME)
         mk_path_encode(&next, mk_str(last->path, last->path_len));
     else

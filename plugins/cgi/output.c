@@ -69,9 +69,7 @@ static bool try_close_child(struct run *r)
 
 static void report_no_head(struct run *r)
 {
-    char storage[96];
-    struct mk_buf how;
-    mk_buf_init_fixed(&how, storage, sizeof(storage));
+    MK_BUF_ON_STACK(how, 96);
     mk_child_print_status(r->has_ended ? r->status : -1, &how);
     mk_request_log(r->req, MK_LOG_ERROR, "%s: its output has ended before the head of a response was complete; it %s",
                    r->prefix, r->has_ended ? mk_buf_cstr(&how) : "still runs");
@@ -85,9 +83,7 @@ static bool was_killed(const struct run *r)
 
 static void report_kill(struct run *r)
 {
-    char storage[96];
-    struct mk_buf how;
-    mk_buf_init_fixed(&how, storage, sizeof(storage));
+    MK_BUF_ON_STACK(how, 96);
     mk_child_print_status(r->status, &how);
     mk_request_log(r->req, MK_LOG_ERROR, "%s: it %s: its response is cut", r->prefix, mk_buf_cstr(&how));
     run_fail(r, 502);

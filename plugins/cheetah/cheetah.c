@@ -186,10 +186,8 @@ static int check_generation(struct mk_generation *g, void *ctx)
 {
     struct cheetah_generation *state = ctx;
     struct cheetah_process *process = mk_generation_plugin_state(g, &mk_plugin_cheetah);
-    char path_text[4096], error_text[512];
-    struct mk_buf path, error;
-    mk_buf_init_fixed(&path, path_text, sizeof(path_text));
-    mk_buf_init_fixed(&error, error_text, sizeof(error_text));
+    MK_BUF_ON_STACK(path, 4096);
+    MK_BUF_ON_STACK(error, 512);
     if (plugin_commands_check(g, is_own_command, &error) < 0)
         return report_conflict(g, state->conf, &error);
     get_path(state->conf, &path);

@@ -37,10 +37,8 @@ static void stop_host(struct mk_host *host, void *state)
 /* Opens libarchive if a section has archives. Returns 0 or -EINVAL (reported). */
 static int load_archives(struct mk_host *host, const struct mk_conf_section *section)
 {
-    char reason[256];
-    struct mk_buf error;
     for (const struct listing_rule *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
-        mk_buf_init_fixed(&error, reason, sizeof(reason));
+        MK_BUF_ON_STACK(error, 256);
         if (!r->archive_names.n || tar_load(&error) == 0)
             continue;
         mk_host_error(host, r, offsetof(struct listing_rule, archive_names), 0,

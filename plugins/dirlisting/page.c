@@ -440,14 +440,12 @@ const struct listing_format page_format = {
 
 static int load_theme(struct mk_host *host, struct page_themes *themes, const struct listing_rule *rule)
 {
-    char storage[ERROR_BYTES];
-    struct mk_buf error;
     if (find_theme(themes, rule->theme))
         return 0;
     struct theme *theme = mk_arena_alloc(&themes->arena, sizeof(*theme));
     if (!theme)
         return -ENOMEM;
-    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    MK_BUF_ON_STACK(error, ERROR_BYTES);
     int err = theme_load(theme, rule->theme, page_fields, &themes->arena, &error);
     if (err == -EINVAL)
         mk_host_error(host, rule, offsetof(struct listing_rule, theme), 0, "%s", mk_buf_cstr(&error));

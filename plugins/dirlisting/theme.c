@@ -80,9 +80,7 @@ static int load_template(struct theme_reader *r, const char *name, bool of_entry
 
 static int make_policy(struct theme_reader *r, struct theme *theme)
 {
-    char storage[POLICY_BYTES_MAX];
-    struct mk_buf policy;
-    mk_buf_init_fixed(&policy, storage, sizeof(storage));
+    MK_BUF_ON_STACK(policy, POLICY_BYTES_MAX);
     policy_write(&policy, r->parser.codes, &r->parser.markup);
     assert(policy.err == 0); /* TEMPLATE_CODES_MAX digests have room */
     theme->policy = mk_arena_dup(r->parser.arena, mk_buf_str(&policy));

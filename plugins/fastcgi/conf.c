@@ -201,10 +201,8 @@ static const struct mk_conf_key scgi_keys[] = {
 /* Tells whether Split finds the entry of TryFiles, as a whole. */
 static bool is_script(const struct fastcgi_conf *c, const struct fastcgi_try *try)
 {
-    char storage[256];
-    struct mk_buf path;
     struct mk_str script, info;
-    mk_buf_init_fixed(&path, storage, sizeof(storage));
+    MK_BUF_ON_STACK(path, 256);
     mk_buf_addf(&path, "%s%.*s", try->has_path ? "/x" : "", MK_STR_ARG(try->text));
     return mk_cgi_split(mk_buf_str(&path), &c->split, &script, &info) && !info.len;
 }

@@ -118,9 +118,7 @@ static void on_started(struct mk_child *child, int err, enum mk_child_step step)
 static void on_ended(struct mk_child *child, int status)
 {
     struct spawn_child *c = MK_CONTAINER_OF(child, struct spawn_child, child);
-    char storage[128];
-    struct mk_buf text;
-    mk_buf_init_fixed(&text, storage, sizeof(storage));
+    MK_BUF_ON_STACK(text, 128);
     mk_child_print_status(status, &text);
     if (!c->is_ending)
         mk_log_warn("fastcgi: Spawn %s: process %d %s; another one is started", c->pool->text, mk_child_pid(child),

@@ -145,9 +145,7 @@ static size_t count_blanks(struct mk_str s)
 
 static int add_member(struct format_parser *parser, struct mk_str name)
 {
-    char storage[MK_VARIABLE_NAME_BYTES_MAX + 8];
-    struct mk_buf literal;
-    mk_buf_init_fixed(&literal, storage, sizeof(storage));
+    MK_BUF_ON_STACK(literal, MK_VARIABLE_NAME_BYTES_MAX + 8);
     mk_buf_addf(&literal, "%s\"%.*s\":", parser->format->n ? "," : "{", MK_STR_ARG(name));
     int err = literal.err ? 0 : add_literal(parser, mk_buf_str(&literal)); /* the name is refused then */
     return err == 0 ? add_variable(parser, name) : err;

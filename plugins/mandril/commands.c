@@ -32,10 +32,9 @@ static void add_clients(struct mk_buf *row, const struct zone *zone)
 
 static void add_row(const struct listing *l, const struct active_section *s, const void *conf, const char *text)
 {
-    char storage[PLACE_BYTES];
-    struct mk_buf place, *row = mk_command_begin_row(l->call);
+    struct mk_buf *row = mk_command_begin_row(l->call);
     struct mk_str host = mk_host_name(l->host, 0);
-    mk_buf_init_fixed(&place, storage, sizeof(storage));
+    MK_BUF_ON_STACK(place, PLACE_BYTES);
     mk_host_conf_origin(l->host, conf, &place);
     mk_json_number(row, "hits", (int64_t)atomic_load(&s->zone->decisions));
     mk_json_cstr(row, "rule", text);

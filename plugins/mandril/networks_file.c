@@ -58,15 +58,13 @@ static int read_network(struct mk_str word, struct mk_network *ret, size_t *ret_
 static int read_lines(struct mk_str text, struct mk_str name, struct mk_buf *networks, struct mk_buf *message)
 {
     struct mk_str line;
-    char storage[256];
     struct mk_network network;
     size_t offset;
     for (unsigned n = 1; split_line(&text, &line); n++) {
-        struct mk_buf error;
         struct mk_str word = trim_line(line);
         if (!word.len)
             continue;
-        mk_buf_init_fixed(&error, storage, sizeof(storage));
+        MK_BUF_ON_STACK(error, 256);
         int err = read_network(word, &network, &offset, &error);
         if (err < 0) {
             mk_buf_addf(message, "%.*s:%u:%u: ", MK_STR_ARG(name), n, (unsigned)(word.p - line.p + offset) + 1);

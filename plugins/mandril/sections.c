@@ -41,9 +41,8 @@ static struct mk_str get_file(struct mk_str place)
 /* Sets place and name. Returns 0 or -ENOMEM. */
 static int set_place(struct active_section *s, const struct section_fields *f, struct section_cursor *c)
 {
-    char text[TEXT_BYTES], number[16];
-    struct mk_buf place;
-    mk_buf_init_fixed(&place, text, sizeof(text));
+    char number[16];
+    MK_BUF_ON_STACK(place, TEXT_BYTES);
     mk_host_conf_origin(c->host, f->conf, &place);
     s->place = mk_arena_dup(c->arena, mk_buf_str(&place));
     if (!s->place.p)
@@ -59,9 +58,7 @@ static int set_place(struct active_section *s, const struct section_fields *f, s
 /* Takes the zone of the section. Returns 0 or -ENOMEM. */
 static int take_zone(struct active_section *s, const struct section_fields *f, const struct section_cursor *c)
 {
-    char text[TEXT_BYTES];
-    struct mk_buf key;
-    mk_buf_init_fixed(&key, text, sizeof(text));
+    MK_BUF_ON_STACK(key, TEXT_BYTES);
     if (f->dry_run && f->clients)
         mk_buf_adds(&key, MK_STR("dry run of a ")); /* its own clients: it must not change what others count */
     mk_buf_adds(&key, mk_str_c(c->kind));
@@ -78,11 +75,9 @@ static int take_zone(struct active_section *s, const struct section_fields *f, c
 /* Opens the file of networks. Returns 0, -EINVAL (it was reported) or -ENOMEM. */
 static int open_file(struct active_section *s, const struct section_fields *f, const struct section_cursor *c)
 {
-    char text[MESSAGE_BYTES];
-    struct mk_buf message;
     if (!f->file.len)
         return 0;
-    mk_buf_init_fixed(&message, text, sizeof(text));
+    MK_BUF_ON_STACK(message, MESSAGE_BYTES);
     s->clients.file = files_open(&c->g->files, f->file, &message);
     if (s->clients.file >= 0)
         return 0;

@@ -180,9 +180,7 @@ static void write_line(const struct zone_decision *d, const char *message)
         return mk_log(d->level, "%s", message);
     struct mk_str listener = mk_connection_listener(d->conn);
     struct mk_address address = mk_connection_peer(d->conn);
-    char storage[ADDRESS_BYTES];
-    struct mk_buf peer;
-    mk_buf_init_fixed(&peer, storage, sizeof(storage));
+    MK_BUF_ON_STACK(peer, ADDRESS_BYTES);
     mk_address_print(&address, &peer);
     mk_log(d->level, "%s, peer: %s, listener: %.*s", message, mk_buf_cstr(&peer), MK_STR_ARG(listener));
 }
@@ -190,15 +188,14 @@ static void write_line(const struct zone_decision *d, const char *message)
 void zone_log(struct zone *zone, const struct zone_decision *d, uint64_t now_ms)
 {
     uint64_t count = atomic_fetch_add_explicit(&zone->decisions, 1, memory_order_relaxed) + 1;
-    char storage[LINE_BYTES + 1], tail[TAIL_BYTES];
-    struct mk_buf line;
+    char tail[TAIL_BYTES];
     if (!mk_log_wants(d->level) || !may_log(zone, now_ms))
         return;
     uint64_t left_out = atomic_exchange(&zone->left_out, 0);
     int n = snprintf(tail, sizeof(tail), "; %llu so far", (unsigned long long)count);
     if (left_out)
         n += snprintf(tail + n, sizeof(tail) - (size_t)n, ", %llu lines left out", (unsigned long long)left_out);
-    mk_buf_init_fixed(&line, storage, sizeof(storage));
+    MK_BUF_ON_STACK(line, LINE_BYTES + 1);
     mk_buf_addf(&line, "mandril: %.*s (%.*s): %s%.*s ", MK_STR_ARG(truncate_start(d->place, PLACE_BYTES_MAX)),
                 MK_STR_ARG(mk_str_truncate(d->name, NAME_BYTES_MAX)), d->dry_run ? "dry run, would " : "",
                 MK_STR_ARG(d->what));

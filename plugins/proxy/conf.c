@@ -51,14 +51,12 @@ static int parse_source(const struct mk_conf_value *value, void *field, struct m
 {
     const struct mk_dial_target **source = field;
     struct mk_address address;
-    char storage[64];
-    struct mk_buf text;
     const char *why;
     if (value->n != 1 || mk_address_parse(value->text, &address) < 0 || address.port ||
         (address.family != AF_INET && address.family != AF_INET6))
         return mk_conf_fail(error,
                             "it takes an address of this machine without a port, such as 192.0.2.1 or 2001:db8::1");
-    mk_buf_init_fixed(&text, storage, sizeof(storage));
+    MK_BUF_ON_STACK(text, 64);
     mk_buf_adds(&text, address.family == AF_INET6 ? MK_STR("[") : MK_STR(""));
     mk_address_print(&address, &text);
     mk_buf_adds(&text, address.family == AF_INET6 ? MK_STR("]") : MK_STR(""));

@@ -206,10 +206,8 @@ static void write_x_forwarded(struct mk_buf *out, struct mk_request *req, const 
 
 static void write_rfc7239(struct mk_buf *out, struct mk_request *req, const struct origin *o)
 {
-    char storage[2 * ADDRESS_BYTES + 1024];
-    struct mk_buf element;
     bool is_v6 = o->peer.len && memchr(o->peer.p, ':', o->peer.len);
-    mk_buf_init_fixed(&element, storage, sizeof(storage));
+    MK_BUF_ON_STACK(element, 2 * ADDRESS_BYTES + 1024);
     mk_buf_addf(&element, is_v6 ? "for=\"[%.*s]\"" : "for=%.*s", MK_STR_ARG(o->peer.len ? o->peer : MK_STR("unknown")));
     mk_buf_addf(&element, ";proto=%.*s", MK_STR_ARG(o->scheme));
     if (o->authority.len) {

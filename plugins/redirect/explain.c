@@ -30,11 +30,9 @@ static const void *find_rule(const struct mk_host *host, struct mk_explain *e, u
 static int apply_rewrite(const struct mk_host *host, struct mk_explain *e, const struct rewrite_rule *r,
                          const struct mk_str *groups)
 {
-    MK_UNINITIALIZED char path_storage[MK_REWRITE_BYTES_MAX], query_storage[MK_REWRITE_BYTES_MAX];
-    struct mk_buf path, query;
+    MK_BUF_ON_STACK(path, MK_REWRITE_BYTES_MAX);
+    MK_BUF_ON_STACK(query, MK_REWRITE_BYTES_MAX);
     bool has_query;
-    mk_buf_init_fixed(&path, path_storage, sizeof(path_storage));
-    mk_buf_init_fixed(&query, query_storage, sizeof(query_storage));
     if (target_count_captured_bytes(r->base.to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
         return -EINVAL;
     rewrite_build(r, e->path, e->query, groups, &path, &query, &has_query);

@@ -32,9 +32,7 @@ static struct mk_str get_path(const struct walk *w)
 /* Sets the decoded path to that of `raw`. Returns false if it is not known to be one of a request. */
 static bool set_path(struct walk *w, struct mk_str raw)
 {
-    struct mk_buf path;
-    char storage[PATH_BYTES];
-    mk_buf_init_fixed(&path, storage, sizeof(storage));
+    MK_BUF_ON_STACK(path, PATH_BYTES);
     mk_path_decode(&path, raw);
     if (path.err || !path.len || memmem(path.data, path.len, "/.", 2))
         return false;
@@ -84,13 +82,11 @@ static bool find_rewrite(const struct walk *w, struct mk_str *groups, const stru
 /* Applies a rule to the path. Returns false if the result is not known. */
 static bool apply_rewrite(struct walk *w, const struct rewrite_rule *rule, const struct mk_str *groups)
 {
-    struct mk_buf path, query;
-    char path_storage[PATH_BYTES], query_storage[PATH_BYTES];
     bool has_query;
     if (!rule->base.to.text.len)
         return false; /* it was reported as wrong */
-    mk_buf_init_fixed(&path, path_storage, sizeof(path_storage));
-    mk_buf_init_fixed(&query, query_storage, sizeof(query_storage));
+    MK_BUF_ON_STACK(path, PATH_BYTES);
+    MK_BUF_ON_STACK(query, PATH_BYTES);
     rewrite_build(rule, get_path(w), MK_STR_NONE, groups, &path, &query, &has_query);
     w->query_changed |= has_query || !rule->keep_query;
     return !path.err && set_path(w, mk_buf_str(&path));
@@ -205,11 +201,9 @@ static struct mk_str find_local_path(const struct mk_host *host, struct mk_str t
 /* Sets the path to that of a target, with `rest` after it unless the target has a query. */
 static bool set_target_path(struct walk *w, struct mk_str to, struct target_rest rest)
 {
-    char storage[PATH_BYTES];
-    struct mk_buf path;
     assert(to.len > 0 && to.p[0] == '/');
     struct mk_str to_path = mk_str_until(to, "?#");
-    mk_buf_init_fixed(&path, storage, sizeof(storage));
+    MK_BUF_ON_STACK(path, PATH_BYTES);
     mk_path_decode(&path, to_path);
     if (!mk_str_starts(mk_str_after(to, to_path.len), MK_STR("?"))) {
         target_add_slash(&path, &rest);

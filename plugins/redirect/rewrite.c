@@ -59,13 +59,11 @@ struct rewrites {
 /* Rewrites the request once. Returns 0 or -errno, as mk_request_rewrite(). */
 static int apply_rule(struct mk_request *req, const struct rewrite_rule *rule, const struct mk_str *groups)
 {
-    MK_UNINITIALIZED char path_storage[MK_REWRITE_BYTES_MAX], query_storage[MK_REWRITE_BYTES_MAX];
-    struct mk_buf path, query;
     bool has_query;
     if (target_count_captured_bytes(rule->base.to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
         return -ENAMETOOLONG;
-    mk_buf_init_fixed(&path, path_storage, sizeof(path_storage));
-    mk_buf_init_fixed(&query, query_storage, sizeof(query_storage));
+    MK_BUF_ON_STACK(path, MK_REWRITE_BYTES_MAX);
+    MK_BUF_ON_STACK(query, MK_REWRITE_BYTES_MAX);
     rewrite_build(rule, mk_request_path(req), mk_request_query(req), groups, &path, &query, &has_query);
     if (path.err || query.err)
         return -ENAMETOOLONG;
@@ -83,12 +81,10 @@ static bool has_rule(const struct rewrites *used, unsigned n, const struct rewri
 /* Logs the rules of a request that was rewritten too often, once in ten seconds. */
 static void log_loop(struct mk_request *req, const struct rewrites *used, _Atomic uint64_t *logged_ms)
 {
-    char storage[LOG_BYTES];
-    struct mk_buf places;
     uint64_t now = mk_loop_now_ms(mk_request_loop(req)) + 1, before = atomic_load(logged_ms);
     if ((before && now - before < LOG_PAUSE_MS) || !atomic_compare_exchange_strong(logged_ms, &before, now))
         return;
-    mk_buf_init_fixed(&places, storage, sizeof(storage));
+    MK_BUF_ON_STACK(places, LOG_BYTES);
     for (unsigned i = 0; i < used->n; i++)
         if (!has_rule(used, i, used->rules[i]))
             mk_buf_addf(&places, "%s%s", places.len ? ", " : "", used->rules[i]->base.to.place.p);

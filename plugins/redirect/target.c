@@ -149,9 +149,7 @@ static bool is_dot_segment(struct mk_str segment)
 /* Checks one segment of a path at `at`. */
 static int check_segment(const struct mk_conf_value *value, size_t at, size_t len, struct mk_buf *error)
 {
-    char storage[4];
     struct mk_str segment = mk_str(value->text.p + at, len);
-    struct mk_buf decoded;
     for (size_t i = 0; i < len; i++) {
         if (segment.p[i] != '%')
             continue;
@@ -162,7 +160,7 @@ static int check_segment(const struct mk_conf_value *value, size_t at, size_t le
         if (c == 0 || c == '/')
             return mk_conf_fault(value, 0, at + i, error, "no path has an encoded slash or NUL");
     }
-    mk_buf_init_fixed(&decoded, storage, sizeof(storage));
+    MK_BUF_ON_STACK(decoded, 4);
     mk_path_decode(&decoded, segment);
     if (!decoded.err && is_dot_segment(mk_buf_str(&decoded)))
         return mk_conf_fault(value, 0, at, error, "a target has no segment . or .., also not encoded");

@@ -63,10 +63,9 @@ static int report_error(const struct cert_ref *at, size_t offset, const char *wh
 static void MK_PRINTF(5, 6) report_warning(const struct cert_ref *at, size_t offset, const char *what,
                                            const struct mk_str *path, const char *format, ...)
 {
-    char name[NAME_BYTES], text[FAULT_BYTES];
-    struct mk_buf rest;
+    char name[NAME_BYTES];
+    MK_BUF_ON_STACK(rest, FAULT_BYTES);
     va_list args;
-    mk_buf_init_fixed(&rest, text, sizeof(text));
     va_start(args, format);
     mk_buf_vaddf(&rest, format, args);
     va_end(args);
@@ -182,9 +181,7 @@ static int check_key_match(const struct cert_ref *at, STACK_OF(X509) * chain, EV
     assert(at->nth < get_conf(at)->keys.n);
     const struct tls_host_conf *conf = get_conf(at);
     struct mk_str *path = &conf->certificates.items[at->nth], *key = &conf->keys.items[at->nth];
-    char text[FAULT_BYTES];
-    struct mk_buf fault;
-    mk_buf_init_fixed(&fault, text, sizeof(text));
+    MK_BUF_ON_STACK(fault, FAULT_BYTES);
     int owner = find_key_owner(chain, pkey);
     if (owner == 1)
         return 0;
@@ -224,11 +221,9 @@ static int read_cert_and_key(const struct cert_ref *at, STACK_OF(X509) * *ret_ch
 static int add_chain(const struct cert_ref *at, STACK_OF(X509) * chain)
 {
     const struct tls_host_conf *conf = get_conf(at);
-    char text[FAULT_BYTES];
-    struct mk_buf fault;
     if (at->nth >= conf->chains.n)
         return 0;
-    mk_buf_init_fixed(&fault, text, sizeof(text));
+    MK_BUF_ON_STACK(fault, FAULT_BYTES);
     struct mk_str *path = &conf->chains.items[at->nth];
     STACK_OF(X509) *more = pem_read_certificates(path->p, &fault);
     if (!more)
@@ -285,13 +280,11 @@ static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
     assert(at->load->credentials->n_certs > 0);
     const struct tls_host_conf *conf = get_conf(at);
     struct tls_cert *cert = &at->load->credentials->certs[at->load->credentials->n_certs - 1];
-    char text[FAULT_BYTES];
-    struct mk_buf fault;
     struct ocsp_response ocsp;
     struct pem_file file;
     if (at->nth >= conf->ocsp_files.n)
         return 0;
-    mk_buf_init_fixed(&fault, text, sizeof(text));
+    MK_BUF_ON_STACK(fault, FAULT_BYTES);
     struct mk_str *path = &conf->ocsp_files.items[at->nth];
     if (!pem_read_file(&file, path->p, false, &fault))
         return report_error(at, offsetof(struct tls_host_conf, ocsp_files), "the OCSP response", path, &fault);
@@ -368,10 +361,8 @@ int certificates_read_authorities(const struct tls_load *load, struct mk_buf *re
     assert(load->ctx);
     struct cert_ref at = {.load = load};
     struct mk_str path = get_conf(&at)->client_ca;
-    char text[FAULT_BYTES];
-    struct mk_buf fault;
     int err = 0;
-    mk_buf_init_fixed(&fault, text, sizeof(text));
+    MK_BUF_ON_STACK(fault, FAULT_BYTES);
     STACK_OF(X509) *all = pem_read_certificates(path.p, &fault);
     if (!all)
         return report_error(&at, offsetof(struct tls_host_conf, client_ca), "the file", &path, &fault);

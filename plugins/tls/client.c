@@ -67,11 +67,9 @@ static int set_name(SSL_CTX *ctx, const char *name)
 
 static int set_verification(struct mk_transport_client *client, SSL_CTX *ctx, struct mk_buf *error)
 {
-    char text[FAULT_BYTES];
-    struct mk_buf fault;
     if (client->conf.skip_verify)
         return 0;
-    mk_buf_init_fixed(&fault, text, sizeof(text));
+    MK_BUF_ON_STACK(fault, FAULT_BYTES);
     X509_STORE *store = authorities_read(client->conf.ca_file.p, &fault);
     if (!store)
         return report_file(client, FIELD(ca_file), error, "the file of authorities", client->conf.ca_file, &fault);
@@ -85,10 +83,8 @@ static int use_certificate(struct mk_transport_client *client, SSL_CTX *ctx, STA
                            struct mk_buf *error)
 {
     const struct mk_transport_client_conf *conf = &client->conf;
-    char text[FAULT_BYTES];
-    struct mk_buf fault;
     X509 *leaf = sk_X509_shift(chain);
-    mk_buf_init_fixed(&fault, text, sizeof(text));
+    MK_BUF_ON_STACK(fault, FAULT_BYTES);
     int err = 0;
     if (X509_check_private_key(leaf, key) != 1)
         err = report_error(client, FIELD(key), error, "the private key %.*s does not belong to the certificate %.*s",
@@ -105,11 +101,9 @@ static int use_certificate(struct mk_transport_client *client, SSL_CTX *ctx, STA
 static int set_certificate(struct mk_transport_client *client, SSL_CTX *ctx, struct mk_buf *error)
 {
     const struct mk_transport_client_conf *conf = &client->conf;
-    char text[FAULT_BYTES];
-    struct mk_buf fault;
     if (!conf->certificate.len)
         return 0;
-    mk_buf_init_fixed(&fault, text, sizeof(text));
+    MK_BUF_ON_STACK(fault, FAULT_BYTES);
     STACK_OF(X509) *chain = pem_read_certificates(conf->certificate.p, &fault);
     if (!chain)
         return report_file(client, FIELD(certificate), error, "the certificate", conf->certificate, &fault);
@@ -198,9 +192,7 @@ static int check_client(struct mk_transport_client *client, struct mk_buf *error
 static int copy_protocols(struct mk_transport_client *client, const struct mk_transport_client_conf *conf,
                           struct mk_buf *error)
 {
-    char text[PROTOCOLS_BYTES_MAX];
-    struct mk_buf all;
-    mk_buf_init_fixed(&all, text, sizeof(text));
+    MK_BUF_ON_STACK(all, PROTOCOLS_BYTES_MAX);
     for (unsigned i = 0; i < conf->n_protocols; i++) {
         struct mk_str name = conf->protocols[i];
         if (!name.len || name.len > UINT8_MAX)

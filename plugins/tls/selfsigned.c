@@ -101,13 +101,11 @@ void selfsigned_stop(void)
 void selfsigned_announce(void)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
-    char text[EVP_MAX_MD_SIZE * 3];
     unsigned n = 0;
-    struct mk_buf hex;
     if (!self_cert.leaf || self_cert.announced || X509_digest(self_cert.leaf, EVP_sha256(), digest, &n) != 1)
         return;
     self_cert.announced = true;
-    mk_buf_init_fixed(&hex, text, sizeof(text));
+    MK_BUF_ON_STACK(hex, EVP_MAX_MD_SIZE * 3);
     for (unsigned i = 0; i < n; i++)
         mk_buf_addf(&hex, "%s%02X", i ? ":" : "", digest[i]);
     mk_log_info("tls: made a self-signed certificate, which no client trusts, for %s, SHA-256 fingerprint %s",

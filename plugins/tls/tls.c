@@ -90,13 +90,11 @@ static void stop_generation(struct mk_generation *g, void *state)
 /* Reads TicketKeys when the first host is prepared, through which errors can be reported. */
 static int read_ticket_keys(struct tls_generation *t, struct mk_host *host)
 {
-    char text[TEXT_BYTES];
-    struct mk_buf fault;
     struct pem_file file;
     struct mk_str path = t->conf->ticket_keys;
     if (!t->keys_pending)
         return 0;
-    mk_buf_init_fixed(&fault, text, sizeof(text));
+    MK_BUF_ON_STACK(fault, TEXT_BYTES);
     t->keys = t->keys ? t->keys : mk_account_alloc(NULL, sizeof(*t->keys));
     if (!t->keys)
         return -ENOMEM;

@@ -30,9 +30,7 @@ static uint32_t note_result(struct check *check, const struct mk_http_response *
 {
     const struct check_conf *conf = check->conf;
     const struct health_rules rules = {(uint32_t)conf->down, (uint32_t)conf->up, conf->interval_ms};
-    char storage[REASON_BYTES];
-    struct mk_buf reason;
-    mk_buf_init_fixed(&reason, storage, sizeof(storage));
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
     enum check_result result = check_evaluate(conf, response, &reason);
     const char *text = mk_buf_cstr(&reason);
     if (result == CHECK_NOT_MADE) {
@@ -151,9 +149,7 @@ static int make_id(struct check *check)
 
 static int prepare_check(struct check *check)
 {
-    char storage[512];
-    struct mk_buf authority;
-    mk_buf_init_fixed(&authority, storage, sizeof(storage));
+    MK_BUF_ON_STACK(authority, 512);
     write_authority(check, &authority);
     int err = make_target(check, mk_buf_str(&authority));
     if (err == 0)

@@ -85,9 +85,7 @@ static int add_addresses(struct members *members, struct pool *pool, const struc
 {
     for (unsigned i = 0; i < addresses->n && members->n < GROUP_MEMBERS_MAX; i++) {
         const struct lookup_address *one = &addresses->items[i];
-        char storage[ADDRESS_TEXT_BYTES];
-        struct mk_buf text;
-        mk_buf_init_fixed(&text, storage, sizeof(storage));
+        MK_BUF_ON_STACK(text, ADDRESS_TEXT_BYTES);
         lookup_print(&one->address, &text);
         if (add_member(members, pool, line, mk_buf_str(&text)) < 0)
             return -ENOMEM;

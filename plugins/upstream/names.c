@@ -72,11 +72,9 @@ static void print_addresses(const struct name *name, struct mk_buf *out)
 /* Says in the log which addresses there are, if they have changed and the line before is old enough. */
 static void log_addresses(struct name *name, uint64_t now)
 {
-    char storage[512];
-    struct mk_buf text;
     if (!name->unlogged || !name->is_announced || (name->logged_ms && now - name->logged_ms < MK_LOG_LIMIT_MS))
         return;
-    mk_buf_init_fixed(&text, storage, sizeof(storage));
+    MK_BUF_ON_STACK(text, 512);
     print_addresses(name, &text);
     mk_log_info("upstream %.*s: %.*s has %u address%s: %.*s", MK_STR_ARG(name->conf.group), MK_STR_ARG(name->conf.host),
                 name->n, name->n == 1 ? "" : "es", MK_STR_ARG(mk_buf_str(&text)));

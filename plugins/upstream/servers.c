@@ -263,9 +263,7 @@ bool server_readmit(struct server *server)
 static void log_ejection(const struct server *server, const struct mk_upstream_outcome *outcome, uint32_t failures,
                          uint64_t ms)
 {
-    char storage[REASON_BYTES];
-    struct mk_buf reason;
-    mk_buf_init_fixed(&reason, storage, sizeof(storage));
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
     eject_write_reason(outcome, &reason);
     mk_log_warn("upstream %.*s: %.*s has failed %u times in a row, and gets no requests for %llu ms; the last time: %s",
                 MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address), failures, (unsigned long long)ms,

@@ -61,8 +61,6 @@ static bool parse_attribute(struct mk_str word, struct mk_cookie *cookie, struct
 
 int sticky_parse_cookie(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    char storage[MK_COOKIE_BYTES_MAX];
-    struct mk_buf header;
     struct mk_cookie *cookie = field;
     *cookie = (struct mk_cookie){.name = mk_arena_dup(arena, value->words[0]), .value = MK_STR("x")};
     if (!cookie->name.p)
@@ -75,7 +73,7 @@ int sticky_parse_cookie(const struct mk_conf_value *value, void *field, struct m
                         MK_STR_ARG(value->words[i]));
             return -EINVAL;
         }
-    mk_buf_init_fixed(&header, storage, sizeof(storage));
+    MK_BUF_ON_STACK(header, MK_COOKIE_BYTES_MAX);
     if (mk_cookie_write(&header, cookie) == 0)
         return 0;
     return mk_conf_fail(error,

@@ -228,9 +228,7 @@ enum map_result map_match(const struct map *map, struct mk_str path, bool has_qu
 
 static void list_method(const struct duda_interface *f, struct duda_method *m, map_list_fn fn, void *ctx)
 {
-    char text[512];
-    struct mk_buf pattern;
-    mk_buf_init_fixed(&pattern, text, sizeof(text));
+    MK_BUF_ON_STACK(pattern, 512);
     mk_buf_addf(&pattern, "/%.*s/%.*s", MK_STR_ARG(f->uid), MK_STR_ARG(m->uid));
     for (unsigned i = 0; i < m->route.at.n; i++)
         mk_buf_addf(&pattern, "/:%.*s", MK_STR_ARG(m->names[i]));
@@ -254,9 +252,7 @@ void map_list(struct map *map, map_list_fn fn, void *ctx)
 
 static void set_problem(struct router *router, const char *format, const char *text)
 {
-    char storage[512];
-    struct mk_buf sentence;
-    mk_buf_init_fixed(&sentence, storage, sizeof(storage));
+    MK_BUF_ON_STACK(sentence, 512);
     mk_buf_addf(&sentence, format, text);
     const char *copy = mk_arena_dup(router->arena, mk_str_c(mk_buf_cstr(&sentence))).p;
     if (!router->map.problem)

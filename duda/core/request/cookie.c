@@ -126,9 +126,7 @@ static int set_old(duda_request_t *dr, const char *key, int key_len, const char 
 {
     if (request_check(dr, "cookie->set()") < 0)
         return -1;
-    char text[MK_COOKIE_BYTES_MAX];
-    struct mk_buf out;
-    mk_buf_init_fixed(&out, text, sizeof(text));
+    MK_BUF_ON_STACK(out, MK_COOKIE_BYTES_MAX);
     const char *path = dr->worker->service->info->level == 2 ? "/" : get_path(dr); /* as in each of them */
     int err = cookie_write_old(&out, str_of(key, key_len), str_of(value, value_len), path, expires);
     return err < 0 || mk_response_header(dr->req, MK_STR("Set-Cookie"), mk_buf_str(&out)) < 0 ? -1 : 0;

@@ -21,12 +21,10 @@ static struct mk_str print_client(struct mk_request *req, struct mk_buf *out)
 
 static const char *get_string(duda_request_t *dr, enum request_string which)
 {
-    char text[64];
-    struct mk_buf buf;
     struct mk_str value = MK_STR_NONE;
     if (dr->strings[which])
         return dr->strings[which];
-    mk_buf_init_fixed(&buf, text, sizeof(text));
+    MK_BUF_ON_STACK(buf, 64);
     switch (which) {
     case REQUEST_METHOD:
         value = mk_request_method_name(dr->req);

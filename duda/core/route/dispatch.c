@@ -47,9 +47,7 @@ static void respond_not_found(struct dispatch *d)
 static void respond_method(struct dispatch *d, mk_methods allow)
 {
     struct mk_request *req = d->dr->req;
-    char text[64];
-    struct mk_buf methods;
-    mk_buf_init_fixed(&methods, text, sizeof(text));
+    MK_BUF_ON_STACK(methods, 64);
     mk_routes_list_methods(&methods, mk_routes_allow(allow));
     if (mk_request_method(req) == MK_METHOD_OTHER) {
         respond_error(d, 501);

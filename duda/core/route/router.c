@@ -93,9 +93,7 @@ void router_list(struct router *router, router_list_fn fn, void *ctx)
 {
     struct listing listing = {fn, ctx};
     for (struct mk_route *r = router->routes.first; r; r = r->next) {
-        char text[64];
-        struct mk_buf methods;
-        mk_buf_init_fixed(&methods, text, sizeof(text));
+        MK_BUF_ON_STACK(methods, 64);
         mk_routes_list_methods(&methods, r->methods);
         fn(MK_CONTAINER_OF(r, struct duda_route, at), mk_buf_str(&methods), r->pattern, ctx);
     }

@@ -90,9 +90,7 @@ static void free_conf(struct duda_config *conf)
 
 static int parse_text(struct duda_config *conf, const char *path, struct mk_str text)
 {
-    char storage[256];
-    struct mk_buf error;
-    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    MK_BUF_ON_STACK(error, 256);
     int err = conf_file_parse(text, &conf->arena, &conf->first, &error);
     if (err == -ENOMEM)
         message_log(MK_LOG_ERROR, "%s: %s", path, strerror(ENOMEM));

@@ -187,9 +187,7 @@ static const void *load_by_name(const char *name)
         message_log(MK_LOG_ERROR, "the package \"%s\" can only be loaded in duda_main()", name ? name : "");
         return NULL;
     }
-    char text[ERROR_BYTES_MAX];
-    struct mk_buf error;
-    mk_buf_init_fixed(&error, text, sizeof(text));
+    MK_BUF_ON_STACK(error, ERROR_BYTES_MAX);
     name = name ? name : "";
     const void *api = old_find_package(current.service, name);
     if (!api)

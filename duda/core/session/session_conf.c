@@ -39,9 +39,7 @@ static struct duda_session_conf add_defaults(const struct duda_session_conf *con
 /* Checks the name as the cookie's own checks do. */
 static bool is_name(const char *name)
 {
-    char text[MK_COOKIE_BYTES_MAX];
-    struct mk_buf out;
-    mk_buf_init_fixed(&out, text, sizeof(text));
+    MK_BUF_ON_STACK(out, MK_COOKIE_BYTES_MAX);
     return strlen(name) <= SESSION_COOKIE_NAME_BYTES &&
            mk_cookie_write(&out, &(struct mk_cookie){.name = mk_str_c(name)}) == 0;
 }

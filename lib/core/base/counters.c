@@ -281,9 +281,7 @@ static void report_error(const struct mk_counter_info *info, int err)
 const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, const struct mk_counter_label *labels,
                                          unsigned n_labels)
 {
-    char text[LABELS_BYTES_MAX];
-    struct mk_buf b;
-    mk_buf_init_fixed(&b, text, sizeof(text));
+    MK_BUF_ON_STACK(b, LABELS_BYTES_MAX);
     bool good = is_name(info->name) && (!info->plugin || is_name(info->plugin)) && info->help &&
                 info->kind <= MK_COUNTER_HISTOGRAM && format_labels(&b, labels, n_labels);
     pthread_mutex_lock(&mutex);

@@ -286,9 +286,7 @@ static bool covers_glob(const struct mk_pattern *first, struct mk_str glob)
 /* Like covers_glob() for a glob in three parts; false if it is too long. */
 static bool covers_joined(const struct mk_pattern *first, const char *start, struct mk_str text, const char *end)
 {
-    char storage[2 * MK_PATTERN_GLOB_MAX];
-    struct mk_buf glob;
-    mk_buf_init_fixed(&glob, storage, sizeof(storage));
+    MK_BUF_ON_STACK(glob, 2 * MK_PATTERN_GLOB_MAX);
     mk_buf_adds(&glob, mk_str_c(start));
     mk_buf_adds(&glob, text);
     mk_buf_adds(&glob, mk_str_c(end));

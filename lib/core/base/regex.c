@@ -71,9 +71,7 @@ static void free_memory(void *p, void *ctx)
 
 static int find_functions(void)
 {
-    char reason[REASON_BYTES];
-    struct mk_buf error;
-    mk_buf_init_fixed(&error, reason, sizeof(reason));
+    MK_BUF_ON_STACK(error, REASON_BYTES);
     void *library = mk_library_open("libpcre2-8.so.0", MK_LIBRARY_SHARED, &error);
     bool found = library && mk_library_find(library, symbols, MK_COUNT_OF(symbols), &error) == 0;
     return found ? 0 : -ENOENT;

@@ -164,11 +164,8 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
                                   .words = w->word,
                                   .n = w->n,
                                   .fault = MK_SMALL ? NULL : &fault};
-    char sentence[MK__SCAN_LINE_MAX + 1024], where[400]; /* a sentence may quote what the line has */
-    struct mk_buf error, place;
-
-    mk_buf_init_fixed(&error, sentence, sizeof(sentence));
-    mk_buf_init_fixed(&place, where, sizeof(where));
+    MK_BUF_ON_STACK(error, MK__SCAN_LINE_MAX + 1024); /* a sentence may quote what the line has */
+    MK_BUF_ON_STACK(place, 400);
     if (origin.source) {
         value.dir = origin.source->dir;
         mk__conf_origin_print(origin, &place);

@@ -413,9 +413,7 @@ static struct mk__conf_origin origin_of_name(const struct mk_host *host, uint32_
 static void report_duplicate_name(struct mk_generation *g, struct mk__conf_origin origin, struct mk_str name,
                                   const struct mk__vhost *first)
 {
-    char text[PATH_BYTES];
-    struct mk_buf place;
-    mk_buf_init_fixed(&place, text, sizeof(text));
+    MK_BUF_ON_STACK(place, PATH_BYTES);
     mk__conf_origin_print(origin_of_name(first->host, first->nth), &place);
     mk__conf_error(g->conf, origin, "ServerName \"%.*s\" is in %s already", MK_STR_ARG(name), mk_buf_cstr(&place));
 }

@@ -202,10 +202,8 @@ static void report_unknown_plugin(struct mk__conf *conf, struct mk__conf_origin 
 
 static const struct mk_plugin *open_module(struct mk_generation *g, const char *path, struct mk__conf_origin origin)
 {
-    char reason[512];
-    struct mk_buf error;
     const struct mk_plugin *plugin = NULL;
-    mk_buf_init_fixed(&error, reason, sizeof(reason));
+    MK_BUF_ON_STACK(error, 512);
     assert(g->n_plugins < MK__PLUGINS_MAX);
     if (mk__module_open(path, &g->modules[g->n_plugins], &plugin, &error) < 0)
         mk__conf_error(g->load_conf ? g->load_conf : g->conf, origin, "the plugin %s cannot be loaded: %s", path,

@@ -342,12 +342,10 @@ void mk__server_log_listeners(struct mk_server *s)
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->listeners.open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        struct mk_buf text;
-        char storage[160];
         if (one->logged)
             continue;
         one->logged = true;
-        mk_buf_init_fixed(&text, storage, sizeof(storage));
+        MK_BUF_ON_STACK(text, 160);
         mk__addr_print(&one->addr, &text);
         mk_log_info("listening on %s", mk_buf_cstr(&text));
     }

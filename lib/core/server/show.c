@@ -29,9 +29,7 @@ static void show_host(const struct mk_host *host, struct mk_buf *out)
 /* Returns whether the last part of the path of the host's file is `name`. */
 static bool has_file_name(const struct mk_host *host, struct mk_str name)
 {
-    char storage[4096];
-    struct mk_buf path;
-    mk_buf_init_fixed(&path, storage, sizeof(storage));
+    MK_BUF_ON_STACK(path, 4096);
     print_file(host, &path);
     struct mk_str text = mk_buf_str(&path);
     return name.len && text.len > name.len && text.p[text.len - name.len - 1] == '/' &&

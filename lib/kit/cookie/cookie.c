@@ -168,9 +168,7 @@ int mk_cookie_write_removal(struct mk_buf *out, const struct mk_cookie *cookie)
 static int add_header(struct mk_request *req, const struct mk_cookie *cookie,
                       int (*write)(struct mk_buf *out, const struct mk_cookie *cookie))
 {
-    MK_UNINITIALIZED char text[MK_COOKIE_BYTES_MAX];
-    struct mk_buf value;
-    mk_buf_init_fixed(&value, text, sizeof(text));
+    MK_BUF_ON_STACK(value, MK_COOKIE_BYTES_MAX);
     int err = write(&value, cookie);
     return err < 0 ? err : mk_response_header(req, MK_STR("Set-Cookie"), mk_buf_str(&value));
 }

@@ -263,8 +263,6 @@ static void log_failure(const struct mk__gw_exchange *x, int err, const char *re
 
 void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
 {
-    char storage[REASON_BYTES];
-    struct mk_buf reason;
     assert(err < 0);
     if (x->phase == MK__GW_ENDED)
         return;
@@ -279,7 +277,7 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
     int r = try_other_server(x);
     if (r >= 0)
         return;
-    mk_buf_init_fixed(&reason, storage, sizeof(storage));
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
     bool is_detailed;
     const char *type = describe_failure(x, f, err, &reason, &is_detailed);
     mk__gw_report_failure(&x->report, err);

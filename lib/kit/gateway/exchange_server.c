@@ -11,9 +11,7 @@ enum { PREAMBLE_BYTES_MAX = 128 };
 
 static struct mk__gw_backend *hold_backend(struct mk__gw_exchange *x, struct mk_upstream_server *server)
 {
-    char storage[PREAMBLE_BYTES_MAX];
-    struct mk_buf preamble;
-    mk_buf_init_fixed(&preamble, storage, sizeof(storage));
+    MK_BUF_ON_STACK(preamble, PREAMBLE_BYTES_MAX);
     if (x->call.protocol->write_preamble)
         x->call.protocol->write_preamble(&x->call, &preamble);
     return mk__gw_backend_hold(x->thread, x->route, server, mk_buf_str(&preamble));

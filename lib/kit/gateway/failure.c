@@ -70,9 +70,7 @@ void mk__gw_failure_write(struct mk_buf *out, const char *type, struct mk_str de
 
 void mk__gw_failure_respond(struct mk_request *req, int status, const char *type, struct mk_str details)
 {
-    char storage[VALUE_BYTES];
-    struct mk_buf value;
-    mk_buf_init_fixed(&value, storage, sizeof(storage));
+    MK_BUF_ON_STACK(value, VALUE_BYTES);
     mk__gw_failure_write(&value, type, details);
     mk_response_error(req, status);
     mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));

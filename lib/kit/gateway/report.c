@@ -51,14 +51,12 @@ static struct mk_str truncate_list(struct mk_str list, size_t room)
 /* Adds to a note that is a list. A long one has its first elements and the last one. */
 static void note_element(const struct mk__gw_report *r, struct mk_str name, struct mk_str element)
 {
-    char storage[LIST_BYTES];
-    struct mk_buf list;
     struct mk_str former = mk_request_get_note(r->req, name);
     size_t taken = separator.len + element.len, room = taken < LIST_BYTES ? LIST_BYTES - taken : 0;
     bool is_long = former.len > room;
     if (is_long)
         former = truncate_list(former, room > left_out.len ? room - left_out.len : 0);
-    mk_buf_init_fixed(&list, storage, sizeof(storage));
+    MK_BUF_ON_STACK(list, LIST_BYTES);
     mk_buf_adds(&list, former);
     mk_buf_adds(&list, is_long ? left_out : MK_STR_NONE);
     mk_buf_adds(&list, former.len ? separator : MK_STR_NONE);

@@ -171,11 +171,10 @@ static void set_response(const struct mk_http_client *c, struct mk_http_response
 /* Calls back. The callee may free `c`: what the response points to is the caller's by then. */
 static void finish_exchange(struct mk_http_client *c, int err)
 {
-    char storage[ERROR_BYTES];
-    struct mk_buf text, in = c->in;
+    MK_BUF_ON_STACK(text, ERROR_BYTES);
+    struct mk_buf in = c->in;
     struct mk_field *fields = c->fields;
     unsigned fields_max = c->limits.fields_max;
-    mk_buf_init_fixed(&text, storage, sizeof(storage));
     struct mk_http_response response = {.err = err,
                                         .error = describe_error(c, err, &text),
                                         .is_connected = c->state > HANDSHAKE};

@@ -89,13 +89,11 @@ void mk_json_null(struct mk_buf *out, const char *key)
 
 void mk_json_real(struct mk_buf *out, const char *key, double value)
 {
-    char text[64];
-    struct mk_buf digits;
     if (!isfinite(value) || fabs(value) > 1e15) {
         mk_json_null(out, key);
         return;
     }
-    mk_buf_init_fixed(&digits, text, sizeof(text));
+    MK_BUF_ON_STACK(digits, 64);
     mk_buf_addf(&digits, "%.6f", value);
     while (digits.len && digits.data[digits.len - 1] == '0')
         digits.len--;
@@ -106,9 +104,7 @@ void mk_json_real(struct mk_buf *out, const char *key, double value)
 
 void mk_json_address(struct mk_buf *out, const char *key, const struct mk_address *value)
 {
-    char storage[80];
-    struct mk_buf text;
-    mk_buf_init_fixed(&text, storage, sizeof(storage));
+    MK_BUF_ON_STACK(text, 80);
     mk_address_print(value, &text);
     mk_json_str(out, key, mk_buf_str(&text));
 }

@@ -30,12 +30,10 @@ int mk_target_open_tls(struct mk_host *host, const void *section, const struct m
 {
     static const struct mk_str protocol = MK_STR_INIT("http/1.1");
     struct mk_transport_client_conf settings = *conf;
-    char text[ERROR_BYTES];
-    struct mk_buf error;
     size_t field = 0;
     settings.protocols = &protocol;
     settings.n_protocols = 1;
-    mk_buf_init_fixed(&error, text, sizeof(text));
+    MK_BUF_ON_STACK(error, ERROR_BYTES);
     const struct mk_transport *tls = mk_generation_transport(mk_host_generation(host), "tls", &error);
     int err = tls ? tls->client_open(&settings, ret_client, &field, &error) : -EINVAL;
     if (err == -EINVAL)

@@ -186,10 +186,8 @@ static void publish_value(struct mk_watched *w, struct mk_watched_value *value)
 /* Loads the files, and logs the result once it is in use. Returns when to load them again, or 0. */
 static uint64_t load_files(struct mk_watched *w)
 {
-    char text[MESSAGE_BYTES];
-    struct mk_buf message;
     int err;
-    mk_buf_init_fixed(&message, text, sizeof(text));
+    MK_BUF_ON_STACK(message, MESSAGE_BYTES);
     struct mk_watched_value *value = load_value(w, &message, &err);
     if (!value)
         return count_failure(w, err, &message);

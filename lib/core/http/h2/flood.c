@@ -43,9 +43,7 @@ static const struct {
 
 static void log_flood(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most, const struct mk__h2_flood_stats *stats)
 {
-    char text[512];
-    struct mk_buf b;
-    mk_buf_init_fixed(&b, text, sizeof(text));
+    MK_BUF_ON_STACK(b, 512);
     mk_buf_addf(&b, "%s: more than %" PRIu64 " %s", floods[flood].end, most, floods[flood].what);
     if (flood < MK__H2_FLOOD_RATES)
         mk_buf_addf(&b, " within %d s", MK__H2_FLOOD_INTERVAL_MS / 1000);
@@ -82,9 +80,7 @@ void mk__h2_flood_terminate(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t
 /* Logs how many connections or streams were ended for the floods from `first` to before `last`. */
 static void log_totals(const struct mk__h2_shared *shared, const char *what, unsigned first, unsigned last)
 {
-    char text[768];
-    struct mk_buf b;
-    mk_buf_init_fixed(&b, text, sizeof(text));
+    MK_BUF_ON_STACK(b, 768);
     for (unsigned flood = first; flood < last; flood++)
         if (shared->flood_stats[flood].ended)
             mk_buf_addf(&b, "%s %" PRIu64 " for %s", b.len ? "," : "", shared->flood_stats[flood].ended,

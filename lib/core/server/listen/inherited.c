@@ -160,9 +160,7 @@ void mk__inherited_release(struct mk__listeners *s, bool used)
     struct mk_list *n, *save;
     MK_LIST_EACH(&s->inherited, n, save) {
         struct mk__inherited *one = MK_CONTAINER_OF(n, struct mk__inherited, node);
-        struct mk_buf text;
-        char storage[160];
-        mk_buf_init_fixed(&text, storage, sizeof(storage));
+        MK_BUF_ON_STACK(text, 160);
         mk__addr_print(&one->addr, &text);
         if (used)
             mk_log_warn("closing the inherited socket %s: no Listen names it", mk_buf_cstr(&text));

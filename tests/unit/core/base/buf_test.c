@@ -6,6 +6,16 @@
 
 #include <monkey/buf.h>
 
+TEST(on_the_stack)
+{
+    MK_BUF_ON_STACK(b, 4);
+    assert_true(b.fixed && b.size == 4 && !b.len);
+    mk_buf_adds(&b, MK_STR("abcd"));
+    assert_true(mk_str_eq(mk_buf_str(&b), MK_STR("abcd")) && !b.err);
+    mk_buf_addc(&b, 'e');
+    assert_true(b.err && b.len == 4);
+}
+
 TEST(grows_to_its_maximum)
 {
     struct mk_buf b;
