@@ -68,6 +68,25 @@ static inline void mk_list_join(struct mk_list *to, struct mk_list *from)
 /* Visits the nodes of `l`; the current node may be deleted. `n` and `save` are `struct mk_list *`. */
 #define MK_LIST_EACH(l, n, save) for ((n) = (l)->next, (save) = (n)->next; (n) != (l); (n) = (save), (save) = (n)->next)
 
+/*
+ * Visits the structs that hold the nodes of `l`, as `item`, which is declared for the loop; the current one may be
+ * deleted. For those of a list of `struct job { struct mk_list node; ... }`:
+ *
+ *     MK_LIST_EACH_ITEM(&jobs, struct job, node, job)
+ *         run_job(job);
+ */
+#define MK_LIST_EACH_ITEM(l, type, member, item) \
+    for (type *item = MK_CONTAINER_OF((l)->next, type, member), *item##_next; \
+         !mk__list_is_head((l), item, offsetof(type, member)) && \
+         ((item##_next = MK_CONTAINER_OF((item)->member.next, type, member)), true); \
+         item = item##_next)
+
+/* Tells whether the node at an offset of a struct is the list itself: then there is no struct. */
+static inline bool mk__list_is_head(const struct mk_list *l, const void *item, size_t offset)
+{
+    return (const char *)item + offset == (const char *)l;
+}
+
 MK_C_END
 
 #endif

@@ -86,13 +86,11 @@ static int fail_port(const struct mk_server *s, int err, const char *sentence)
 
 int mk_server_port(const struct mk_server *s)
 {
-    struct mk_list *n, *save;
     if (!s)
         return -EINVAL;
     if (s->state == MK__SERVER_STOPPED)
         return fail_port(s, -EINVAL, "mk_server_port(): the server does not run");
-    MK_LIST_EACH(&s->listeners.open, n, save) {
-        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->listeners.open, const struct mk__listener, node, one) {
         if (one->addr.sa.sa_family == AF_INET)
             return ntohs(one->addr.in.sin_port);
         if (one->addr.sa.sa_family == AF_INET6)

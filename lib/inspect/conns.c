@@ -18,9 +18,7 @@
 static void move_cursors(struct mk__inspector *i, struct mk__conn *c)
 {
     struct mk__inspect_conns *all = MK_CONTAINER_OF(i, struct mk__inspect_conns, base);
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&all->cursors, n, save) {
-        struct mk_inspect_cursor *cursor = MK_CONTAINER_OF(n, struct mk_inspect_cursor, node);
+    MK_LIST_EACH_ITEM(&all->cursors, struct mk_inspect_cursor, node, cursor) {
         if (cursor->at == &c->link)
             cursor->at = c->link.next;
     }
@@ -111,9 +109,7 @@ static void describe_streams(const struct mk__conn *c, struct mk_inspect_conn *o
 {
     const struct mk__h2 *h2 = c->proto_data;
     const struct mk_request *oldest = NULL;
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&h2->streams, n, save) {
-        const struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
+    MK_LIST_EACH_ITEM(&h2->streams, const struct mk__h2_stream, link, s) {
         out->streams += s->state != MK__H2_STREAM_CLOSED;
         oldest = oldest ? oldest : s->req;
     }

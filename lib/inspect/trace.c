@@ -16,9 +16,7 @@ static bool is_traced(const struct mk_inspect_trace *trace, const struct mk__con
 void mk__inspect_trace_open(struct mk__inspector *i, struct mk__conn *c)
 {
     struct mk__inspect_conns *all = MK_CONTAINER_OF(i, struct mk__inspect_conns, base);
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&all->traces, n, save) {
-        const struct mk_inspect_trace *trace = MK_CONTAINER_OF(n, struct mk_inspect_trace, node);
+    MK_LIST_EACH_ITEM(&all->traces, const struct mk_inspect_trace, node, trace) {
         c->traced |= !trace->id && is_traced(trace, c);
     }
     if (c->traced)
@@ -36,9 +34,7 @@ void mk__inspect_trace_state(struct mk__inspector *i, const struct mk__conn *c, 
         .time_us = mk_loop_now_us(c->http->loop),
         .requests = c->requests,
     };
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&all->traces, n, save) {
-        struct mk_inspect_trace *trace = MK_CONTAINER_OF(n, struct mk_inspect_trace, node);
+    MK_LIST_EACH_ITEM(&all->traces, struct mk_inspect_trace, node, trace) {
         if (is_traced(trace, c))
             trace->fn(trace, &change);
     }

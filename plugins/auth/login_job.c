@@ -273,12 +273,10 @@ static struct login_job *make_job(struct mk_request *req, const struct job_login
 /* Returns the job of the same login that runs already, or NULL. */
 static struct login_job *find_running(const struct auth_worker *worker, const struct login_job *like)
 {
-    for (struct mk_list *at = worker->jobs.next; at != &worker->jobs; at = at->next) {
-        struct login_job *job = MK_CONTAINER_OF(at, struct login_job, node);
+    MK_LIST_EACH_ITEM(&worker->jobs, struct login_job, node, job)
         if (cache_is_same(&job->key, &like->key) && job->rule->users == like->rule->users &&
             mk_address_equal(&job->client, &like->client))
             return job;
-    }
     return NULL;
 }
 

@@ -82,9 +82,7 @@ void run_release(struct run *r)
 /* The worker is not put: it stops, although it is held. */
 void runs_stop(struct thread *thread, const struct mk_worker *worker)
 {
-    struct mk_list *node, *next;
-    MK_LIST_EACH(&thread->runs, node, next) {
-        struct run *r = MK_CONTAINER_OF(node, struct run, node);
+    MK_LIST_EACH_ITEM(&thread->runs, struct run, node, r) {
         if (r->worker != worker)
             continue;
         mk_task_cancel(&r->task);

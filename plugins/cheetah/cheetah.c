@@ -242,9 +242,7 @@ static void run_command(struct client *c, const struct words *words)
 /* Closes the shells that the configuration in use does not permit. */
 static void check_clients(struct thread *t)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&t->clients, n, save) {
-        struct client *c = MK_CONTAINER_OF(n, struct client, node);
+    MK_LIST_EACH_ITEM(&t->clients, struct client, node, c) {
         const char *objection = c->closing ? NULL : find_denial_reason(t, c->uid);
         if (!objection)
             continue;

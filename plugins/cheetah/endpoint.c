@@ -161,9 +161,7 @@ static void accept_shells(struct mk_event *event, uint32_t events)
 
 static struct endpoint *find_endpoint(struct endpoints *all, const char *path)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&all->all, n, save) {
-        struct endpoint *e = MK_CONTAINER_OF(n, struct endpoint, node);
+    MK_LIST_EACH_ITEM(&all->all, struct endpoint, node, e) {
         if (!e->closed && strcmp(e->path, path) == 0)
             return e;
     }

@@ -10,10 +10,9 @@
 
 struct mk_worker *thread_worker(const struct thread *t)
 {
-    struct mk_list *n, *save;
     struct mk_worker *worker = NULL;
-    MK_LIST_EACH(&t->base.workers, n, save) {
-        worker = MK_CONTAINER_OF(n, struct mk_thread_worker, node)->worker;
+    MK_LIST_EACH_ITEM(&t->base.workers, struct mk_thread_worker, node, w) {
+        worker = w->worker;
         if (worker == mk_inspect_current(worker))
             break; /* the one after it is of a generation that is not accepted yet */
     }

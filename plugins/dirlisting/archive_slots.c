@@ -22,10 +22,9 @@ static bool is_same_client(const struct mk_address *a, const struct mk_address *
 
 static int64_t count_slots(const struct mk_address *client)
 {
-    struct mk_list *n, *save;
     int64_t count = 0;
-    MK_LIST_EACH(&slots.all, n, save)
-        count += is_same_client(&MK_CONTAINER_OF(n, struct archive_slot, node)->client, client);
+    MK_LIST_EACH_ITEM(&slots.all, struct archive_slot, node, slot)
+        count += is_same_client(&slot->client, client);
     return count;
 }
 

@@ -79,8 +79,8 @@ static void free_unused_pool(struct pool *p);
 static unsigned count_kept(struct pool *p)
 {
     unsigned kept = 0;
-    for (struct mk_list *n = p->children.next; n != &p->children; n = n->next)
-        kept += !MK_CONTAINER_OF(n, struct spawn_child, node)->is_ending;
+    MK_LIST_EACH_ITEM(&p->children, struct spawn_child, node, child)
+        kept += !child->is_ending;
     return kept;
 }
 
@@ -258,9 +258,7 @@ static struct pool *make_pool(struct spawns *all, const struct spawn_conf *conf)
 
 static struct pool *find_pool(struct spawns *all, const struct spawn_conf *conf)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&all->pools, n, save) {
-        struct pool *p = MK_CONTAINER_OF(n, struct pool, node);
+    MK_LIST_EACH_ITEM(&all->pools, struct pool, node, p) {
         if (mk_str_eq(p->args, conf->args))
             return p;
     }
@@ -270,11 +268,9 @@ static struct pool *find_pool(struct spawns *all, const struct spawn_conf *conf)
 /* Starts or ends children until there are as many as are wanted. */
 static void fit_pool(struct pool *p, unsigned wanted)
 {
-    struct mk_list *n, *save;
     unsigned kept = 0;
     p->wanted = wanted;
-    MK_LIST_EACH(&p->children, n, save) {
-        struct spawn_child *c = MK_CONTAINER_OF(n, struct spawn_child, node);
+    MK_LIST_EACH_ITEM(&p->children, struct spawn_child, node, c) {
         if (c->is_ending)
             continue;
         if (kept < wanted)

@@ -61,8 +61,7 @@ static uint64_t hash_key(struct mk_str key)
 static struct zone *find_zone(struct zones *zones, struct mk_str key, uint64_t hash, uint32_t clients)
 {
     struct mk_hash_node *n;
-    MK_HASH_EACH(&zones->table, hash, n)
-    {
+    MK_HASH_EACH(&zones->table, hash, n) {
         struct zone *zone = MK_CONTAINER_OF(n, struct zone, node);
         if (zone->clients_max == clients && mk_str_eq(zone->key, key))
             return zone;

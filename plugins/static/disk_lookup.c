@@ -55,9 +55,7 @@ static void stop_waiting(void *ctx)
 
 static struct disk_lookup *find_running(const struct disk_lookups *all, const struct static_location *at)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&all->running, n, save) {
-        struct disk_lookup *l = MK_CONTAINER_OF(n, struct disk_lookup, node);
+    MK_LIST_EACH_ITEM(&all->running, struct disk_lookup, node, l) {
         if (l->at.site == at->site && mk_str_eq(l->at.path, at->path))
             return l;
     }

@@ -294,8 +294,7 @@ void client_close(struct mk_transport_client *client)
 void client_watch_all(void)
 {
     pthread_mutex_lock(&clients.lock);
-    for (struct mk_list *node = clients.all.next; node != &clients.all; node = node->next) {
-        const struct mk_transport_client *client = MK_CONTAINER_OF(node, struct mk_transport_client, node);
+    MK_LIST_EACH_ITEM(&clients.all, const struct mk_transport_client, node, client) {
         struct mk_watched_ref ref = {0};
         if (client->watched)
             mk_watched_ref_init(&ref, client->watched); /* starts the thread */

@@ -156,10 +156,8 @@ static void note_answer(struct name *name, uint32_t ttl_s)
 
 static void notify_watches(struct name *name)
 {
-    struct mk_list *n, *save;
     name->is_noted = true;
-    MK_LIST_EACH(&name->watches, n, save) {
-        struct name_watch *watch = MK_CONTAINER_OF(n, struct name_watch, name_node);
+    MK_LIST_EACH_ITEM(&name->watches, struct name_watch, name_node, watch) {
         name->is_noted &= watch->changed(watch) == 0;
     }
 }
@@ -200,10 +198,9 @@ static bool is_for(const struct name *name, const struct name_conf *conf)
 
 static struct name *find_name(const struct name_conf *conf)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&all, n, save)
-        if (is_for(MK_CONTAINER_OF(n, struct name, node), conf))
-            return MK_CONTAINER_OF(n, struct name, node);
+    MK_LIST_EACH_ITEM(&all, struct name, node, name)
+        if (is_for(name, conf))
+            return name;
     return NULL;
 }
 
@@ -309,11 +306,10 @@ static void end_lookup(struct name *name)
 /* Makes lookups for the names that have never been looked up. Returns how many. */
 static unsigned make_lookups(struct names *names, struct lookup **ret, struct name **ret_names, unsigned max)
 {
-    struct mk_list *n, *save;
     unsigned count = 0;
     names_lock();
-    MK_LIST_EACH(&names->watches, n, save) {
-        struct name *name = MK_CONTAINER_OF(n, struct name_watch, node)->name;
+    MK_LIST_EACH_ITEM(&names->watches, struct name_watch, node, watch) {
+        struct name *name = watch->name;
         if (count == max || name->is_tried || name->lookup)
             continue;
         name->lookup = lookup_new(&name->query);
@@ -377,10 +373,9 @@ static void run_turn(struct names *names)
 {
     uint64_t now = mk_loop_now_ms(names->loop), next = now + TURN_MS_MAX;
     mk_epoch_reclaim(servers_retired()); /* addresses that have gone in a turn before */
-    struct mk_list *n, *save;
     names_lock();
-    MK_LIST_EACH(&names->watches, n, save) {
-        struct name *name = MK_CONTAINER_OF(n, struct name_watch, node)->name;
+    MK_LIST_EACH_ITEM(&names->watches, struct name_watch, node, watch) {
+        struct name *name = watch->name;
         log_addresses(name, now);
         if (!name->due_ms)
             name->due_ms = now + name->wait_ms;
@@ -404,10 +399,9 @@ static void on_timer(struct mk_timer *timer)
  */
 static void announce_change(struct names *names)
 {
-    struct mk_list *n, *save;
     names_lock();
-    MK_LIST_EACH(&names->watches, n, save)
-        MK_CONTAINER_OF(n, struct name_watch, node)->name->is_announced = true;
+    MK_LIST_EACH_ITEM(&names->watches, struct name_watch, node, watch)
+        watch->name->is_announced = true;
     names_unlock();
 }
 
@@ -423,13 +417,12 @@ void names_start(struct names *names, struct mk_loop *loop)
 
 void names_stop(struct names *names)
 {
-    struct mk_list *n, *save;
     if (!names->loop)
         return;
     mk_timer_cancel(&names->timer);
     names_lock();
-    MK_LIST_EACH(&names->watches, n, save) {
-        struct name *name = MK_CONTAINER_OF(n, struct name_watch, node)->name;
+    MK_LIST_EACH_ITEM(&names->watches, struct name_watch, node, watch) {
+        struct name *name = watch->name;
         if (name->lookup && name->runner == names)
             end_lookup(name);
     }

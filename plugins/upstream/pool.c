@@ -116,9 +116,7 @@ static struct mk_upstream_queue *make_queue(struct pool *pool, const struct mk_u
 
 static struct mk_upstream_queue *get_queue(struct pool *pool, const struct mk_upstream_wait *wait)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&pool->queues, n, save) {
-        struct mk_upstream_queue *queue = MK_CONTAINER_OF(n, struct mk_upstream_queue, node);
+    MK_LIST_EACH_ITEM(&pool->queues, struct mk_upstream_queue, node, queue) {
         if (is_queue_of(queue, wait))
             return queue;
     }

@@ -55,11 +55,9 @@ static void end_runner(struct runners *all, struct runner *runner)
 /* Returns the runner in the thread of a loop; NULL: there is none. */
 static struct runner *find_runner(struct runners *all, const struct mk_loop *loop)
 {
-    struct mk_list *n, *save;
     struct runner *found = NULL;
     pthread_mutex_lock(&all->lock);
-    MK_LIST_EACH(&all->running, n, save) {
-        struct runner *runner = MK_CONTAINER_OF(n, struct runner, node);
+    MK_LIST_EACH_ITEM(&all->running, struct runner, node, runner) {
         if (mk_worker_loop(runner->worker) == loop)
             found = runner;
     }

@@ -275,9 +275,7 @@ static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_gr
 static uint32_t count_queued(struct pool *pool, const struct mk_upstream_wait *wait)
 {
     uint32_t n_queued = 0;
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&pool->queues, n, save) {
-        const struct mk_upstream_queue *queue = MK_CONTAINER_OF(n, struct mk_upstream_queue, node);
+    MK_LIST_EACH_ITEM(&pool->queues, const struct mk_upstream_queue, node, queue) {
         n_queued += !queue->is_held && queue->sticky == wait->sticky ? queue->n : 0;
     }
     return n_queued;

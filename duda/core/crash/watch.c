@@ -118,9 +118,8 @@ static bool check_slots(void)
 {
     uint64_t now_ms = mk_time_monotonic_ms();
     bool busy = false;
-    struct mk_list *n, *next;
-    MK_LIST_EACH(&watch.slots, n, next)
-        busy |= watch_check(MK_CONTAINER_OF(n, struct watch_slot, node), now_ms);
+    MK_LIST_EACH_ITEM(&watch.slots, struct watch_slot, node, slot)
+        busy |= watch_check(slot, now_ms);
     return busy;
 }
 

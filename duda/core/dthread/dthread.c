@@ -435,10 +435,8 @@ void dthread_init(struct service_worker *w)
 
 void dthread_stop(struct service_worker *w)
 {
-    struct mk_list *n, *next;
     mk_task_cancel(&w->dthreads.task);
-    MK_LIST_EACH(&w->dthreads.all, n, next) {
-        struct dthread *d = MK_CONTAINER_OF(n, struct dthread, node);
+    MK_LIST_EACH_ITEM(&w->dthreads.all, struct dthread, node, d) {
         mk_timer_cancel(&d->timer);
         if (d->fd >= 0)
             dthread_wake(d, -ECANCELED);
@@ -503,10 +501,8 @@ static unsigned run_all(struct service_worker *w)
 /* Tells those that wait or yield that the service ends. Returns how many were abandoned: those of the old API. */
 static unsigned cancel_all(struct service_worker *w)
 {
-    struct mk_list *n, *next;
     unsigned dropped = 0;
-    MK_LIST_EACH(&w->dthreads.all, n, next) {
-        struct dthread *d = MK_CONTAINER_OF(n, struct dthread, node);
+    MK_LIST_EACH_ITEM(&w->dthreads.all, struct dthread, node, d) {
         if (d->is_held)
             continue;
         d->cancelled++;

@@ -182,11 +182,9 @@ static bool is_alive(const duda_request_t *dr)
 
 static bool is_alive_socket(int fd)
 {
-    struct mk_list *n, *next;
     if (!current.worker)
         return false;
-    MK_LIST_EACH(&current.worker->requests, n, next) {
-        const struct duda_request *dr = MK_CONTAINER_OF(n, struct duda_request, node);
+    MK_LIST_EACH_ITEM(&current.worker->requests, const struct duda_request, node, dr) {
         if (mk_request_io(dr->req)->fd == fd)
             return true;
     }

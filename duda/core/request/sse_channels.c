@@ -11,8 +11,7 @@
 struct sse_channel *sse_channels_find(const struct sse_channels *channels, struct mk_str name, uint64_t hash)
 {
     struct mk_hash_node *n;
-    MK_HASH_EACH(&channels->table, hash, n)
-    {
+    MK_HASH_EACH(&channels->table, hash, n) {
         struct sse_channel *c = MK_CONTAINER_OF(n, struct sse_channel, node);
         if (mk_str_eq(mk_str(c->name, c->len), name))
             return c;

@@ -231,11 +231,9 @@ static int format_event(struct mk_buf *text, const char *type, const char *id, c
 /* Adds calls to the inboxes of workers that have subscribers. Returns 0, -EAGAIN or -ENOMEM. */
 static int send_event(struct service *s, struct sse_event *event)
 {
-    struct mk_list *n, *next;
     int result = 0;
     pthread_mutex_lock(&s->lock);
-    MK_LIST_EACH(&s->workers, n, next) {
-        struct service_worker *w = MK_CONTAINER_OF(n, struct service_worker, node);
+    MK_LIST_EACH_ITEM(&s->workers, struct service_worker, node, w) {
         if (w->ended || !find_channel(w, event))
             continue;
         atomic_fetch_add_explicit(&event->refs, 1, memory_order_relaxed);
@@ -291,7 +289,6 @@ static int close_channel(const char *channel)
 
 static size_t count_subscribers(const char *channel)
 {
-    struct mk_list *n, *next;
     size_t sum = 0;
     if (!phase_check(PHASE_RUNNING, "sse->count()") || !is_name(channel))
         return 0;
@@ -299,8 +296,7 @@ static size_t count_subscribers(const char *channel)
     struct mk_str name = mk_str_c(channel);
     uint64_t hash = mk_siphash(s->sse.key, name.p, name.len);
     pthread_mutex_lock(&s->lock);
-    MK_LIST_EACH(&s->workers, n, next) {
-        const struct service_worker *w = MK_CONTAINER_OF(n, struct service_worker, node);
+    MK_LIST_EACH_ITEM(&s->workers, const struct service_worker, node, w) {
         const struct sse_channel *c = w->ended ? NULL : sse_channels_find(&w->channels, name, hash);
         sum += c ? c->n : 0;
     }

@@ -124,8 +124,7 @@ int inbox_send(struct service *s, int worker, struct inbox_call call)
 {
     int result = worker < 0 ? 0 : -ENOENT;
     pthread_mutex_lock(&s->lock);
-    for (struct mk_list *node = s->workers.next; node != &s->workers; node = node->next) {
-        struct service_worker *w = MK_CONTAINER_OF(node, struct service_worker, node);
+    MK_LIST_EACH_ITEM(&s->workers, struct service_worker, node, w) {
         if (w->ended || (worker >= 0 && w->index != (unsigned)worker))
             continue;
         int err = inbox_add(&w->inbox, &call);
@@ -139,8 +138,7 @@ int inbox_send(struct service *s, int worker, struct inbox_call call)
 void inbox_wake_all(struct service *s)
 {
     pthread_mutex_lock(&s->lock);
-    for (struct mk_list *node = s->workers.next; node != &s->workers; node = node->next) {
-        struct service_worker *w = MK_CONTAINER_OF(node, struct service_worker, node);
+    MK_LIST_EACH_ITEM(&s->workers, struct service_worker, node, w) {
         if (!w->ended)
             eventfd_write(w->inbox.event.fd, 1);
     }

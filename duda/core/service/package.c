@@ -104,9 +104,7 @@ static struct package *load_package(struct service_set *set, const char *path, s
 
 static struct package *get_package(struct service_set *set, const char *path, struct mk_buf *error)
 {
-    struct mk_list *n, *next;
-    MK_LIST_EACH(&set->packages, n, next) {
-        struct package *p = MK_CONTAINER_OF(n, struct package, node);
+    MK_LIST_EACH_ITEM(&set->packages, struct package, node, p) {
         if (strcmp(p->path, path) == 0) {
             p->refs++;
             return p;

@@ -338,9 +338,7 @@ static bool is_same_conf(const struct service_conf *a, const struct service_conf
 static struct service *find_newest(struct service_set *set, struct mk_str site, struct mk_str name)
 {
     struct service *found = NULL;
-    struct mk_list *n, *next;
-    MK_LIST_EACH(&set->services, n, next) {
-        struct service *s = MK_CONTAINER_OF(n, struct service, node);
+    MK_LIST_EACH_ITEM(&set->services, struct service, node, s) {
         if (s->state != SERVICE_FAILED && mk_str_eq(s->site, site) && mk_str_eq(s->conf.name, name))
             found = s;
     }
@@ -450,10 +448,9 @@ int service_run(struct service *s, struct mk_buf *error)
 
 static bool has_worker(const struct service *s, bool is_pending)
 {
-    for (struct mk_list *n = s->workers.next; n != &s->workers; n = n->next) {
-        if (MK_CONTAINER_OF(n, struct service_worker, node)->is_pending == is_pending)
+    MK_LIST_EACH_ITEM(&s->workers, const struct service_worker, node, w)
+        if (w->is_pending == is_pending)
             return true;
-    }
     return false;
 }
 
@@ -533,9 +530,7 @@ struct service_set *service_set_new(const struct mk_plugin *plugin, objects_bind
 
 void service_set_reap(struct service_set *set)
 {
-    struct mk_list *n, *next;
-    MK_LIST_EACH(&set->abandoned, n, next) {
-        struct service *s = MK_CONTAINER_OF(n, struct service, node);
+    MK_LIST_EACH_ITEM(&set->abandoned, struct service, node, s) {
         bool have_threads_ended = thread_join_all(s) && task_pool_join(s);
         if (!have_threads_ended || !have_workers_ended(s))
             continue;
@@ -559,11 +554,9 @@ static void free_orphan(struct service *s)
 
 void service_set_free(struct service_set *set)
 {
-    struct mk_list *n, *next;
     service_set_reap(set);
     assert(mk_list_empty(&set->services));
-    MK_LIST_EACH(&set->abandoned, n, next) {
-        struct service *s = MK_CONTAINER_OF(n, struct service, node);
+    MK_LIST_EACH_ITEM(&set->abandoned, struct service, node, s) {
         mk_list_del(&s->node);
         s->set = NULL;
         s->orphan_parts = 2;

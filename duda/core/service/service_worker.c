@@ -17,9 +17,7 @@ enum { TUNNEL_END_MS = 5000 }; /* how long what a tunnel has written at its end 
 
 static struct service_worker *find_worker(struct service *s, const struct mk_loop *loop)
 {
-    struct mk_list *n, *next;
-    MK_LIST_EACH(&s->workers, n, next) {
-        struct service_worker *w = MK_CONTAINER_OF(n, struct service_worker, node);
+    MK_LIST_EACH_ITEM(&s->workers, struct service_worker, node, w) {
         if (w->loop == loop && !w->ended)
             return w;
     }

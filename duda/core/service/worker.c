@@ -52,8 +52,8 @@ static int count_workers(void)
     struct service *s = current.service;
     int n = 0;
     pthread_mutex_lock(&s->lock);
-    for (struct mk_list *node = s->workers.next; node != &s->workers; node = node->next)
-        n += !MK_CONTAINER_OF(node, struct service_worker, node)->ended;
+    MK_LIST_EACH_ITEM(&s->workers, const struct service_worker, node, w)
+        n += !w->ended;
     pthread_mutex_unlock(&s->lock);
     return n;
 }

@@ -31,9 +31,8 @@ static void free_record(struct session_record *r)
 
 static void free_store(struct session_store *store)
 {
-    struct mk_list *n, *next;
-    MK_LIST_EACH(&store->by_use, n, next)
-        free_record(MK_CONTAINER_OF(n, struct session_record, node));
+    MK_LIST_EACH_ITEM(&store->by_use, struct session_record, node, r)
+        free_record(r);
     mk_hash_release(&store->table, NULL);
     free_text(store->host);
     free_text(store->service);
@@ -86,9 +85,7 @@ static bool is_same_text(const char *a, const char *b)
 static struct session_store *find_store(struct mk_list *stores, const char *host, const char *service,
                                         const char *folder)
 {
-    struct mk_list *n, *next;
-    MK_LIST_EACH(stores, n, next) {
-        struct session_store *store = MK_CONTAINER_OF(n, struct session_store, node);
+    MK_LIST_EACH_ITEM(stores, struct session_store, node, store) {
         if (is_same_text(store->host, host) && is_same_text(store->service, service) &&
             is_same_text(store->folder, folder))
             return store;
@@ -168,8 +165,7 @@ static uint64_t hash_key(const struct session_key *key)
 static struct session_record *find_key(const struct session_store *store, const struct session_key *key)
 {
     struct mk_hash_node *n;
-    MK_HASH_EACH(&store->table, hash_key(key), n)
-    {
+    MK_HASH_EACH(&store->table, hash_key(key), n) {
         struct session_record *r = MK_CONTAINER_OF(n, struct session_record, by_key);
         if (memcmp(&r->key, key, sizeof(*key)) == 0)
             return r;

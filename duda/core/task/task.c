@@ -336,9 +336,7 @@ bool tasks_are_pending(const struct service_worker *w)
 /* Takes all tasks back that have not begun. Those without a dthread are moved to `ret`. */
 static void remove_tasks(struct tasks *all, struct mk_list *ret)
 {
-    struct mk_list *n, *next;
-    MK_LIST_EACH(&all->all, n, next) {
-        struct task *t = MK_CONTAINER_OF(n, struct task, node);
+    MK_LIST_EACH_ITEM(&all->all, struct task, node, t) {
         if (!remove_task(t)) {
             atomic_store(&t->stopping, true);
         } else if (!t->wait) {
@@ -367,10 +365,9 @@ void tasks_stop(struct service_worker *w)
 
 static bool has_running_task(const struct tasks *all)
 {
-    for (struct mk_list *n = all->all.next; n != &all->all; n = n->next) {
-        if (MK_CONTAINER_OF(n, struct task, node)->state == TASK_RUNNING)
+    MK_LIST_EACH_ITEM(&all->all, const struct task, node, t)
+        if (t->state == TASK_RUNNING)
             return true;
-    }
     return false;
 }
 
@@ -394,7 +391,6 @@ static void lose_task(struct task *t)
 void tasks_wait(struct service_worker *w)
 {
     struct task_pool *pool = atomic_load(&w->service->tasks);
-    struct mk_list *n, *next;
     struct timespec until;
     tasks_stop(w);
     if (!w->tasks || !pool)
@@ -404,9 +400,9 @@ void tasks_wait(struct service_worker *w)
     pthread_mutex_lock(&pool->lock);
     while (has_running_task(w->tasks) && pthread_cond_timedwait(&pool->ended, &pool->lock, &until) == 0)
         ;
-    MK_LIST_EACH(&w->tasks->all, n, next) {
-        if (MK_CONTAINER_OF(n, struct task, node)->state == TASK_RUNNING)
-            lose_task(MK_CONTAINER_OF(n, struct task, node));
+    MK_LIST_EACH_ITEM(&w->tasks->all, struct task, node, task) {
+        if (task->state == TASK_RUNNING)
+            lose_task(task);
     }
     pthread_mutex_unlock(&pool->lock);
     tasks_deliver(w);

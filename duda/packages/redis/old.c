@@ -67,11 +67,9 @@ static struct old_context *find_context(const redisAsyncContext *pub, const char
     struct redis_worker *w = redis_worker_find(call);
     if (!w)
         return NULL;
-    for (struct mk_list *at = w->contexts.next; at != &w->contexts; at = at->next) {
-        struct old_context *ctx = MK_CONTAINER_OF(at, struct old_context, node);
+    MK_LIST_EACH_ITEM(&w->contexts, struct old_context, node, ctx)
         if (&ctx->pub == pub)
             return ctx;
-    }
     msg->err("redis->%s(): the context has ended, or is none of this worker", call);
     return NULL;
 }

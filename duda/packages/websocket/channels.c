@@ -33,8 +33,7 @@ void channels_release(struct channels *channels)
 static struct channel *find_channel(const struct channels *channels, int number)
 {
     struct mk_hash_node *n;
-    MK_HASH_EACH(&channels->table, mk_hash_number((uint32_t)number), n)
-    {
+    MK_HASH_EACH(&channels->table, mk_hash_number((uint32_t)number), n) {
         struct channel *c = MK_CONTAINER_OF(n, struct channel, node);
         if (c->number == number)
             return c;

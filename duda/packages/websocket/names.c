@@ -37,8 +37,7 @@ static struct ws_name *find_name(const struct ws_names *names, const char *text)
 {
     uint64_t hash = hash_text(names, text);
     struct mk_hash_node *n;
-    MK_HASH_EACH(&names->table, hash, n)
-    {
+    MK_HASH_EACH(&names->table, hash, n) {
         struct ws_name *name = MK_CONTAINER_OF(n, struct ws_name, node);
         if (strcmp(name->text, text) == 0)
             return name;

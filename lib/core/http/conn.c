@@ -413,12 +413,10 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, const struct
 
 void mk__conn_apply_settings(struct mk__context *http)
 {
-    struct mk_list *n, *save;
     for (unsigned at = 0; at < MK__PROTOS; at++)
         if (http->protos[at].proto && http->protos[at].proto->log_totals)
             http->protos[at].proto->log_totals(http);
-    MK_LIST_EACH(&http->conns, n, save) {
-        struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
+    MK_LIST_EACH_ITEM(&http->conns, struct mk__conn, link, c) {
         if (c->proto->announces(c, MK__CONN_CHANGE_SETTINGS))
             mk_task_schedule(http->loop, &c->task);
     }
@@ -426,10 +424,8 @@ void mk__conn_apply_settings(struct mk__context *http)
 
 void mk__conn_retire_all(struct mk__context *http)
 {
-    struct mk_list *n, *save;
     mk__context_advance_shutdown(http, MK__SHUTDOWN_RETIRING);
-    MK_LIST_EACH(&http->conns, n, save) {
-        struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
+    MK_LIST_EACH_ITEM(&http->conns, struct mk__conn, link, c) {
         if (c->proto->announces(c, MK__CONN_CHANGE_SHUTDOWN))
             run_turn(c);
     }
@@ -437,10 +433,8 @@ void mk__conn_retire_all(struct mk__context *http)
 
 void mk__conn_drain_all(struct mk__context *http)
 {
-    struct mk_list *n, *save;
     mk__context_advance_shutdown(http, MK__SHUTDOWN_DRAINING);
-    MK_LIST_EACH(&http->conns, n, save) {
-        struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
+    MK_LIST_EACH_ITEM(&http->conns, struct mk__conn, link, c) {
         bool is_idle = mk__conn_states[c->state].idle;
         if (!is_idle && !c->proto->announces(c, MK__CONN_CHANGE_SHUTDOWN))
             continue;
@@ -459,10 +453,8 @@ bool mk__conn_all_drained(const struct mk__context *http)
 /* Closes up to `n` connections whose states have this rank, the oldest first. Returns how many. */
 static unsigned evict_conns(struct mk__context *http, enum mk__conn_evict rank, unsigned n)
 {
-    struct mk_list *node, *save;
     unsigned closed = 0;
-    MK_LIST_EACH(&http->conns, node, save) {
-        struct mk__conn *c = MK_CONTAINER_OF(node, struct mk__conn, link);
+    MK_LIST_EACH_ITEM(&http->conns, struct mk__conn, link, c) {
         if (closed == n)
             break;
         if (mk__conn_states[c->state].evict != rank || c->running)

@@ -76,11 +76,9 @@ void mk__epoch_remove(struct mk__epoch_reader *reader)
 uint64_t mk__epoch_oldest(void)
 {
     uint64_t oldest = atomic_load_explicit(&current, memory_order_acquire);
-    struct mk_list *node, *next;
     __sync_synchronize();
     pthread_mutex_lock(&joined.lock);
-    MK_LIST_EACH(&joined.readers, node, next) {
-        struct mk__epoch_reader *reader = MK_CONTAINER_OF(node, struct mk__epoch_reader, node);
+    MK_LIST_EACH_ITEM(&joined.readers, struct mk__epoch_reader, node, reader) {
         uint64_t seen = atomic_load_explicit(&reader->seen, memory_order_acquire);
         if (seen != IDLE && seen < oldest)
             oldest = seen;

@@ -165,9 +165,7 @@ static void start_lookup(struct mk__resolver *resolver, struct mk__resolver_entr
 
 static void start_lookups(struct mk__resolver *resolver)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&resolver->table, n, save) {
-        struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
+    MK_LIST_EACH_ITEM(&resolver->table, struct mk__resolver_entry, node, name) {
         if (resolver->running == MK__RESOLVER_RUNNING_MAX)
             return;
         if (name->state == MK__RESOLVER_QUEUED)
@@ -191,21 +189,18 @@ static void on_result(struct mk_message *message)
 
 static struct mk__resolver_entry *find_entry(struct mk__resolver *resolver, struct mk_str host)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&resolver->table, n, save)
-        if (mk_str_ieq(MK_CONTAINER_OF(n, struct mk__resolver_entry, node)->host, host))
-            return MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
+    MK_LIST_EACH_ITEM(&resolver->table, struct mk__resolver_entry, node, entry)
+        if (mk_str_ieq(entry->host, host))
+            return entry;
     return NULL;
 }
 
 /* Makes room for a name: removes the least recently used one that is resolved. Returns 0 or -EBUSY. */
 static int evict_entry(struct mk__resolver *resolver)
 {
-    struct mk_list *n, *save;
     if (resolver->n < MK__RESOLVER_ENTRIES_MAX)
         return 0;
-    MK_LIST_EACH(&resolver->table, n, save) {
-        struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
+    MK_LIST_EACH_ITEM(&resolver->table, struct mk__resolver_entry, node, name) {
         if (name->state == MK__RESOLVER_RESOLVED) {
             drop_entry(name);
             return 0;
@@ -320,12 +315,10 @@ static void close_entry(struct mk__resolver_entry *name)
 void mk__resolver_close(struct mk_loop *loop)
 {
     struct mk__resolver *resolver = loop->resolver;
-    struct mk_list *n, *save;
     if (!resolver)
         return;
     loop->resolver = NULL;
-    MK_LIST_EACH(&resolver->table, n, save) {
-        struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
+    MK_LIST_EACH_ITEM(&resolver->table, struct mk__resolver_entry, node, name) {
         if (name->state != MK__RESOLVER_RUNNING)
             close_entry(name);
     }

@@ -18,9 +18,7 @@ int mk_server_inherit(struct mk_server *s, int fd, bool own)
 
 void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool own, void *ctx), void *ctx)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->listeners.open, n, save) {
-        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->listeners.open, const struct mk__listener, node, one) {
         for (unsigned i = 0; i < one->n; i++)
             fn(one->fds[i], one->owner != MK__LISTENER_EXTERNAL, ctx);
     }
@@ -29,9 +27,7 @@ void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool ow
 
 const char *mk_server_socket_transport(const struct mk_server *s, int fd)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->listeners.open, n, save) {
-        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->listeners.open, const struct mk__listener, node, one) {
         for (unsigned i = 0; i < one->n; i++)
             if (one->fds[i] == fd)
                 return one->transport->name;
@@ -41,12 +37,10 @@ const char *mk_server_socket_transport(const struct mk_server *s, int fd)
 
 void mk_server_hand_over(struct mk_server *s)
 {
-    struct mk_list *n, *save;
     if (s->state == MK__SERVER_RUNNING)
         mk__server_set_state(s, MK__SERVER_HANDED_OVER);
     mk__plugin_sockets_hand_over();
-    MK_LIST_EACH(&s->listeners.open, n, save) {
-        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->listeners.open, struct mk__listener, node, one) {
         if (one->owner == MK__LISTENER_OWNED)
             one->owner = MK__LISTENER_SHARED;
     }

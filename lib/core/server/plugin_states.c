@@ -40,9 +40,8 @@ void mk__plugin_states_release(struct mk_connection *conn)
 
 void mk__plugin_states_release_of(struct mk_list *conns, const struct mk_plugin *plugin)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(conns, n, save) {
-        struct mk_connection *conn = &MK_CONTAINER_OF(n, struct mk__conn, link)->handle;
+    MK_LIST_EACH_ITEM(conns, struct mk__conn, link, c) {
+        struct mk_connection *conn = &c->handle;
         struct mk__plugin_state **at = find_state(conn, plugin);
         if (*at)
             release_state(conn, at);

@@ -339,9 +339,7 @@ int mk_server_check(struct mk_server *s)
 
 void mk__server_log_listeners(struct mk_server *s)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->listeners.open, n, save) {
-        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->listeners.open, struct mk__listener, node, one) {
         if (one->logged)
             continue;
         one->logged = true;

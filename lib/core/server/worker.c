@@ -144,10 +144,8 @@ void mk__worker_free_replaced(struct mk_worker *worker)
 
 void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visit_fn fn, void *ctx)
 {
-    struct mk_list *n, *save;
     pthread_rwlock_rdlock(&all.lock);
-    MK_LIST_EACH(&all.workers, n, save) {
-        struct mk_worker *worker = MK_CONTAINER_OF(n, struct mk_worker, node);
+    MK_LIST_EACH_ITEM(&all.workers, struct mk_worker, node, worker) {
         int i = mk__generation_find_plugin(worker->generation, plugin);
         if (i >= 0)
             fn(worker, worker->states[i], ctx);

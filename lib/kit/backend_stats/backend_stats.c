@@ -57,9 +57,7 @@ static const struct {
 static struct mk_backend_stats *find_stats(struct mk_stats_registry *registry, struct mk_str backend,
                                            struct mk_str server)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&registry->list, n, save) {
-        struct mk_backend_stats *stats = MK_CONTAINER_OF(n, struct mk_backend_stats, node);
+    MK_LIST_EACH_ITEM(&registry->list, struct mk_backend_stats, node, stats) {
         if (mk_str_eq(stats->backend, backend) && mk_str_eq(stats->server, server))
             return stats;
     }
@@ -123,9 +121,7 @@ static bool is_used(struct mk_str labels, void *ctx)
     char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
     struct mk_str backend = mk_counter_label_get(labels, MK_STR("backend"), storage[0]);
     struct mk_str server = mk_counter_label_get(labels, MK_STR("server"), storage[1]);
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&registry->list, n, save) {
-        const struct mk_backend_stats *stats = MK_CONTAINER_OF(n, struct mk_backend_stats, node);
+    MK_LIST_EACH_ITEM(&registry->list, const struct mk_backend_stats, node, stats) {
         if (stats->refs && mk_str_eq(mk_counter_label_truncate(stats->backend), backend) &&
             mk_str_eq(mk_counter_label_truncate(stats->server), server))
             return true;

@@ -122,18 +122,18 @@ int mk__channel_add(struct mk_child_channel *channel, struct mk_child *child)
 
 static struct mk_child *find_child(struct mk_child_channel *c, uint32_t id)
 {
-    for (struct mk_list *node = c->children.next; node != &c->children; node = node->next)
-        if (child_at(node)->id == id)
-            return child_at(node);
+    MK_LIST_EACH_ITEM(&c->children, struct mk_child, node, child)
+        if (child->id == id)
+            return child;
     return NULL;
 }
 
 /* Returns the first child in that state; NULL: there is none. */
 static struct mk_child *find_in_state(struct mk_child_channel *c, enum mk__child_state state)
 {
-    for (struct mk_list *node = c->children.next; node != &c->children; node = node->next)
-        if (child_at(node)->state == state)
-            return child_at(node);
+    MK_LIST_EACH_ITEM(&c->children, struct mk_child, node, child)
+        if (child->state == state)
+            return child;
     return NULL;
 }
 

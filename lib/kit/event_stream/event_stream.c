@@ -40,10 +40,9 @@ static void put_event(struct mk_event_text *event)
 
 static void wake_streams(struct mk_event_streams *s)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->list, n, save)
-        if (MK_CONTAINER_OF(n, struct stream, node)->has_begun) /* others are asked without it */
-            mk_response_wake(MK_CONTAINER_OF(n, struct stream, node)->req);
+    MK_LIST_EACH_ITEM(&s->list, struct stream, node, stream)
+        if (stream->has_begun) /* others are asked without it */
+            mk_response_wake(stream->req);
 }
 
 void mk_event_streams_send(struct mk_event_streams *s, struct mk_buf text)

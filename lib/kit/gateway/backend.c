@@ -79,9 +79,7 @@ static bool is_for(const struct mk__gw_backend *b, const struct key *key)
 
 static struct mk__gw_backend *find_backend(struct mk__gw_thread *t, uint64_t hash, const struct key *key)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&t->backends[hash % MK__GW_BUCKETS], n, save) {
-        struct mk__gw_backend *b = MK_CONTAINER_OF(n, struct mk__gw_backend, node);
+    MK_LIST_EACH_ITEM(&t->backends[hash % MK__GW_BUCKETS], struct mk__gw_backend, node, b) {
         if (b->hash == hash && is_for(b, key))
             return b;
     }
@@ -276,9 +274,7 @@ static void on_timer(struct mk_timer *timer)
 static void end_awaited(const struct mk__gw_backend *own)
 {
     for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
-        struct mk_list *n, *save;
-        MK_LIST_EACH(&own->thread->backends[i], n, save) {
-            struct mk__gw_backend *b = MK_CONTAINER_OF(n, struct mk__gw_backend, node);
+        MK_LIST_EACH_ITEM(&own->thread->backends[i], struct mk__gw_backend, node, b) {
             if (b->keep_alive || !b->n_idle || b->last_server != own->server)
                 continue;
             end_idle(MK_LIST_FIRST(&b->idle, struct mk__gw_backend_conn, node));
@@ -408,9 +404,7 @@ static void free_spares(struct mk__gw_thread *t)
 /* Closes those that belong to clients, which know how. */
 static void close_bound(struct mk__gw_thread *t, bool with_logins)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&t->bound, n, save) {
-        struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, bound_node);
+    MK_LIST_EACH_ITEM(&t->bound, struct mk__gw_backend_conn, bound_node, c) {
         if (with_logins || !c->has_login)
             c->fn(c->user, EPOLLHUP);
     }
@@ -429,9 +423,8 @@ void mk__gw_thread_shed(struct mk__gw_thread *t)
     free_spares(t);
     close_bound(t, false);
     for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
-        struct mk_list *n, *save;
-        MK_LIST_EACH(&t->backends[i], n, save)
-            end_all_idle(MK_CONTAINER_OF(n, struct mk__gw_backend, node));
+        MK_LIST_EACH_ITEM(&t->backends[i], struct mk__gw_backend, node, backend)
+            end_all_idle(backend);
     }
 }
 
@@ -439,9 +432,7 @@ void mk__gw_thread_serve(struct mk__gw_thread *t, const struct mk_gateway_genera
 {
     t->serving = g;
     for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
-        struct mk_list *n, *save;
-        MK_LIST_EACH(&t->backends[i], n, save) {
-            struct mk__gw_backend *b = MK_CONTAINER_OF(n, struct mk__gw_backend, node);
+        MK_LIST_EACH_ITEM(&t->backends[i], struct mk__gw_backend, node, b) {
             b->is_retired = is_former(t, b->route_hash, b->key);
             if (b->is_retired)
                 end_all_idle(b);

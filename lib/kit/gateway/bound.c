@@ -57,10 +57,9 @@ static uint64_t get_end(const struct mk__gw_backend_conn *c, uint64_t now)
 
 static void arm_timer(struct mk__gw_bound *bound, uint64_t now)
 {
-    struct mk_list *n, *save;
     uint64_t first = UINT64_MAX;
-    MK_LIST_EACH(&bound->conns, n, save) {
-        uint64_t end = get_end(MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node), now);
+    MK_LIST_EACH_ITEM(&bound->conns, struct mk__gw_backend_conn, node, conn) {
+        uint64_t end = get_end(conn, now);
         first = end < first ? end : first;
     }
     if (first != UINT64_MAX)
@@ -71,9 +70,7 @@ static void on_timer(struct mk_timer *timer)
 {
     struct mk__gw_bound *bound = MK_CONTAINER_OF(timer, struct mk__gw_bound, timer);
     uint64_t now = mk_loop_now_ms(bound->loop);
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&bound->conns, n, save) {
-        struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
+    MK_LIST_EACH_ITEM(&bound->conns, struct mk__gw_backend_conn, node, c) {
         if (get_end(c, now) <= now)
             close_conn(bound, c);
     }
@@ -115,9 +112,7 @@ static struct mk__gw_backend_conn *find_conn(struct mk__gw_bound *bound, const s
                                              uint64_t age_ms)
 {
     struct mk__gw_backend_conn *found = NULL;
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&bound->conns, n, save) {
-        struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
+    MK_LIST_EACH_ITEM(&bound->conns, struct mk__gw_backend_conn, node, c) {
         bool is_fresh = c->has_login || (uint32_t)mk_loop_now_ms(bound->loop) - c->bound_since_ms < age_ms;
         if (c->backend == b && is_fresh && (!found || (c->has_login && !found->has_login)))
             found = c;
@@ -143,11 +138,9 @@ const struct mk_upstream_server *mk__gw_bound_find_login(struct mk_request *req,
 {
     struct mk__gw_bound *bound =
         mk_list_empty(&t->bound) ? NULL : mk_connection_state(mk_request_connection(req), t->gateway->type->plugin);
-    struct mk_list *n, *save;
     if (!bound)
         return NULL;
-    MK_LIST_EACH(&bound->conns, n, save) {
-        const struct mk__gw_backend_conn *c = MK_CONTAINER_OF(n, struct mk__gw_backend_conn, node);
+    MK_LIST_EACH_ITEM(&bound->conns, const struct mk__gw_backend_conn, node, c) {
         if (c->has_login && c->backend->last_server && mk_str_starts(c->backend->key, route->key))
             return c->backend->last_server;
     }

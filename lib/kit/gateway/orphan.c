@@ -229,9 +229,7 @@ bool mk__gw_orphan_adopt(const struct mk__gw_orphan_parts *parts)
 /* The worker is not put: it stops, although it is held. */
 void mk__gw_orphans_stop(struct mk__gw_thread *t, const struct mk_worker *worker)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&t->orphans, n, save) {
-        struct mk__gw_orphan *o = MK_CONTAINER_OF(n, struct mk__gw_orphan, node);
+    MK_LIST_EACH_ITEM(&t->orphans, struct mk__gw_orphan, node, o) {
         if (o->worker == worker)
             free_orphan(o);
     }

@@ -115,11 +115,10 @@ static void report_recovery(struct mk_log_target *target)
 
 static uint64_t count_lost(struct mk_log_target *target)
 {
-    struct mk_list *node, *save;
     pthread_mutex_lock(&mk__log_lock);
     uint64_t n = target->lost_closed;
-    MK_LIST_EACH(&target->producers, node, save)
-        n += MK_CONTAINER_OF(node, struct mk_log_producer, node)->lost;
+    MK_LIST_EACH_ITEM(&target->producers, struct mk_log_producer, node, producer)
+        n += producer->lost;
     pthread_mutex_unlock(&mk__log_lock);
     return n;
 }
@@ -164,14 +163,13 @@ static void add_producer(struct log_batch *b, struct mk_log_producer *producer, 
 /* Begins with the producer whose line was written in part. */
 static void gather_batch(struct mk_log_target *target, struct log_batch *b)
 {
-    struct mk_list *n, *save;
     b->n = 0;
     if (target->partial)
         add_producer(b, target->partial, target);
     pthread_mutex_lock(&mk__log_lock);
-    MK_LIST_EACH(&target->producers, n, save)
-        if (MK_CONTAINER_OF(n, struct mk_log_producer, node) != target->partial)
-            add_producer(b, MK_CONTAINER_OF(n, struct mk_log_producer, node), target);
+    MK_LIST_EACH_ITEM(&target->producers, struct mk_log_producer, node, producer)
+        if (producer != target->partial)
+            add_producer(b, producer, target);
     pthread_mutex_unlock(&mk__log_lock);
 }
 
@@ -358,9 +356,8 @@ static void discard_lines(struct mk_log_producer *producer)
 
 void mk__log_target_discard(struct mk_log_target *target)
 {
-    struct mk_list *n, *save;
     pthread_mutex_lock(&mk__log_lock);
-    MK_LIST_EACH(&target->producers, n, save)
-        discard_lines(MK_CONTAINER_OF(n, struct mk_log_producer, node));
+    MK_LIST_EACH_ITEM(&target->producers, struct mk_log_producer, node, producer)
+        discard_lines(producer);
     pthread_mutex_unlock(&mk__log_lock);
 }

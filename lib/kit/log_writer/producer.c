@@ -51,10 +51,9 @@ size_t mk_log_producer_bytes_max(const struct mk_log_producer *producer)
 
 static struct mk_log_producer *find_producer(struct mk_log_target *target, const void *owner)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&target->producers, n, save)
-        if (MK_CONTAINER_OF(n, struct mk_log_producer, node)->owner == owner)
-            return MK_CONTAINER_OF(n, struct mk_log_producer, node);
+    MK_LIST_EACH_ITEM(&target->producers, struct mk_log_producer, node, producer)
+        if (producer->owner == owner)
+            return producer;
     return NULL;
 }
 

@@ -25,9 +25,7 @@ enum { STACK_BYTES = 64 * 1024, BLOCKED_MAX = 64, FLUSH_MS = 200, FINAL_WRITE_MS
 
 static struct mk_log_target *find_target(struct mk_log_writer *w, const struct mk_log_dest *dest)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&w->targets, n, save) {
-        struct mk_log_target *target = MK_CONTAINER_OF(n, struct mk_log_target, node);
+    MK_LIST_EACH_ITEM(&w->targets, struct mk_log_target, node, target) {
         if (target->dest.kind == dest->kind && mk_str_eq(target->dest.path, dest->path))
             return target;
     }
@@ -80,10 +78,8 @@ static struct mk_log_target *next_target(struct mk_log_writer *w, struct mk_log_
 /* Removes producers that were released and whose lines are all written; then the target, if it is unused. */
 static void remove_unused(struct mk_log_target *target)
 {
-    struct mk_list *n, *save;
     pthread_mutex_lock(&mk__log_lock);
-    MK_LIST_EACH(&target->producers, n, save) {
-        struct mk_log_producer *producer = MK_CONTAINER_OF(n, struct mk_log_producer, node);
+    MK_LIST_EACH_ITEM(&target->producers, struct mk_log_producer, node, producer) {
         if (!producer->users && !mk__log_queue_peek(&producer->queue).len)
             mk__producer_remove(producer);
     }
@@ -109,13 +105,12 @@ static bool has_producers(struct mk_log_target *target)
 /* Calls on_written() of all producers. Returns whether there are new lines. */
 static bool notify_producers(struct mk_log_target *target)
 {
-    struct mk_list *n, *save;
     bool more = false;
     if (!target->type->on_written)
         return false;
     pthread_mutex_lock(&mk__log_lock);
-    MK_LIST_EACH(&target->producers, n, save)
-        more |= target->type->on_written(MK_CONTAINER_OF(n, struct mk_log_producer, node));
+    MK_LIST_EACH_ITEM(&target->producers, struct mk_log_producer, node, producer)
+        more |= target->type->on_written(producer);
     pthread_mutex_unlock(&mk__log_lock);
     return more;
 }
@@ -253,9 +248,8 @@ int mk_log_writer_start(struct mk_log_writer *w)
 static bool has_lines(const struct mk_log_target *target)
 {
     bool has = false;
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&target->producers, n, save)
-        has |= mk_log_producer_waiting(MK_CONTAINER_OF(n, struct mk_log_producer, node)) > 0;
+    MK_LIST_EACH_ITEM(&target->producers, struct mk_log_producer, node, producer)
+        has |= mk_log_producer_waiting(producer) > 0;
     return has;
 }
 
@@ -287,12 +281,11 @@ void mk_log_target_put(struct mk_log_target *target)
 /* Takes a target without references out of the list; NULL: there is none. */
 static struct mk_log_target *take_unused(struct mk_log_writer *w)
 {
-    struct mk_list *n, *save;
     struct mk_log_target *found = NULL;
     pthread_mutex_lock(&mk__log_lock);
-    MK_LIST_EACH(&w->targets, n, save)
-        if (!MK_CONTAINER_OF(n, struct mk_log_target, node)->users)
-            found = MK_CONTAINER_OF(n, struct mk_log_target, node);
+    MK_LIST_EACH_ITEM(&w->targets, struct mk_log_target, node, one)
+        if (!one->users)
+            found = one;
     if (found)
         mk_list_del(&found->node);
     pthread_mutex_unlock(&mk__log_lock);

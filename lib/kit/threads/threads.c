@@ -75,11 +75,9 @@ void mk_thread_put(struct mk_thread *t)
 
 static struct mk_thread *find_thread(struct mk_threads *all, const struct mk_loop *loop)
 {
-    struct mk_list *n, *save;
     struct mk_thread *found = NULL;
     pthread_mutex_lock(&all->lock);
-    MK_LIST_EACH(&all->list, n, save) {
-        struct mk_thread *t = MK_CONTAINER_OF(n, struct mk_thread, node);
+    MK_LIST_EACH_ITEM(&all->list, struct mk_thread, node, t) {
         if (t->loop == loop)
             found = t;
     }
@@ -152,11 +150,9 @@ void mk_threads_remove_worker(struct mk_thread_worker *w)
 unsigned mk_threads_list(struct mk_threads *all, struct mk_thread **ret, unsigned max, mk_thread_filter_fn filter,
                          const void *ctx)
 {
-    struct mk_list *n, *save;
     unsigned count = 0;
     pthread_mutex_lock(&all->lock);
-    MK_LIST_EACH(&all->list, n, save) {
-        struct mk_thread *t = MK_CONTAINER_OF(n, struct mk_thread, node);
+    MK_LIST_EACH_ITEM(&all->list, struct mk_thread, node, t) {
         if (filter && !filter(t, ctx))
             continue;
         if (count < max) {

@@ -268,10 +268,8 @@ static void serve_value(struct mk_watched *w, bool due)
 /* Serves one value that has something to do. Returns false if there is none; `*ret_due_ms` is when there will be. */
 static bool serve_next(uint64_t now_ms, uint64_t *ret_due_ms)
 {
-    struct mk_list *n, *save;
     *ret_due_ms = UINT64_MAX;
-    MK_LIST_EACH(&watcher.all, n, save) {
-        struct mk_watched *w = MK_CONTAINER_OF(n, struct mk_watched, node);
+    MK_LIST_EACH_ITEM(&watcher.all, struct mk_watched, node, w) {
         bool due = w->due_ms && w->due_ms <= now_ms;
         if (due || w->unused) {
             serve_value(w, due);
@@ -306,10 +304,8 @@ static bool concerns_file(const struct mk_watched *w, const struct inotify_event
 /* Marks the values that an event concerns. Ends the watch of a file or folder that no path needs any more. */
 static void handle_event(const struct inotify_event *event, uint64_t now_ms)
 {
-    struct mk_list *n, *save;
     bool known = event->mask & (IN_Q_OVERFLOW | IN_IGNORED);
-    MK_LIST_EACH(&watcher.all, n, save) {
-        struct mk_watched *w = MK_CONTAINER_OF(n, struct mk_watched, node);
+    MK_LIST_EACH_ITEM(&watcher.all, struct mk_watched, node, w) {
         if (concerns_file(w, event))
             note_change(w, event->mask, now_ms);
         known = known || mk__paths_is_watched(&w->paths, event->wd);
@@ -383,10 +379,9 @@ static void mark_due(struct mk_watched *w)
 /* All files are looked at in the beginning: they may have changed since they were loaded. */
 static void mark_all(void)
 {
-    struct mk_list *n, *save;
     pthread_mutex_lock(&watcher.lock);
-    MK_LIST_EACH(&watcher.all, n, save)
-        mark_due(MK_CONTAINER_OF(n, struct mk_watched, node));
+    MK_LIST_EACH_ITEM(&watcher.all, struct mk_watched, node, watched)
+        mark_due(watched);
     pthread_mutex_unlock(&watcher.lock);
 }
 

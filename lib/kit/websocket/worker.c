@@ -155,8 +155,7 @@ void mk_ws_worker_put(struct mk_ws_worker *worker)
 struct mk__ws_channel *mk__ws_worker_find_channel(struct mk_ws_worker *w, int number)
 {
     struct mk_hash_node *n;
-    MK_HASH_EACH(&w->channels, mk_hash_number((uint32_t)number), n)
-    {
+    MK_HASH_EACH(&w->channels, mk_hash_number((uint32_t)number), n) {
         struct mk__ws_channel *channel = MK_CONTAINER_OF(n, struct mk__ws_channel, node);
         if (channel->number == number)
             return channel;

@@ -19,10 +19,9 @@ static bool is_stalled(const struct mk__h2_stream *s, uint64_t now)
 
 static unsigned count_stalled(const struct mk__h2 *h2, uint64_t now)
 {
-    struct mk_list *n, *save;
     unsigned count = 0;
-    MK_LIST_EACH(&h2->streams, n, save)
-        count += is_stalled(MK_CONTAINER_OF(n, struct mk__h2_stream, link), now);
+    MK_LIST_EACH_ITEM(&h2->streams, struct mk__h2_stream, link, stream)
+        count += is_stalled(stream, now);
     return count;
 }
 
@@ -30,10 +29,8 @@ struct mk__conn *mk__h2_evict_find(const struct mk__context *http)
 {
     uint64_t now = mk_loop_now_ms(http->loop);
     struct mk__conn *worst = NULL;
-    struct mk_list *n, *save;
     unsigned most = STALLED_STREAMS_MAX;
-    MK_LIST_EACH(&http->conns, n, save) {
-        struct mk__conn *c = MK_CONTAINER_OF(n, struct mk__conn, link);
+    MK_LIST_EACH_ITEM(&http->conns, struct mk__conn, link, c) {
         unsigned waiting = mk__h2_of(c) && !c->running ? count_stalled(mk__h2_of(c), now) : 0;
         if (waiting > most) {
             most = waiting;
@@ -47,11 +44,9 @@ struct mk__conn *mk__h2_evict_find(const struct mk__context *http)
 
 void mk__h2_evict_close_idle(struct mk__context *http, unsigned n)
 {
-    struct mk_list *node, *save;
     if (!mk__context_is_low_on_memory(http))
         return;
-    MK_LIST_EACH(&http->conns, node, save) {
-        struct mk__conn *c = MK_CONTAINER_OF(node, struct mk__conn, link);
+    MK_LIST_EACH_ITEM(&http->conns, struct mk__conn, link, c) {
         if (!mk__h2_of(c) || c->state != MK__CONN_IDLE)
             continue;
         c->sock.readable = true; /* a request may have arrived: read before closing */

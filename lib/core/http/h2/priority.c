@@ -80,9 +80,7 @@ struct mk__h2_priority *mk__h2_scheduler_pick(const struct mk__h2_scheduler *o,
                                               bool (*may)(struct mk__h2_priority *p, void *ctx), void *ctx)
 {
     for (unsigned i = 0; i < MK__H2_URGENCIES; i++) {
-        struct mk_list *n, *save;
-        MK_LIST_EACH(&o->ready[i], n, save) {
-            struct mk__h2_priority *p = MK_CONTAINER_OF(n, struct mk__h2_priority, node);
+        MK_LIST_EACH_ITEM(&o->ready[i], struct mk__h2_priority, node, p) {
             if (may(p, ctx))
                 return p;
         }

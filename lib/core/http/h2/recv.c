@@ -254,9 +254,7 @@ void mk__h2_recv_end_block(struct mk__h2 *h2)
 static enum mk__h2_error set_stream_window(struct mk__h2 *h2, uint32_t value)
 {
     int64_t change = (int64_t)value - h2->stream_window;
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&h2->streams, n, save) {
-        struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
+    MK_LIST_EACH_ITEM(&h2->streams, struct mk__h2_stream, link, s) {
         if (s->window + change > INT32_MAX)
             return MK__H2_ERR_FLOW_CONTROL;
         s->window = (int32_t)(s->window + change);

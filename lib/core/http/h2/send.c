@@ -121,9 +121,7 @@ static enum mk__conn_state end_turn(struct mk__h2 *h2, int sent)
 /* Tells the handlers of tunnels, which may never end, of the drain. */
 static void notify_tunnels(struct mk__h2 *h2)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&h2->streams, n, save) {
-        struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
+    MK_LIST_EACH_ITEM(&h2->streams, struct mk__h2_stream, link, s) {
         if (s->req && s->req->tunnel && !s->req->tunnel->shutdown_notified)
             s->req->ops->wake(s->req);
     }
@@ -178,11 +176,9 @@ static enum mk__conn_state on_ready(struct mk__conn *c)
 static void log_send_timeouts(struct mk__conn *c)
 {
     struct mk__h2 *h2 = c->proto_data;
-    struct mk_list *n, *save;
     if (!h2) /* the connection lingers */
         return;
-    MK_LIST_EACH(&h2->streams, n, save) {
-        const struct mk__h2_stream *s = MK_CONTAINER_OF(n, struct mk__h2_stream, link);
+    MK_LIST_EACH_ITEM(&h2->streams, const struct mk__h2_stream, link, s) {
         if (mk__h2_stream_states[s->state].waits_for_window && s->req && s->req->response_state != MK__RESPONSE_FAILED)
             mk__h2_flood_log(h2, MK__H2_FLOOD_SEND_TIMEOUT, s->req->limits->timeout_ms[MK__TIMEOUT_SEND]);
     }

@@ -277,11 +277,9 @@ static int add_acceptor(struct mk__acceptors *list, const struct mk__listener *l
 int mk__acceptors_make(struct mk__acceptors *list, const struct mk__listeners *listeners, unsigned index,
                        unsigned loops)
 {
-    struct mk_list *n, *save;
     assert(index < loops);
     *list = (struct mk__acceptors){0};
-    MK_LIST_EACH(&listeners->open, n, save) {
-        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&listeners->open, const struct mk__listener, node, one) {
         for (unsigned i = 0; one->state != MK__LISTENER_UNCLAIMED; i++) {
             int fd = mk__listeners_worker_fd(one, index, loops, i);
             if (fd < 0)

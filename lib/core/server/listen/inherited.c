@@ -136,10 +136,8 @@ static int add_inherited(struct mk__listener *one, struct mk__inherited *found)
 
 int mk__inherited_take(struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings)
 {
-    struct mk_list *n, *save;
     int err = 0;
-    MK_LIST_EACH(&s->inherited, n, save) {
-        struct mk__inherited *found = MK_CONTAINER_OF(n, struct mk__inherited, node);
+    MK_LIST_EACH_ITEM(&s->inherited, struct mk__inherited, node, found) {
         if (err == 0 && is_match(one, settings, &found->addr))
             err = add_inherited(one, found);
     }
@@ -148,18 +146,15 @@ int mk__inherited_take(struct mk__listeners *s, struct mk__listener *one, const 
 
 bool mk__inherited_conflicts(const struct mk__listeners *s, const struct mk__addr *addr)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->inherited, n, save)
-        if (mk__addr_conflicts(&MK_CONTAINER_OF(n, struct mk__inherited, node)->addr, addr))
+    MK_LIST_EACH_ITEM(&s->inherited, struct mk__inherited, node, one)
+        if (mk__addr_conflicts(&one->addr, addr))
             return true;
     return false;
 }
 
 void mk__inherited_release(struct mk__listeners *s, bool used)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->inherited, n, save) {
-        struct mk__inherited *one = MK_CONTAINER_OF(n, struct mk__inherited, node);
+    MK_LIST_EACH_ITEM(&s->inherited, struct mk__inherited, node, one) {
         MK_BUF_ON_STACK(text, 160);
         mk__addr_print(&one->addr, &text);
         if (used)

@@ -89,9 +89,7 @@ static void free_listeners(struct mk_list *list)
 /* Another socket of ours, which this reload may close, has the address: `Listen 80` becomes `Listen 127.0.0.1:80`. */
 static bool has_conflict(const struct mk__listeners *s, const struct mk__listener *one)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->open, n, save) {
-        const struct mk__listener *other = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->open, const struct mk__listener, node, other) {
         if (other != one && mk__addr_conflicts(&other->addr, &one->addr))
             return true;
     }
@@ -160,10 +158,8 @@ struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one)
 /* Returns the one that was configured so, or the one that the system has bound to this address for port 0; or NULL. */
 static struct mk__listener *find_listener(struct mk__listeners *s, const struct mk__listen_conf *directive)
 {
-    struct mk_list *n, *save;
     struct mk__listener *bound = NULL;
-    MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
         if (one->state != MK__LISTENER_UNCLAIMED)
             continue;
         if (mk__addr_equal(&one->configured, &directive->addr))
@@ -177,10 +173,8 @@ static struct mk__listener *find_listener(struct mk__listeners *s, const struct 
 int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *settings, unsigned workers,
                           unsigned *ret_nth)
 {
-    struct mk_list *n, *save;
     int err = 0;
-    MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
         one->state = MK__LISTENER_UNCLAIMED;
         one->n_before = one->n;
     }
@@ -212,10 +206,8 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
 int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings)
 {
     struct mk__listen_options options = mk__listeners_options(settings);
-    struct mk_list *n, *save;
     int err = 0;
-    MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
         for (unsigned i = one->n_before; one->state != MK__LISTENER_UNCLAIMED && i < one->n && err == 0; i++)
             err = mk__listen_start(one->fds[i], &one->addr, &options);
         if (err == 0)
@@ -236,9 +228,7 @@ static void update_options(struct mk__listener *one, const struct mk__settings *
 
 void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
         if (one->state == MK__LISTENER_NEW && one->owner == MK__LISTENER_SHARED)
             one->owner = MK__LISTENER_OWNED; /* the process that it was inherited from leaves it */
         if (one->state != MK__LISTENER_UNCLAIMED) {
@@ -258,9 +248,7 @@ void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *se
 
 void mk__listeners_cancel(struct mk__listeners *s)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&s->open, n, save) {
-        struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+    MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
         if (one->state != MK__LISTENER_NEW) {
             close_fds(one, one->n_before);
             continue;

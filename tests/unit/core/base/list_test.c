@@ -4,6 +4,8 @@
 
 #include <monkey/list.h>
 
+#include <string.h>
+
 struct item {
     int number;
     struct mk_list link;
@@ -73,4 +75,28 @@ TEST(joins)
     mk_list_join(&from, &to);
     assert_numbers(&from, "1234");
     assert_numbers(&to, "");
+}
+
+/* Of structs: the current one may be deleted, and the loop may be left and continued. */
+TEST(items)
+{
+    struct item items[4];
+    struct mk_list l;
+    fill(&l, items, 1, 0);
+    MK_LIST_EACH_ITEM(&l, struct item, link, item)
+        fail_msg("%d in an empty list", item->number);
+    fill(&l, items, 1, 4);
+    MK_LIST_EACH_ITEM(&l, struct item, link, item) {
+        if (item->number % 2)
+            continue;
+        mk_list_del(&item->link);
+        memset(item, 0, sizeof(*item));
+    }
+    assert_numbers(&l, "13");
+    const struct item *found = NULL;
+    MK_LIST_EACH_ITEM(&l, const struct item, link, item) {
+        found = item;
+        break;
+    }
+    assert_ptr_equal(found, &items[0]);
 }

@@ -26,8 +26,7 @@ static unsigned count(uint64_t hash)
 {
     struct mk_hash_node *n;
     unsigned found = 0;
-    MK_HASH_EACH(&table, hash, n)
-    {
+    MK_HASH_EACH(&table, hash, n) {
         assert_int_equal(n->hash, hash);
         found++;
     }
