@@ -45,6 +45,17 @@ static inline int mk_hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* Writes `n` bytes as lower-case hexadecimal digits, two for each. Returns what is after the last one: no NUL. */
+static inline char *mk_hex_write(char *to, const void *bytes, size_t n)
+{
+    const unsigned char *from = (const unsigned char *)bytes;
+    for (size_t i = 0; i < n; i++) {
+        *to++ = "0123456789abcdef"[from[i] >> 4];
+        *to++ = "0123456789abcdef"[from[i] & 15];
+    }
+    return to;
+}
+
 /* Returns the byte that the escape at `p` means ("%41"), or -1: these `len` bytes do not begin with one. */
 static inline int mk_percent_value(const char *p, size_t len)
 {

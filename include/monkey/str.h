@@ -60,7 +60,15 @@ static inline bool mk_str_eq(struct mk_str a, struct mk_str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
 
-/* The same for secrets: how long it takes depends on the lengths only, not on the bytes. */
+/* Compares as memcmp() does; a string comes after those that it begins with. */
+static inline int mk_str_compare(struct mk_str a, struct mk_str b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int order = n ? memcmp(a.p, b.p, n) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+/* The same as mk_str_eq() for secrets: how long it takes depends on the lengths only, not on the bytes. */
 static inline bool mk_str_eq_secret(struct mk_str a, struct mk_str b)
 {
     volatile unsigned char difference = a.len != b.len;
@@ -107,6 +115,14 @@ static inline bool mk_str_ieq(struct mk_str a, struct mk_str b)
     return true;
 }
 
+/* Returns true if `s` is one of `n` strings, except for the case of ASCII letters. */
+static inline bool mk_str_is_any(struct mk_str s, const struct mk_str *strings, size_t n)
+{
+    while (n && !mk_str_ieq(s, strings[n - 1]))
+        n--;
+    return n;
+}
+
 /* Returns true if `s` ends with the bytes of `end`, except for the case of ASCII letters. */
 static inline bool mk_str_iends(struct mk_str s, struct mk_str end)
 {
@@ -117,6 +133,12 @@ static inline bool mk_str_iends(struct mk_str s, struct mk_str end)
 MK_API bool mk_is_name_byte(char c, const char *marks);
 /* Returns true if `s` has a byte, and none but ASCII letters, digits, and the characters of `marks`. */
 MK_API bool mk_str_is_name(struct mk_str s, const char *marks);
+
+/* Returns true for a decimal digit. */
+static inline bool mk_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
 
 /* Returns true for the bytes of OWS (RFC 9110 section 5.6.3): space and tab. */
 static inline bool mk_is_blank(char c)
@@ -211,12 +233,9 @@ static inline struct mk_str mk_str_after(struct mk_str s, size_t n)
 /* Cuts the next word off, which blanks end, and removes those around it. It is empty at the end of the text. */
 static inline struct mk_str mk_str_next_word(struct mk_str *rest)
 {
-    size_t n = 0;
     *rest = mk_str_trim(*rest);
-    while (n < rest->len && !mk_is_blank(rest->p[n]))
-        n++;
-    struct mk_str word = mk_str(rest->p, n);
-    *rest = mk_str_after(*rest, n);
+    struct mk_str word = mk_str_until(*rest, " \t");
+    *rest = mk_str_after(*rest, word.len);
     return word;
 }
 
@@ -233,6 +252,14 @@ static inline struct mk_str mk_str_split(struct mk_str *rest, char end)
     struct mk_str first = mk_str(rest->p, at ? (size_t)(at - rest->p) : rest->len);
     *rest = at ? mk_str(at + 1, rest->len - first.len - 1) : mk_str(rest->len ? rest->p + rest->len : rest->p, 0);
     return first;
+}
+
+/* Cuts the next line off `rest`; the result has neither its LF nor a CR before that. */
+static inline struct mk_str mk_str_split_line(struct mk_str *rest)
+{
+    struct mk_str line = mk_str_split(rest, '\n');
+    line.len -= line.len && line.p[line.len - 1] == '\r';
+    return line;
 }
 
 /*

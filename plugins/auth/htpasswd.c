@@ -28,13 +28,8 @@ static bool next_line(struct htpasswd_reader *r, struct mk_str *ret)
 {
     if (!r->rest.len)
         return false;
-    const char *end = memchr(r->rest.p, '\n', r->rest.len);
-    size_t n = end ? (size_t)(end - r->rest.p) : r->rest.len;
-    *ret = mk_str(r->rest.p, n);
-    r->rest = end ? mk_str(end + 1, r->rest.len - n - 1) : MK_STR_NONE;
+    *ret = mk_str_split_line(&r->rest);
     r->line++;
-    if (ret->len && ret->p[ret->len - 1] == '\r')
-        ret->len--;
     return true;
 }
 

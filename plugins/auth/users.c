@@ -42,17 +42,11 @@ static int report_mistake(struct mk_buf *message, const char *path, const struct
     return -EINVAL;
 }
 
-static int compare_names(struct mk_str a, struct mk_str b)
-{
-    int order = memcmp(a.len ? a.p : "", b.len ? b.p : "", a.len < b.len ? a.len : b.len);
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* ── users ── */
 
 static int compare_users(const void *a, const void *b)
 {
-    return compare_names(((const struct htpasswd_user *)a)->name, ((const struct htpasswd_user *)b)->name);
+    return mk_str_compare(((const struct htpasswd_user *)a)->name, ((const struct htpasswd_user *)b)->name);
 }
 
 /* Returns 1 (another user was added), 0 (the end) or -errno. */
@@ -160,8 +154,8 @@ const struct htpasswd_user *users_find(const struct users *u, struct mk_str name
 static int compare_members(const void *a, const void *b)
 {
     const struct htpasswd_member *x = a, *y = b;
-    int order = compare_names(x->group, y->group);
-    return order ? order : compare_names(x->user, y->user);
+    int order = mk_str_compare(x->group, y->group);
+    return order ? order : mk_str_compare(x->user, y->user);
 }
 
 /* Returns 1 (another member was added), 0 (the end) or -errno. */
@@ -229,7 +223,7 @@ void groups_free(struct groups *g)
 
 static int compare_group(const void *key, const void *member)
 {
-    return compare_names(*(const struct mk_str *)key, ((const struct htpasswd_member *)member)->group);
+    return mk_str_compare(*(const struct mk_str *)key, ((const struct htpasswd_member *)member)->group);
 }
 
 bool groups_have(const struct groups *g, struct mk_str group)

@@ -26,16 +26,10 @@ struct scan {
 
 /* ── order ── */
 
-static int compare_paths(struct mk_str a, struct mk_str b)
-{
-    int r = memcmp(a.p, b.p, a.len < b.len ? a.len : b.len);
-    return r ? r : (a.len > b.len) - (a.len < b.len);
-}
-
 /* Returns less than 0 if `a` comes before `b`. */
 static int order_rows(enum scan_sort sort, const struct scan_row *a, const struct scan_row *b)
 {
-    int r = sort == SCAN_NAME ? compare_paths(mk_str(a->path, a->path_len), mk_str(b->path, b->path_len))
+    int r = sort == SCAN_NAME ? mk_str_compare(mk_str(a->path, a->path_len), mk_str(b->path, b->path_len))
                               : (a->value < b->value) - (a->value > b->value);
     return r ? r : (a->hash > b->hash) - (a->hash < b->hash);
 }

@@ -11,14 +11,9 @@ const char *const order_sorts[] = {
     [LISTING_BY_NAME] = "name", [LISTING_BY_SIZE] = "size", [LISTING_BY_DATE] = "date", NULL};
 const char *const order_directions[] = {"asc", "desc", NULL};
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static struct mk_str trim_zeros(struct mk_str s)
 {
-    while (s.len > 1 && s.p[0] == '0' && is_digit(s.p[1]))
+    while (s.len > 1 && s.p[0] == '0' && mk_is_digit(s.p[1]))
         s = mk_str_after(s, 1);
     return s;
 }
@@ -26,7 +21,7 @@ static struct mk_str trim_zeros(struct mk_str s)
 static size_t count_digits(struct mk_str s)
 {
     size_t n = 0;
-    while (n < s.len && is_digit(s.p[n]))
+    while (n < s.len && mk_is_digit(s.p[n]))
         n++;
     return n;
 }
@@ -42,19 +37,12 @@ static int compare_numbers(struct mk_str *a, struct mk_str *b)
     return r;
 }
 
-static int compare_bytes(struct mk_str a, struct mk_str b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int r = n ? memcmp(a.p, b.p, n) : 0;
-    return r ? r : (a.len > b.len) - (a.len < b.len);
-}
-
 int order_compare_names(struct mk_str a, struct mk_str b)
 {
     struct mk_str x = a, y = b;
     while (x.len && y.len) {
         int r;
-        if (is_digit(*x.p) && is_digit(*y.p)) {
+        if (mk_is_digit(*x.p) && mk_is_digit(*y.p)) {
             r = compare_numbers(&x, &y);
         } else {
             r = (unsigned char)mk_lower(*x.p) - (unsigned char)mk_lower(*y.p);
@@ -64,7 +52,7 @@ int order_compare_names(struct mk_str a, struct mk_str b)
         if (r)
             return r;
     }
-    return x.len || y.len ? (x.len > 0) - (y.len > 0) : compare_bytes(a, b);
+    return x.len || y.len ? (x.len > 0) - (y.len > 0) : mk_str_compare(a, b);
 }
 
 struct sort_key {

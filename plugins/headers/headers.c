@@ -61,10 +61,7 @@ static int report_colon(struct mk_buf *error, struct mk_str text, enum change_ki
 static bool is_of_connection(struct mk_str name)
 {
     static const struct mk_str names[] = {MK_STR_INIT("Proxy-Connection"), MK_STR_INIT("TE"), MK_STR_INIT("Upgrade")};
-    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
-        if (mk_str_ieq(name, names[i]))
-            return true;
-    return false;
+    return mk_str_is_any(name, names, MK_COUNT_OF(names));
 }
 
 static int parse_change(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error,

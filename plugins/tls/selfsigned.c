@@ -13,7 +13,6 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -30,8 +29,7 @@ static struct {
 static void set_host_names(void)
 {
     char host[HOST_BYTES] = "";
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
-    bool usable = gethostname(host, sizeof(host) - 1) == 0 && host[0] && strspn(host, allowed) == strlen(host) &&
+    bool usable = gethostname(host, sizeof(host) - 1) == 0 && mk_str_is_name(mk_str_c(host), "-.") &&
                   strcmp(host, "localhost") != 0;
     snprintf(self_cert.names, sizeof(self_cert.names), "DNS:localhost,%s%s%sIP:127.0.0.1,IP:::1", usable ? "DNS:" : "",
              usable ? host : "", usable ? "," : "");

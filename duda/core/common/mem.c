@@ -34,14 +34,14 @@ char *mem_dup(struct mk_str s)
     return copy;
 }
 
-static void *alloc_zeroed(size_t size)
+void *mem_alloc_zeroed(size_t size)
 {
     return calloc(1, size);
 }
 
 const struct duda_api_mem object_mem = {
     .alloc = mem_alloc,
-    .alloc_z = alloc_zeroed,
+    .alloc_z = mem_alloc_zeroed,
     .realloc = mem_realloc,
     .free = mem_free,
 };

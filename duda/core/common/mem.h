@@ -8,8 +8,9 @@
 
 #include <monkey/str.h>
 
-/* As malloc(3), realloc(3) and free(3). */
+/* As malloc(3), calloc(3) with one item, realloc(3) and free(3). */
 void *mem_alloc(size_t size);
+void *mem_alloc_zeroed(size_t size);
 void *mem_realloc(void *ptr, size_t size);
 void mem_free(void *ptr);
 /* Returns a copy with a NUL after it, or NULL. */

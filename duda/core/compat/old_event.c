@@ -5,6 +5,7 @@
  */
 #include "compat/old.h"
 
+#include "event/event.h"
 #include "objects.h"
 
 struct old_watch {
@@ -13,40 +14,19 @@ struct old_watch {
     duda_old_event_fn on_read, on_write, on_error, on_close, on_timeout;
 };
 
-static int call_read(int fd, void *data)
-{
-    struct old_watch *w = data;
-    (void)fd;
-    return w->on_read(w->dr);
-}
+#define WATCH_CALL(name, member) \
+    static int name(int fd, void *data) \
+    { \
+        const struct old_watch *w = data; \
+        (void)fd; \
+        return w->member(w->dr); \
+    }
 
-static int call_write(int fd, void *data)
-{
-    struct old_watch *w = data;
-    (void)fd;
-    return w->on_write(w->dr);
-}
-
-static int call_error(int fd, void *data)
-{
-    struct old_watch *w = data;
-    (void)fd;
-    return w->on_error(w->dr);
-}
-
-static int call_close(int fd, void *data)
-{
-    struct old_watch *w = data;
-    (void)fd;
-    return w->on_close(w->dr);
-}
-
-static int call_timeout(int fd, void *data)
-{
-    struct old_watch *w = data;
-    (void)fd;
-    return w->on_timeout(w->dr);
-}
+WATCH_CALL(call_read, on_read)
+WATCH_CALL(call_write, on_write)
+WATCH_CALL(call_error, on_error)
+WATCH_CALL(call_close, on_close)
+WATCH_CALL(call_timeout, on_timeout)
 
 static void end_watch(void *ptr)
 {
@@ -74,42 +54,12 @@ static int add_watch(int fd, duda_request_t *dr, int mode, int behavior, duda_ol
                             on_timeout ? call_timeout : NULL, w);
 }
 
-static struct duda_event_handler *find_handler(int fd)
-{
-    return object_event.lookup(fd);
-}
-
-static int set_mode(int fd, int mode, int behavior)
-{
-    return object_event.mode(fd, mode, behavior);
-}
-
-static int delete_event(int fd)
-{
-    return object_event.delete(fd);
-}
-
-static int send_signal(uint64_t value)
-{
-    return object_event.signal(value);
-}
-
-static int create_signal_fd(void)
-{
-    return object_event.create_signal_fd();
-}
-
-static int set_signal_callback(void (*fn)(int fd, uint64_t value))
-{
-    return object_event.set_signal_callback(fn);
-}
-
 const struct duda_old_event_0 old_event_0 = {
     .add = add_watch,
-    .lookup = find_handler,
-    .mode = set_mode,
-    .delete = delete_event,
-    .signal = send_signal,
-    .create_signal_fd = create_signal_fd,
-    .set_signal_callback = set_signal_callback,
+    .lookup = event_lookup,
+    .mode = event_set_mode,
+    .delete = event_delete,
+    .signal = event_signal,
+    .create_signal_fd = event_create_signal_fd,
+    .set_signal_callback = event_set_signal_callback,
 };

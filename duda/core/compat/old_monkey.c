@@ -4,6 +4,7 @@
  */
 #include "compat/old.h"
 
+#include "common/mem.h"
 #include "objects.h"
 #include "service/thread.h"
 
@@ -24,32 +25,12 @@ char *old_format(const char *format, va_list args, size_t *ret_len)
     va_list again;
     va_copy(again, args);
     int n = format ? vsnprintf(NULL, 0, format, args) : -1;
-    char *text = n < 0 ? NULL : object_mem.alloc((size_t)n + 1);
+    char *text = n < 0 ? NULL : mem_alloc((size_t)n + 1);
     if (text)
         vsnprintf(text, (size_t)n + 1, format, again);
     va_end(again);
     *ret_len = text ? (size_t)n : 0;
     return text;
-}
-
-static void *allocate_memory(size_t size)
-{
-    return object_mem.alloc(size);
-}
-
-static void *alloc_zeroed(size_t size)
-{
-    return object_mem.alloc_z(size);
-}
-
-static void *reallocate_memory(void *ptr, size_t size)
-{
-    return object_mem.realloc(ptr, size);
-}
-
-static void release_memory(void *ptr)
-{
-    object_mem.free(ptr);
 }
 
 static char *copy_bytes(const char *text, size_t len)
@@ -144,10 +125,10 @@ static int set_nodelay(int fd)
 }
 
 const struct duda_old_monkey old_monkey = {
-    .mem_alloc = allocate_memory,
-    .mem_alloc_z = alloc_zeroed,
-    .mem_realloc = reallocate_memory,
-    .mem_free = release_memory,
+    .mem_alloc = mem_alloc,
+    .mem_alloc_z = mem_alloc_zeroed,
+    .mem_realloc = mem_realloc,
+    .mem_free = mem_free,
     .str_dup = copy_string,
     .str_build = build_string,
     .str_copy_substr = copy_substring,

@@ -11,30 +11,17 @@
 
 enum { HEADER_NAME_BYTES_MAX = 256 };
 
-static int is_get(duda_request_t *dr)
-{
-    return object_request.is_get(dr);
-}
+#define METHOD_CALL(name) \
+    static int is_##name(duda_request_t *dr) \
+    { \
+        return object_request.is_##name(dr); \
+    }
 
-static int is_post(duda_request_t *dr)
-{
-    return object_request.is_post(dr);
-}
-
-static int is_head(duda_request_t *dr)
-{
-    return object_request.is_head(dr);
-}
-
-static int is_put(duda_request_t *dr)
-{
-    return object_request.is_put(dr);
-}
-
-static int is_delete(duda_request_t *dr)
-{
-    return object_request.is_delete(dr);
-}
+METHOD_CALL(get)
+METHOD_CALL(post)
+METHOD_CALL(head)
+METHOD_CALL(put)
+METHOD_CALL(delete)
 
 /* ── the body ── */
 

@@ -58,17 +58,11 @@ static struct duda_old_string copy_with_blank(struct mk_arena *arena, struct mk_
     return (struct duda_old_string){copy, s.len};
 }
 
-static struct mk_str path_of(struct mk_str target)
-{
-    const char *query = target.len ? memchr(target.p, '?', target.len) : NULL;
-    return mk_str(target.p, query ? (size_t)(query - target.p) : target.len);
-}
-
 static int fill_session(struct session_request *session, struct mk_request *req)
 {
     struct mk_arena *arena = mk_request_arena(req);
     struct mk_str query = mk_request_query(req);
-    session->uri = copy_with_blank(arena, path_of(mk_request_target(req)));
+    session->uri = copy_with_blank(arena, mk_str_until(mk_request_target(req), "?"));
     session->uri_processed = copy_with_blank(arena, mk_request_path(req));
     if (query.p)
         session->query_string = copy_with_blank(arena, query);

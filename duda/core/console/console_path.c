@@ -21,14 +21,12 @@ static bool has_bad_segment(struct mk_str path)
 
 const char *console_path_check(struct mk_str path)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
     if (path.len < 2 || path.p[0] != '/' || path.p[1] == '/')
         return "it is a path below the service's URL, such as /console/";
     if (path.len > CONSOLE_PATH_BYTES_MAX)
         return "it is longer than 255 bytes";
-    for (size_t i = 0; i < path.len; i++)
-        if (!memchr(allowed, path.p[i], sizeof(allowed) - 1))
-            return "it has letters, digits, \"-\", \".\", \"_\", \"~\" and \"/\" only";
+    if (!mk_str_is_name(path, "-._~/"))
+        return "it has letters, digits, \"-\", \".\", \"_\", \"~\" and \"/\" only";
     return has_bad_segment(path) ? "it has an empty segment, or \".\" or \"..\"" : NULL;
 }
 

@@ -47,9 +47,8 @@ int stats_count_pages(uintptr_t begin, uintptr_t end, uint64_t *ret_resident, ui
 
 static void read_memory(struct stats_memory *m, const struct service *s)
 {
-    uintptr_t begin = 0, end = 0, page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    if (s->object)
-        crash_get_range(s->object, &begin, &end);
+    uintptr_t begin = s->object ? s->object->begin : 0, end = s->object ? s->object->end : 0;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     begin -= begin % page;
     end += -end % page;
     m->copy_bytes = s->file.bytes;

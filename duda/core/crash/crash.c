@@ -177,23 +177,13 @@ static void put_service(struct line *l, const char *service)
     line_add(l, "\" ");
 }
 
-static void log_sentence(enum mk_log_level level, const char *service, const char *text)
+void crash_log(enum mk_log_level level, const char *service, const char *text)
 {
     char data[LINE_BYTES];
     struct line l = {data, 0, sizeof(data)};
     put_service(&l, service);
     line_add(&l, text);
     log_line(level, &l);
-}
-
-void crash_log(const char *service, const char *text)
-{
-    log_sentence(MK_LOG_ERROR, service, text);
-}
-
-void crash_log_warning(const char *service, const char *text)
-{
-    log_sentence(MK_LOG_WARN, service, text);
 }
 
 /* Names the dthread that runs, and says if it was its stack that had no room. */

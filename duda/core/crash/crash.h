@@ -7,6 +7,8 @@
 #ifndef DUDA_CORE_CRASH_CRASH_H
 #define DUDA_CORE_CRASH_CRASH_H
 
+#include <monkey/log.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,9 +25,8 @@ bool crash_log_is_open(void);
 const char *crash_find_caller(void);
 /* Writes where that function calls, as crash_describe(). Returns false: there is none. */
 bool crash_describe_caller(char *to, size_t size);
-/* Log `the service "NAME" TEXT`; to stderr, too, before the log is open. Async-signal-safe. */
-void crash_log(const char *service, const char *text);
-void crash_log_warning(const char *service, const char *text);
+/* Logs `the service "NAME" TEXT`; to stderr, too, before the log is open. Async-signal-safe. */
+void crash_log(enum mk_log_level level, const char *service, const char *text);
 
 /* Writes "NAME.duda+0x1234 (function, file:line)", of what is known, with a NUL. Not in a handler of a signal. */
 void crash_describe(uintptr_t address, char *to, size_t size);

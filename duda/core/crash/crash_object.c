@@ -104,17 +104,6 @@ void crash_release_copy(struct crash_object *object)
         close(copy);
 }
 
-void crash_count_object(struct crash_object *object, const struct mk_counter *counter)
-{
-    object->crashes = counter;
-}
-
-void crash_get_range(const struct crash_object *object, uintptr_t *ret_begin, uintptr_t *ret_end)
-{
-    *ret_begin = object->begin;
-    *ret_end = object->end;
-}
-
 void crash_remove_object(struct crash_object *object)
 {
     bool has_copy = object->copy_users > 0;

@@ -46,10 +46,6 @@ void crash_set_file(struct crash_object *object, const char *file, int copy);
  */
 bool crash_hold_copy(struct crash_object *object);
 void crash_release_copy(struct crash_object *object);
-/* Has crashes of an object counted, whose counter outlives the process; see <monkey/counters.h>. */
-void crash_count_object(struct crash_object *object, const struct mk_counter *counter);
-/* Returns where the object begins and ends in memory. */
-void crash_get_range(const struct crash_object *object, uintptr_t *ret_begin, uintptr_t *ret_end);
 /* It has ended. A crash at an address of it is still logged with its name, until another object is added. */
 void crash_remove_object(struct crash_object *object);
 /* Returns the object that contains the address, or NULL. Async-signal-safe. */

@@ -32,7 +32,7 @@ static void on_process_end(int status, void *ctx)
     if (!name || guard_is_child)
         return;
     snprintf(text, sizeof(text), "has called exit(%d), which would end the server: a service must return", status);
-    crash_log(name, text);
+    crash_log(MK_LOG_ERROR, name, text);
     abort();
 }
 
@@ -42,7 +42,7 @@ static void on_thread_end(void *value)
     (void)value;
     if (!current.service)
         return;
-    crash_log(get_name(), "has called pthread_exit() in a thread of the server: a callback must return");
+    crash_log(MK_LOG_ERROR, get_name(), "has called pthread_exit() in a thread of the server: a callback must return");
     abort();
 }
 
@@ -53,7 +53,8 @@ static void on_fork(void)
 
 void guard_end_child(void)
 {
-    crash_log(get_name(), "has returned in a process of fork(), which ends: the child must call execve() or _exit()");
+    crash_log(MK_LOG_ERROR, get_name(),
+              "has returned in a process of fork(), which ends: the child must call execve() or _exit()");
     _exit(1);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "crash/watch.h"
 
+#include "common/cond.h"
 #include "crash/crash.h"
 
 #include <monkey/log.h>
@@ -53,7 +54,7 @@ static void log_call(const struct watch_slot *slot)
     char text[TEXT_BYTES];
     snprintf(text, sizeof(text), "has not returned from %s for more than %d s: the server waits for it", slot->call,
              BLOCKED_MS / 1000);
-    crash_log_warning(slot->service, text);
+    crash_log(MK_LOG_WARN, slot->service, text);
     if (!crash_log_is_open())
         unblock_stop_signals();
 }
@@ -127,11 +128,7 @@ static bool check_slots(void)
 
 static void wait_for_tick(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += TICK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = cond_time_in(TICK_MS);
     pthread_cond_timedwait(&watch.wakes, &watch.lock, &until);
 }
 
@@ -164,11 +161,7 @@ void watch_wake(void)
 
 static int start_watchdog(void)
 {
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&watch.wakes, &clock);
-    pthread_condattr_destroy(&clock);
+    cond_init(&watch.wakes);
     watch.stops = false;
     atomic_store(&watch_sleeps, false);
     int err = mk_thread_start(&watch.thread, STACK_BYTES, run_watchdog, NULL);

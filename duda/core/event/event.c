@@ -3,6 +3,8 @@
  * The object `event`: checks the arguments and the caller; descriptor.c, timer.c, inbox.c, signals.c and private_loop.c
  * do the work.
  */
+#include "event/event.h"
+
 #include "common/current.h"
 #include "common/api_error.h"
 #include "common/phase.h"
@@ -50,13 +52,13 @@ static struct descriptor *find_fd(int fd, const char *call)
     return phase_check(PHASE_WORKER, call) ? descriptor_find(current.worker, fd) : NULL;
 }
 
-static struct duda_event_handler *lookup_fd(int fd)
+struct duda_event_handler *event_lookup(int fd)
 {
     struct descriptor *d = find_fd(fd, "event->lookup()");
     return d ? &d->handler : NULL;
 }
 
-static int set_mode(int fd, int mode, int behavior)
+int event_set_mode(int fd, int mode, int behavior)
 {
     static const char call[] = "event->mode()";
     struct descriptor *d = find_fd(fd, call);
@@ -67,7 +69,7 @@ static int set_mode(int fd, int mode, int behavior)
     return report_error(call, descriptor_change(d, mode, behavior));
 }
 
-static int delete_fd(int fd)
+int event_delete(int fd)
 {
     struct descriptor *d = find_fd(fd, "event->delete()");
     if (d)
@@ -131,7 +133,7 @@ static int post_call(int worker, duda_call_fn fn, void *data)
     return inbox_send(current.service, worker, (struct inbox_call){.fn = fn, .data = data}) < 0 ? -1 : 0;
 }
 
-static int send_signal(uint64_t value)
+int event_signal(uint64_t value)
 {
     if (!phase_check(PHASE_RUNNING, "event->signal()"))
         return -1;
@@ -142,7 +144,7 @@ static int send_signal(uint64_t value)
     return inbox_send(s, DUDA_EVENT_ALL_WORKERS, (struct inbox_call){.value = value}) < 0 ? -1 : 0;
 }
 
-static int set_signal_callback(duda_signal_fn fn)
+int event_set_signal_callback(duda_signal_fn fn)
 {
     if (!phase_check(PHASE_MAIN, "event->set_signal_callback()"))
         return -1;
@@ -150,7 +152,7 @@ static int set_signal_callback(duda_signal_fn fn)
     return 0;
 }
 
-static int create_signal_fd(void)
+int event_create_signal_fd(void)
 {
     static const char call[] = "event->create_signal_fd()";
     if (!phase_check(PHASE_MAIN | PHASE_RUNNING, call))
@@ -217,17 +219,17 @@ static const char *get_backend(void)
 
 const struct duda_api_event object_event = {
     .add = add_fd,
-    .lookup = lookup_fd,
-    .mode = set_mode,
-    .del = delete_fd,
+    .lookup = event_lookup,
+    .mode = event_set_mode,
+    .del = event_delete,
     .timeout = set_timeout,
     .timer = start_once,
     .interval = start_interval,
     .cancel = cancel_timer,
     .post = post_call,
-    .signal = send_signal,
-    .set_signal_callback = set_signal_callback,
-    .create_signal_fd = create_signal_fd,
+    .signal = event_signal,
+    .set_signal_callback = event_set_signal_callback,
+    .create_signal_fd = event_create_signal_fd,
     .loop_create = private_loop_new,
     .loop_add = loop_add,
     .loop_delete = loop_delete,

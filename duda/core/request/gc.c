@@ -91,14 +91,10 @@ static int add_pointer(duda_request_t *dr, void *ptr)
     static const char call[] = "gc->add()";
     if (request_check(dr, call) < 0)
         return -1;
-    if (ptr && is_object(dr->worker->service->info, ptr)) {
-        api_error_log(dr->worker, call, "the pointer is an object of the API; it is not freed");
-        return -1;
-    }
-    if (ptr && has_item(dr, ptr)) {
-        api_error_log(dr->worker, call, "the pointer was added before; it is freed once");
-        return 0;
-    }
+    if (ptr && is_object(dr->worker->service->info, ptr))
+        return request_refuse(dr, call, -1, "the pointer is an object of the API; it is not freed");
+    if (ptr && has_item(dr, ptr))
+        return request_refuse(dr, call, 0, "the pointer was added before; it is freed once");
     return add_item(dr, ptr, mem_free);
 }
 

@@ -99,10 +99,7 @@ static bool describes_body(struct mk_str name)
     struct mk_str prefix = MK_STR("Content-");
     if (name.len > prefix.len && mk_str_ieq(mk_str(name.p, prefix.len), prefix))
         return true;
-    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
-        if (mk_str_ieq(name, names[i]))
-            return true;
-    return false;
+    return mk_str_is_any(name, names, MK_COUNT_OF(names));
 }
 
 void header_save(const struct duda_request *dr, struct header_list *ret)

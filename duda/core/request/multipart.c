@@ -53,10 +53,9 @@ static size_t measure_quoted(struct mk_str text)
 
 static int split_value(struct mk_str *text, struct parameter *ret)
 {
-    size_t n = 0;
     ret->is_quoted = text->len && text->p[0] == '"';
     if (ret->is_quoted) {
-        n = measure_quoted(*text);
+        size_t n = measure_quoted(*text);
         if (n == SIZE_MAX)
             return -EBADMSG;
         split_front(text, 1);
@@ -64,9 +63,7 @@ static int split_value(struct mk_str *text, struct parameter *ret)
         split_front(text, 1);
         return 0;
     }
-    while (n < text->len && text->p[n] != ';' && !mk_is_blank(text->p[n]))
-        n++;
-    ret->value = split_front(text, n);
+    ret->value = split_front(text, mk_str_until(*text, "; \t").len);
     return 0;
 }
 
@@ -96,10 +93,7 @@ static int split_parameter(struct mk_str *text, struct parameter *ret)
 /* Cuts the first word off, up to the parameters. */
 static struct mk_str split_word(struct mk_str *text)
 {
-    size_t n = 0;
-    while (n < text->len && text->p[n] != ';')
-        n++;
-    return mk_str_trim(split_front(text, n));
+    return mk_str_trim(split_front(text, mk_str_until(*text, ";").len));
 }
 
 /* ── the boundary ── */

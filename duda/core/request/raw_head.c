@@ -19,12 +19,9 @@ struct raw_head {
 
 bool raw_head_next_line(struct mk_str *rest, struct mk_str *ret_line)
 {
-    const char *end = rest->len ? memchr(rest->p, '\n', rest->len) : NULL;
-    if (!end)
+    if (!rest->len || !memchr(rest->p, '\n', rest->len))
         return false;
-    size_t len = (size_t)(end - rest->p);
-    *ret_line = mk_str(rest->p, len && end[-1] == '\r' ? len - 1 : len);
-    *rest = mk_str(end + 1, rest->len - len - 1);
+    *ret_line = mk_str_split_line(rest);
     return true;
 }
 

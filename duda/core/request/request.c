@@ -23,13 +23,19 @@ int request_report(const struct duda_request *dr, const char *call)
     return dr ? -EPERM : -EINVAL;
 }
 
+int request_refuse(const struct duda_request *dr, const char *call, int err, const char *reason)
+{
+    api_error_log(dr->worker, call, reason);
+    return err;
+}
+
 int request_check_lasting(const struct duda_request *dr, const char *call)
 {
     int err = request_check(dr, call);
     if (err < 0 || !dr->is_page)
         return err;
-    api_error_log(dr->worker, call, "the server has responded already: the request ends when this function returns");
-    return -EPERM;
+    return request_refuse(dr, call, -EPERM,
+                          "the server has responded already: the request ends when this function returns");
 }
 
 void request_call(struct duda_request *dr, duda_request_fn fn)
@@ -66,10 +72,7 @@ bool request_is_forgotten(struct duda_request *dr)
 bool request_has_type(const struct duda_request *dr, struct mk_str media_type)
 {
     struct mk_str value = mk_request_header(dr->req, MK_HEADER_CONTENT_TYPE);
-    const char *parameters = value.len ? memchr(value.p, ';', value.len) : NULL;
-    if (parameters)
-        value.len = (size_t)(parameters - value.p);
-    return value.p && mk_str_ieq(mk_str_trim(value), media_type);
+    return value.p && mk_str_ieq(mk_str_trim(mk_str_until(value, ";")), media_type);
 }
 
 void request_set_body(struct duda_request *dr, struct mk_str data)

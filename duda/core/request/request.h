@@ -88,7 +88,10 @@ static inline int request_check(const struct duda_request *dr, const char *call)
     return request_report(dr, call);
 }
 
-/* The same for calls whose effect comes later: -EPERM also for a page, which is logged. */
+/* Logs why a call is a mistake. Returns `err`. */
+int request_refuse(const struct duda_request *dr, const char *call, int err, const char *reason);
+
+/* The same as request_check() for calls whose effect comes later: -EPERM also for a page, which is logged. */
 int request_check_lasting(const struct duda_request *dr, const char *call);
 
 /*

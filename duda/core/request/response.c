@@ -33,26 +33,19 @@ static bool was_answered_by_server(duda_request_t *dr)
     return true;
 }
 
-/* Logs why a call is a mistake. Returns `err`. */
-static int refuse_call(duda_request_t *dr, const char *call, int err, const char *reason)
-{
-    api_error_log(dr->worker, call, reason);
-    return err;
-}
-
 /* Logs a call for a request that is a tunnel. Returns -EALREADY. */
 static int refuse_tunnel(duda_request_t *dr, const char *call)
 {
-    return refuse_call(dr, call, -EALREADY, "the request is a tunnel since tunnel->open()");
+    return request_refuse(dr, call, -EALREADY, "the request is a tunnel since tunnel->open()");
 }
 
 /* Logs a call after the end of the response. Returns -EALREADY. */
 static int refuse_ended(duda_request_t *dr, const char *call)
 {
-    return refuse_call(dr, call, -EALREADY,
-                       dr->answered
-                           ? "the response has ended already: end(), error() or redirect() comes once, and last"
-                           : "the response was cut, or the server has sent its own: a timeout, a body too large");
+    return request_refuse(dr, call, -EALREADY,
+                          dr->answered
+                              ? "the response has ended already: end(), error() or redirect() comes once, and last"
+                              : "the response was cut, or the server has sent its own: a timeout, a body too large");
 }
 
 /* Checks that a response can be changed, whose request was checked. Returns 0 or -EALREADY, which is logged. */
@@ -93,8 +86,8 @@ static int check_held(duda_request_t *dr, const char *call)
     int err = check_output(dr, call);
     if (err < 0 || dr->output.state == OUTPUT_HELD)
         return err;
-    return refuse_call(dr, call, -EALREADY,
-                       "the head was sent: status and headers come before flush(), send_headers() and sse_begin()");
+    return request_refuse(dr, call, -EALREADY,
+                          "the head was sent: status and headers come before flush(), send_headers() and sse_begin()");
 }
 
 /* Checks that the body has not begun. */
@@ -102,7 +95,7 @@ static int check_no_body(duda_request_t *dr, const char *call)
 {
     if (!dr->raw && !dr->output.has_parts)
         return 0;
-    return refuse_call(dr, call, -EALREADY, "the body has begun: call this before print(), printf() and others");
+    return request_refuse(dr, call, -EALREADY, "the body has begun: call this before print(), printf() and others");
 }
 
 /* Checks that the head can be changed. */
@@ -128,15 +121,16 @@ static int set_status(duda_request_t *dr, int status)
     if (err < 0)
         return err;
     err = mk_response_set_status(dr->req, status);
-    return err == -EINVAL ? refuse_call(dr, call, err, "the status must be 200 to 599") : report_error(dr, call, err);
+    return err == -EINVAL ? request_refuse(dr, call, err, "the status must be 200 to 599")
+                          : report_error(dr, call, err);
 }
 
 static int report_header(duda_request_t *dr, const char *call, int err)
 {
     return err != -EINVAL ? report_error(dr, call, err)
-                          : refuse_call(dr, call, err,
-                                        "its name or value is wrong (a row is \"Name: value\", without control "
-                                        "characters), or the server sets it itself");
+                          : request_refuse(dr, call, err,
+                                           "its name or value is wrong (a row is \"Name: value\", without control "
+                                           "characters), or the server sets it itself");
 }
 
 static int add_row(duda_request_t *dr, struct mk_str row)
@@ -273,7 +267,8 @@ static int check_bytes(duda_request_t *dr, const char *call, const void *data, s
 {
     int err = check_call(dr, call);
     bool is_wrong = len > BYTES_MAX || (len && !data);
-    return err == 0 && is_wrong ? refuse_call(dr, call, -EINVAL, "the text is NULL, or its length is negative") : err;
+    return err == 0 && is_wrong ? request_refuse(dr, call, -EINVAL, "the text is NULL, or its length is negative")
+                                : err;
 }
 
 static int print_bytes(duda_request_t *dr, const char *data, int len)
@@ -333,7 +328,7 @@ static int print_formatted(duda_request_t *dr, const char *format, ...)
     va_list args;
     int r = check_call(dr, "response->printf()");
     if (r == 0 && !format)
-        r = refuse_call(dr, "response->printf()", -EINVAL, "the format is NULL");
+        r = request_refuse(dr, "response->printf()", -EINVAL, "the format is NULL");
     if (r < 0)
         return r;
     struct mk_account *account = mk_request_account(dr->req);
@@ -460,10 +455,10 @@ static int redirect_request(duda_request_t *dr, int status, const char *location
     if (err < 0)
         return err;
     if (!is_redirect(status))
-        return refuse_call(dr, call, -EINVAL, "the status must be 301, 302, 303, 307 or 308");
+        return request_refuse(dr, call, -EINVAL, "the status must be 301, 302, 303, 307 or 308");
     header_save(dr, &headers);
     if (!location || mk_response_header_ref(dr->req, MK_STR("Location"), mk_str_c(location)) == -EINVAL)
-        return refuse_call(dr, call, -EINVAL, "the location is NULL, or has control characters");
+        return request_refuse(dr, call, -EINVAL, "the location is NULL, or has control characters");
     output_stop(dr);
     dr->answered = true;
     mk_response_redirect(dr->req, status, mk_str_c(location));
@@ -518,7 +513,7 @@ static int check_events(duda_request_t *dr, const char *call)
     int err = check_call(dr, call);
     if (err < 0 || dr->output.state == OUTPUT_SENDING)
         return err;
-    return refuse_call(dr, call, -EINVAL, "response->sse_begin() must be called before");
+    return request_refuse(dr, call, -EINVAL, "response->sse_begin() must be called before");
 }
 
 static int send_event(duda_request_t *dr, const char *event, const char *id, const char *format, ...)

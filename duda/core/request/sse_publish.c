@@ -192,10 +192,8 @@ static int subscribe_request(duda_request_t *dr, const char *channel)
         return err;
     if (request_is_answered(dr))
         return report_error(dr->worker, call, -EALREADY);
-    if (dr->output.state != OUTPUT_SENDING) {
-        api_error_log(dr->worker, call, "response->sse_begin() must be called before");
-        return -EINVAL;
-    }
+    if (dr->output.state != OUTPUT_SENDING)
+        return request_refuse(dr, call, -EINVAL, "response->sse_begin() must be called before");
     err = is_name(channel) ? 0 : -EINVAL;
     return report_error(dr->worker, call, err < 0 ? err : join_channel(dr, channel));
 }

@@ -27,18 +27,12 @@ static_assert((int)DUDA_TUNNEL_READ == (int)MK_TUNNEL_READ && (int)DUDA_TUNNEL_W
 
 /* ── checks ── */
 
-static int reject_call(duda_request_t *dr, const char *call, int err, const char *reason)
-{
-    api_error_log(dr->worker, call, reason);
-    return err;
-}
-
 /* Checks that a request is a tunnel. Returns 0, -EINVAL or as request_check(). */
 static int check_call(duda_request_t *dr, const char *call)
 {
     int err = request_check(dr, call);
     if (err == 0 && MK_UNLIKELY(!dr->tunnel))
-        err = reject_call(dr, call, -EINVAL, "the request is no tunnel: call tunnel->open() before");
+        err = request_refuse(dr, call, -EINVAL, "the request is no tunnel: call tunnel->open() before");
     return err;
 }
 
@@ -67,11 +61,11 @@ static int check_open(duda_request_t *dr, duda_tunnel_fn ready)
     if (err < 0)
         return err;
     if (!ready)
-        return reject_call(dr, call, -EINVAL, "`ready` is NULL");
+        return request_refuse(dr, call, -EINVAL, "`ready` is NULL");
     if (dr->tunnel)
-        return reject_call(dr, call, -EALREADY, "the request is a tunnel already");
+        return request_refuse(dr, call, -EALREADY, "the request is a tunnel already");
     if (dr->output.state != OUTPUT_HELD || dr->output.has_parts || dr->raw || mk_response_head_sent(dr->req))
-        return reject_call(dr, call, -EALREADY, "the response has begun or has ended");
+        return request_refuse(dr, call, -EALREADY, "the response has begun or has ended");
     return 0;
 }
 
@@ -96,8 +90,8 @@ static int open_tunnel(duda_request_t *dr, const char *protocol, duda_tunnel_fn 
     if (err < 0)
         mk_response_header_remove(dr->req, MK_STR("Upgrade"));
     if (err == -EINVAL)
-        return reject_call(dr, "tunnel->open()", err,
-                           "the request is no upgrade or has a body, or `protocol` is no header value");
+        return request_refuse(dr, "tunnel->open()", err,
+                              "the request is no upgrade or has a body, or `protocol` is no header value");
     if (err < 0)
         return err;
     *t = (struct tunnel){.ready = ready, .data = data};
@@ -123,7 +117,7 @@ static ssize_t read_bytes(duda_request_t *dr, void *to, size_t size)
     if (err < 0)
         return err;
     if (!to || !size)
-        return reject_call(dr, "tunnel->read()", -EINVAL, "there is no room to read to");
+        return request_refuse(dr, "tunnel->read()", -EINVAL, "there is no room to read to");
     return dr->tunnel->ended ? -EPIPE : mk_tunnel_read(dr->req, to, size);
 }
 
@@ -133,7 +127,7 @@ static ssize_t write_bytes(duda_request_t *dr, const void *from, size_t size)
     if (err < 0)
         return err;
     if (!from && size)
-        return reject_call(dr, "tunnel->write()", -EINVAL, "`from` is NULL");
+        return request_refuse(dr, "tunnel->write()", -EINVAL, "`from` is NULL");
     if (dr->tunnel->ended)
         return -EPIPE;
     return size ? mk_tunnel_write(dr->req, from, size) : 0;

@@ -21,16 +21,10 @@ size_t urlencoded_bound(const char *text, size_t len)
 /* Decodes the byte at `*at`, and moves `*at` after it. */
 static char decode_byte(const char *text, size_t len, size_t *at)
 {
-    char c = text[(*at)++];
-    if (c == '+')
-        return ' ';
-    if (c != '%' || len - *at < 2)
-        return c;
-    int high = mk_hex_value(text[*at]), low = mk_hex_value(text[*at + 1]);
-    if (high < 0 || low < 0)
-        return c;
-    *at += 2;
-    return (char)(high << 4 | low);
+    int value = mk_percent_value(text + *at, len - *at);
+    char c = text[*at];
+    *at += value < 0 ? 1 : 3;
+    return value >= 0 ? (char)value : c == '+' ? ' ' : c;
 }
 
 /* Decodes in place, and ends the result with a NUL. Returns 0 or -EINVAL. */

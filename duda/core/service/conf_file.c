@@ -53,9 +53,7 @@ static int add_section(struct parser *p, struct mk_str line)
 /* `line`: "key value" without blanks around. */
 static int add_key(struct parser *p, struct mk_str line)
 {
-    size_t n = 0;
-    while (n < line.len && !mk_is_blank(line.p[n]))
-        n++;
+    size_t n = mk_str_until(line, " \t").len;
     if (!p->section)
         return report_error(p, "a key needs a section before it");
     assert(p->next_key);
@@ -87,16 +85,6 @@ static int parse_line(struct parser *p, struct mk_str line)
     return indented ? add_key(p, line) : report_error(p, "a key must be indented");
 }
 
-/* Cuts a line off `rest`, without its end. */
-static struct mk_str split_line(struct mk_str *rest)
-{
-    const char *end = memchr(rest->p, '\n', rest->len);
-    size_t n = end ? (size_t)(end - rest->p) : rest->len;
-    struct mk_str line = mk_str(rest->p, n && rest->p[n - 1] == '\r' ? n - 1 : n);
-    *rest = mk_str(rest->p + n + (end != NULL), rest->len - n - (end != NULL));
-    return line;
-}
-
 int conf_file_parse(struct mk_str text, struct mk_arena *arena, struct duda_config_section **ret_first,
                     struct mk_buf *error)
 {
@@ -108,7 +96,7 @@ int conf_file_parse(struct mk_str text, struct mk_arena *arena, struct duda_conf
     }
     while (text.len) {
         p.line++;
-        int err = parse_line(&p, split_line(&text));
+        int err = parse_line(&p, mk_str_split_line(&text));
         if (err < 0)
             return err;
     }

@@ -75,7 +75,7 @@ static void open_service(struct service *s)
     s->counts.crashes = open_counter(CRASHES, labels, LABEL_METHOD);
     s->counts.request_memory = open_counter(REQUEST_MEMORY, labels, LABEL_METHOD);
     if (s->object)
-        crash_count_object(s->object, s->counts.crashes);
+        s->object->crashes = s->counts.crashes;
 }
 
 static void open_row(const struct service *s, struct route_counts *row)

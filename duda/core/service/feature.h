@@ -47,4 +47,10 @@ struct feature {
     void (*worker_release)(struct service_worker *w);
 };
 
+/* Calls a hook of all rows that have it. */
+#define FEATURES_CALL(rows, hook, arg) \
+    for (const struct feature *f = (rows); f < (rows) + FEATURES; f++) \
+        if (f->hook) \
+    f->hook(arg)
+
 #endif

@@ -24,15 +24,12 @@ enum { NAME_BYTES_MAX = 64, SITE_BYTES_MAX = PATH_MAX + 512, ERROR_BYTES_MAX = P
 
 static const char *find_name_error(struct mk_str name, const struct duda_conf *server)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    static const char others[] = "-_.";
     if (!name.len)
         return "it is empty";
     if (name.len > NAME_BYTES_MAX)
         return "it is longer than 64 bytes";
-    for (size_t i = 0; i < name.len; i++)
-        if (!memchr(letters, name.p[i], sizeof(letters) - 1) && (i == 0 || !memchr(others, name.p[i], 3)))
-            return "a name has letters, digits, \"-\", \"_\" and \".\", and begins with a letter or digit";
+    if (!mk_is_name_byte(name.p[0], "") || !mk_str_is_name(name, "-_."))
+        return "a name has letters, digits, \"-\", \"_\" and \".\", and begins with a letter or digit";
     if (server->document_root.len && mk_str_eq(name, MK_STR("ddr")))
         return "/ddr is the DocumentRoot of [DUDA]";
     return NULL;
@@ -274,17 +271,10 @@ static struct mk_str get_segment(const struct host_service *e)
     return url->len ? mk_str(url->data + 1, url->len - 1) : MK_STR("");
 }
 
-static int compare_segments(struct mk_str a, struct mk_str b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.p, b.p, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_services(const void *a, const void *b)
 {
     const struct host_service *x = a, *y = b;
-    int order = compare_segments(x->segment, y->segment);
+    int order = mk_str_compare(x->segment, y->segment);
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
@@ -368,7 +358,7 @@ static const struct host_service *find_segment(const struct duda_host *h, struct
     unsigned low = 0, high = h->n;
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
-        int order = compare_segments(h->services[middle].segment, segment);
+        int order = mk_str_compare(h->services[middle].segment, segment);
         if (order == 0 && (middle == 0 || !mk_str_eq(h->services[middle - 1].segment, segment)))
             return &h->services[middle];
         if (order < 0)
@@ -384,11 +374,10 @@ const struct host_service *host_find(const struct duda_host *h, struct mk_str pa
     *ret_rest = path;
     if (!path.len || path.p[0] != '/') /* OPTIONS * */
         return NULL;
-    const char *slash = memchr(path.p + 1, '/', path.len - 1);
-    size_t len = slash ? (size_t)(slash - path.p) : path.len;
-    const struct host_service *e = len > 1 ? find_segment(h, mk_str(path.p + 1, len - 1)) : NULL;
+    struct mk_str segment = mk_str_until(mk_str_after(path, 1), "/");
+    const struct host_service *e = segment.len ? find_segment(h, segment) : NULL;
     if (!e)
         return h->root;
-    *ret_rest = mk_str_after(path, len);
+    *ret_rest = mk_str_after(path, 1 + segment.len);
     return e;
 }

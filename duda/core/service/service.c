@@ -4,6 +4,7 @@
  */
 #include "service/service.h"
 
+#include "common/cond.h"
 #include "common/current.h"
 #include "common/heap.h"
 #include "crash/crash.h"
@@ -27,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ARENA_BYTES_MAX = 4 << 20, FILE_BYTES_MAX = 1 << 30, READ_BYTES = 4096, WAIT_S = 1 };
+enum { ARENA_BYTES_MAX = 4 << 20, FILE_BYTES_MAX = 1 << 30, READ_BYTES = 4096, WAIT_MS = 1000 };
 
 /* ── the file ── */
 
@@ -272,27 +273,13 @@ static int init_features(struct service *s)
     return result;
 }
 
-static void stop_features(struct service *s)
-{
-    for (const struct feature *f = s->features; f < s->features + FEATURES; f++)
-        if (f->service_stop)
-            f->service_stop(s);
-}
-
-static void release_features(struct service *s)
-{
-    for (const struct feature *f = s->features; f < s->features + FEATURES; f++)
-        if (f->service_release)
-            f->service_release(s);
-}
-
 static void free_service(struct service *s)
 {
-    stop_features(s);
+    FEATURES_CALL(s->features, service_stop, s);
     if (s->object)
         crash_remove_object(s->object);
     unload_service(s);
-    release_features(s);
+    FEATURES_CALL(s->features, service_release, s);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
     last_lines_put(s->last_lines);
@@ -311,7 +298,7 @@ static struct service *new_service(struct service_set *set, const struct mk_host
     mk_arena_init(&s->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     mk_list_init(&s->workers);
     pthread_mutex_init(&s->lock, NULL);
-    thread_init_cond(&s->idle);
+    cond_init(&s->idle);
     s->set = set;
     s->features = set->features;
     s->refs = 1;
@@ -460,9 +447,7 @@ static bool has_worker(const struct service *s, bool is_pending)
  */
 static void wait_workers(struct service *s)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += WAIT_S;
+    struct timespec until = cond_time_in(WAIT_MS);
     pthread_mutex_lock(&s->lock);
     while (has_worker(s, false))
         pthread_cond_wait(&s->idle, &s->lock);

@@ -52,20 +52,13 @@ static void abort_requests(struct mk_timer *timer)
     service_worker_leave(w, outer);
 }
 
-static void release_features(struct service_worker *w)
-{
-    for (const struct feature *f = w->service->features; f < w->service->features + FEATURES; f++)
-        if (f->worker_release)
-            f->worker_release(w);
-}
-
 static void end_worker(struct service_worker *w)
 {
     assert(w->ended && w->calls == 0 && w->refs == 0);
     struct service *s = w->service;
     struct current outer = current_enter(s, w);
     w->calls++; /* package->call() in a hook does not end the worker again */
-    release_features(w);
+    FEATURES_CALL(s->features, worker_release, w);
     global_destroy_values(s, &w->values);
     current_leave(outer);
     watch_remove(&w->watch);
@@ -103,13 +96,6 @@ static void try_end_worker(struct service_worker *w)
         begin_pending(w);
 }
 
-static void stop_features(struct service_worker *w)
-{
-    for (const struct feature *f = w->service->features; f < w->service->features + FEATURES; f++)
-        if (f->worker_stop)
-            f->worker_stop(w);
-}
-
 /* Removes what the service has in the loop: none of it is called any more. */
 static void stop_worker(struct service_worker *w)
 {
@@ -118,7 +104,7 @@ static void stop_worker(struct service_worker *w)
     w->ended = true;
     pthread_mutex_unlock(&w->service->lock);
     mk_timer_cancel(&w->abort_timer);
-    stop_features(w);
+    FEATURES_CALL(w->service->features, worker_stop, w);
     try_end_worker(w);
 }
 

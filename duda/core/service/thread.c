@@ -4,6 +4,7 @@
  */
 #include "service/thread.h"
 
+#include "common/cond.h"
 #include "common/current.h"
 #include "common/heap.h"
 #include "crash/crash.h"
@@ -19,22 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 256, WAIT_SECONDS = 1 };
-
-void thread_init_cond(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
-}
+enum { THREADS_MAX = 256, WAIT_MS = 1000 };
 
 int thread_init(struct service *s)
 {
     struct thread_set *set = &s->threads;
     pthread_mutex_init(&set->lock, NULL);
-    thread_init_cond(&set->ended);
+    cond_init(&set->ended);
     set->stop_fd = -1;
     return 0;
 }
@@ -169,9 +161,7 @@ void thread_start_all(struct service *s)
 
 static unsigned wait_threads(struct thread_set *set)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += WAIT_SECONDS;
+    struct timespec until = cond_time_in(WAIT_MS);
     pthread_mutex_lock(&set->lock);
     while (set->running && pthread_cond_timedwait(&set->ended, &set->lock, &until) == 0)
         ;

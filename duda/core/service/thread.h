@@ -40,9 +40,6 @@ struct thread_set {
     int stop_fd; /* an eventfd that is readable once `stopping` is true; -1: not made */
 };
 
-/* Initializes a condition variable whose clock is monotonic. */
-void thread_init_cond(pthread_cond_t *cond);
-
 /* Hooks of features.c. */
 int thread_init(struct service *s);
 void thread_release(struct service *s);

@@ -161,14 +161,11 @@ static int open_session(duda_request_t *dr, duda_session_fn fn, void *data)
     if (err < 0)
         return err;
     const struct service_sessions *conf = &dr->worker->service->sessions;
-    if (!conf->store || (!fn && session_is_slow(conf))) {
-        api_error_log(dr->worker, call, conf->store ? no_function : "duda_main() has not called session->init()");
-        return -EINVAL;
-    }
-    if (dr->session) {
-        api_error_log(dr->worker, call, "the request has called it before");
-        return -EALREADY;
-    }
+    if (!conf->store || (!fn && session_is_slow(conf)))
+        return request_refuse(dr, call, -EINVAL,
+                              conf->store ? no_function : "duda_main() has not called session->init()");
+    if (dr->session)
+        return request_refuse(dr, call, -EALREADY, "the request has called it before");
     return session_open(dr, fn, data);
 }
 
@@ -230,10 +227,8 @@ static int save_session(duda_request_t *dr, duda_session_fn fn, void *data)
     int err = check_call(dr, call);
     if (err < 0)
         return err;
-    if (!fn && session_is_slow(&dr->worker->service->sessions)) {
-        api_error_log(dr->worker, call, no_function);
-        return -EINVAL;
-    }
+    if (!fn && session_is_slow(&dr->worker->service->sessions))
+        return request_refuse(dr, call, -EINVAL, no_function);
     return session_save(dr, dr->session, fn, data);
 }
 

@@ -39,8 +39,7 @@ int session_folder_fail(struct session_store *store, int err)
 
 void session_folder_name(const struct session_key *key, char to[SESSION_NAME_BYTES])
 {
-    for (size_t i = 0; i < sizeof(key->bytes); i++)
-        snprintf(to + 2 * i, 3, "%02x", key->bytes[i]);
+    *mk_hex_write(to, key->bytes, sizeof(key->bytes)) = '\0';
 }
 
 /* Returns whether this is the name of a session's file, and its key. */

@@ -390,10 +390,8 @@ int session_save(struct duda_request *dr, struct session_state *s, duda_session_
 {
     struct session_store *store = dr->worker->service->sessions.store;
     s->was_saved = true;
-    if (needs_cookie(s) && !holds_head(dr)) {
-        api_error_log(dr->worker, "session->save()", "the head was sent, so that the cookie cannot be set");
-        return -EALREADY;
-    }
+    if (needs_cookie(s) && !holds_head(dr))
+        return request_refuse(dr, "session->save()", -EALREADY, "the head was sent, so that the cookie cannot be set");
     if (is_changed(s) && session_is_slow(&dr->worker->service->sessions))
         return save_slowly(dr, s, fn, data);
     int result = 0;

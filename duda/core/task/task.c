@@ -4,6 +4,7 @@
  */
 #include "task/task.h"
 
+#include "common/cond.h"
 #include "common/current.h"
 #include "common/heap.h"
 #include "common/api_error.h"
@@ -13,7 +14,7 @@
 #include <errno.h>
 #include <time.h>
 
-enum { TASKS_MAX = 1 << 20, WAIT_S = 1 };
+enum { TASKS_MAX = 1 << 20, WAIT_MS = 1000 };
 
 /* ── life ── */
 
@@ -391,12 +392,10 @@ static void lose_task(struct task *t)
 void tasks_wait(struct service_worker *w)
 {
     struct task_pool *pool = atomic_load(&w->service->tasks);
-    struct timespec until;
     tasks_stop(w);
     if (!w->tasks || !pool)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += WAIT_S;
+    struct timespec until = cond_time_in(WAIT_MS);
     pthread_mutex_lock(&pool->lock);
     while (has_running_task(w->tasks) && pthread_cond_timedwait(&pool->ended, &pool->lock, &until) == 0)
         ;

@@ -4,6 +4,7 @@
  */
 #include "task/task_pool.h"
 
+#include "common/cond.h"
 #include "common/current.h"
 #include "common/heap.h"
 #include "crash/crash.h"
@@ -34,17 +35,6 @@ struct task *task_pool_running(void)
 {
     struct service_thread *t = current.thread;
     return t && t->is_of_pool ? MK_CONTAINER_OF(t, struct task_thread, base)->task : NULL;
-}
-
-static struct timespec get_time_in(uint32_t ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return until;
 }
 
 /* ── a thread ── */
@@ -94,7 +84,7 @@ static void run_task(struct task_thread *thread, struct task *t)
 /* Waits for a task, with the lock. Returns NULL if the thread is to end. */
 static struct task *wait_for_task(struct task_pool *pool)
 {
-    struct timespec until = get_time_in(pool->conf.idle_ms);
+    struct timespec until = cond_time_in(pool->conf.idle_ms);
     struct task_item *item;
     int err = 0;
     while (!(item = task_queue_take(&pool->queue)) && !pool->stopping && err != ETIMEDOUT) {
@@ -275,8 +265,8 @@ static struct task_pool *new_pool(struct service *s)
     task_queue_init(&pool->queue, conf.queue + conf.threads);
     counts_open_tasks(s, &pool->counts);
     pthread_mutex_init(&pool->lock, NULL);
-    thread_init_cond(&pool->wakes);
-    thread_init_cond(&pool->ended);
+    cond_init(&pool->wakes);
+    cond_init(&pool->ended);
     return pool;
 }
 
@@ -340,7 +330,7 @@ unsigned task_pool_stop(struct service *s)
     struct task_pool *pool = atomic_load(&s->tasks);
     if (!pool)
         return 0;
-    struct timespec until = get_time_in(WAIT_MS);
+    struct timespec until = cond_time_in(WAIT_MS);
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->wakes);

@@ -87,19 +87,12 @@ void kv_table_release(struct kv_table *t)
 
 /* ── order; t->lock is held ── */
 
-static int compare_keys(struct mk_str a, struct mk_str b)
-{
-    size_t len = a.len < b.len ? a.len : b.len;
-    int order = len ? memcmp(a.p, b.p, len) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* Finds where a key is or belongs. Returns its item or NULL; `*ret_before` is the item before it, or NULL. */
 static struct kv_item *search_tree(struct kv_table *t, struct mk_str key, struct path *ret, struct kv_item **ret_before)
 {
     struct kv_item **links = t->first, *before = NULL;
     for (unsigned level = KV_LEVELS; level-- > 0;) {
-        while (links[level] && compare_keys(links[level]->key, key) < 0) {
+        while (links[level] && mk_str_compare(links[level]->key, key) < 0) {
             before = links[level];
             links = before->next;
         }

@@ -66,9 +66,8 @@ static int take_reply(struct mc_command *c, const struct mc_reply *reply, struct
     c->reply.busy = reply->busy && !reply->won;
     c->reply.stale = reply->stale;
     if (result == 0 && reply->code == MC_ME) {
-        const char *space = reply->text.len ? memchr(reply->text.p, ' ', reply->text.len) : NULL;
-        size_t skipped = space ? (size_t)(space + 1 - reply->text.p) : reply->text.len; /* the key */
-        value = mk_str_after(reply->text, skipped);
+        value = reply->text;
+        mk_str_split(&value, ' '); /* the key */
     }
     if (result == 0 && is_placeholder(c, reply))
         return -ENOENT;

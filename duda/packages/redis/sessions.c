@@ -17,6 +17,7 @@
 #include <duda/mem.h>
 #include <duda/msg.h>
 #include <duda/session.h>
+#include <monkey/escape.h>
 #include <monkey/sha1.h>
 
 #include <errno.h>
@@ -225,12 +226,7 @@ static void finish_query(void *owner, const struct redis_result *result)
 
 static void print_hex(char to[HEX_BYTES + 1], const unsigned char *bytes)
 {
-    static const char digits[] = "0123456789abcdef";
-    for (unsigned i = 0; i < MK_SHA1_BYTES; i++) {
-        to[2 * i] = digits[bytes[i] >> 4];
-        to[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    to[HEX_BYTES] = '\0';
+    *mk_hex_write(to, bytes, MK_SHA1_BYTES) = '\0';
 }
 
 static int send_words(struct session_call *call, const struct duda_redis_arg *words, unsigned n)

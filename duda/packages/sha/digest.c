@@ -5,6 +5,8 @@
  */
 #include "digest.h"
 
+#include <monkey/escape.h>
+
 #include <errno.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -115,12 +117,7 @@ int digest_hmac(const void *key, size_t key_len, const void *data, size_t len, u
 
 char *digest_hex(const unsigned char *digest, char *text)
 {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < kind.bytes; i++) {
-        text[2 * i] = digits[digest[i] >> 4];
-        text[2 * i + 1] = digits[digest[i] & 15];
-    }
-    text[2 * kind.bytes] = '\0';
+    *mk_hex_write(text, digest, kind.bytes) = '\0';
     return text;
 }
 

@@ -157,19 +157,6 @@ static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t ind
         set_error(l, after, "nothing may follow the section's name on its line");
 }
 
-static bool is_name_byte(char c)
-{
-    return mk_is_name_byte(c, "_");
-}
-
-static size_t count_name_bytes(struct mk_str s)
-{
-    size_t n = 0;
-    while (n < s.len && is_name_byte(s.p[n]))
-        n++;
-    return n;
-}
-
 static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
 {
     const char *equals = memchr(text.p + at, '=', text.len - at);
@@ -180,7 +167,9 @@ static void scan_set(struct mk__scan_line *l, struct mk_str text, size_t at)
         return;
     }
     l->name = mk_str_trim(mk_str(text.p + at, (size_t)(equals - text.p) - at));
-    size_t valid = count_name_bytes(l->name);
+    size_t valid = 0;
+    while (valid < l->name.len && mk_is_name_byte(l->name.p[valid], "_"))
+        valid++;
     if (!valid || valid < l->name.len)
         set_error(l, from + valid, "the name of a variable consists of letters, digits and _");
     else
@@ -246,25 +235,17 @@ static void scan_key(struct mk__scan *s, struct mk__scan_line *l, struct mk_str 
 {
     if (!check_indent(s, l, mk_str(text.p, indent)))
         return;
-    size_t len = count_nonblanks(mk_str_after(text, indent));
     l->kind = MK__SCAN_KEY;
-    l->name = mk_str(text.p + indent, len);
+    l->name = mk_str(text.p + indent, count_nonblanks(mk_str_after(text, indent)));
     l->col = (uint32_t)indent + 1;
-    scan_value(l, text, indent + len);
+    scan_value(l, text, indent + l->name.len);
 }
 
 static struct mk_str read_line(struct mk__scan *s)
 {
     assert(s->rest.len);
-    const char *end = memchr(s->rest.p, '\n', s->rest.len);
-    size_t len = end ? (size_t)(end - s->rest.p) : s->rest.len;
-    struct mk_str text = mk_str(s->rest.p, len);
-
-    s->rest = mk_str_after(s->rest, len + (end != NULL));
     s->line++;
-    if (text.len && text.p[text.len - 1] == '\r')
-        text.len--;
-    return text;
+    return mk_str_split_line(&s->rest);
 }
 
 /* Returns whether the line is short enough and has no control bytes; else reports an error. */

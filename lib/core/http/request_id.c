@@ -4,6 +4,8 @@
  */
 #include "http/request.h"
 
+#include <monkey/escape.h>
+
 enum { ID_BYTES_MAX = 128, RANDOM_BYTES = 16 };
 
 /* Allows letters, digits and a few marks of common ID formats: no byte that needs an escape in a log. */
@@ -18,10 +20,7 @@ static struct mk_str make_id(struct mk_request *req)
     char *text = mk_arena_alloc(&req->arena, 2 * RANDOM_BYTES);
     if (!text || mk__random_pool_take(&req->http->random, bytes, sizeof(bytes)) < 0)
         return MK_STR_NONE;
-    for (int i = 0; i < RANDOM_BYTES; i++) {
-        text[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
-        text[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
-    }
+    mk_hex_write(text, bytes, sizeof(bytes));
     return mk_str(text, 2 * RANDOM_BYTES);
 }
 

@@ -50,10 +50,7 @@ bool mk_response_header_reserved(struct mk_str name)
     static const uint32_t lengths = 1u << 4 | 1u << 6 | 1u << 10 | 1u << 14 | 1u << 17; /* of these names */
     if (name.len >= 32 || !(lengths >> name.len & 1))
         return false;
-    for (size_t i = 0; i < MK_COUNT_OF(own); i++)
-        if (mk_str_ieq(name, own[i]))
-            return true;
-    return false;
+    return mk_str_is_any(name, own, MK_COUNT_OF(own));
 }
 
 static int grow_headers(struct mk_request *req)

@@ -272,16 +272,6 @@ struct dial_target {
     struct mk__addr addr;
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_name_byte(char c)
-{
-    return mk_is_name_byte(c, "-_");
-}
-
 /*
  * Returns whether `s` is a name. A last label of digits only is an error: the resolver would take "127.1" for an
  * address.
@@ -296,9 +286,9 @@ static bool is_name(struct mk_str s)
             label = digits = 0;
             continue;
         }
-        if (!is_name_byte(s.p[i]) || (s.p[i] == '-' && !label) || ++label > LABEL_BYTES_MAX)
+        if (!mk_is_name_byte(s.p[i], "-_") || (s.p[i] == '-' && !label) || ++label > LABEL_BYTES_MAX)
             return false;
-        digits += is_digit(s.p[i]);
+        digits += mk_is_digit(s.p[i]);
     }
     return s.len <= NAME_BYTES_MAX && label > digits;
 }

@@ -29,13 +29,9 @@ static bool is_dot_segment(struct mk_str segment)
 
 static bool has_dot_segment(struct mk_str path)
 {
-    for (size_t start = 0; start < path.len;) {
-        const char *slash = memchr(path.p + start, '/', path.len - start);
-        size_t end = slash ? (size_t)(slash - path.p) : path.len;
-        if (is_dot_segment(mk_str(path.p + start, end - start)))
+    while (path.len)
+        if (is_dot_segment(mk_str_split(&path, '/')))
             return true;
-        start = end + 1;
-    }
     return false;
 }
 

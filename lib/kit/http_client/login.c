@@ -9,10 +9,8 @@ bool mk_http_login_binds_connection(struct mk_str value)
     static const struct mk_str schemes[] = {MK_STR_INIT("NTLM"), MK_STR_INIT("Negotiate")};
     struct mk_str element;
     while (mk_str_next(&value, &element)) {
-        struct mk_str scheme = mk_str_split(&element, ' ');
-        for (size_t i = 0; i < MK_COUNT_OF(schemes); i++)
-            if (mk_str_ieq(scheme, schemes[i]))
-                return true;
+        if (mk_str_is_any(mk_str_split(&element, ' '), schemes, MK_COUNT_OF(schemes)))
+            return true;
     }
     return false;
 }

@@ -147,19 +147,13 @@ static const char *check_pattern(struct mk_str pattern, struct mk_str *names, un
 
 /* ── the tree ── */
 
-static int compare_segments(struct mk_str a, struct mk_str b)
-{
-    int order = memcmp(a.p, b.p, a.len < b.len ? a.len : b.len);
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* Returns where a segment is among the sorted ones, or where it belongs. */
 static uint32_t find_place(const struct mk_route_node *node, struct mk_str segment)
 {
     uint32_t low = 0, high = node->n;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (compare_segments(node->statics[mid]->segment, segment) < 0)
+        if (mk_str_compare(node->statics[mid]->segment, segment) < 0)
             low = mid + 1;
         else
             high = mid;

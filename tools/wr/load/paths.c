@@ -117,14 +117,8 @@ int paths_parse(struct paths *paths, struct mk_arena *arena, const struct reques
     *ret_line = 0;
     *ret_error = NULL;
     while (text.len) {
-        const char *lf = memchr(text.p, '\n', text.len);
-        struct mk_str line = mk_str(text.p, lf ? (size_t)(lf - text.p) : text.len);
-        size_t used = line.len + (lf ? 1 : 0);
-        text = mk_str_after(text, used);
+        struct mk_str line = mk_str_trim(mk_str_split_line(&text));
         ++*ret_line;
-        if (line.len && line.p[line.len - 1] == '\r')
-            line.len--;
-        line = mk_str_trim(line);
         if (!line.len || line.p[0] == '#')
             continue;
         int err = parse_path(paths, arena, form, line, ret_error);

@@ -73,13 +73,12 @@ int target_parse(struct target *t, const char *url, struct mk_str *ret_path, con
         *ret_error = "a URL begins with http://, https://, ws:// or wss://";
         return -EINVAL;
     }
-    const char *slash = memchr(rest.p, '/', rest.len);
-    size_t n = slash ? (size_t)(slash - rest.p) : rest.len;
-    *ret_path = slash ? mk_str(slash, rest.len - n) : MK_STR("/");
+    struct mk_str authority = mk_str_until(rest, "/");
+    *ret_path = authority.len < rest.len ? mk_str_after(rest, authority.len) : MK_STR("/");
     for (const char *p = url; *p; p++)
         if ((unsigned char)*p <= ' ' || *p == 0x7f || *p == '#')
             *ret_error = "a URL has no blanks, control bytes or #";
-    if (!split_authority(t, mk_str(rest.p, n)))
+    if (!split_authority(t, authority))
         *ret_error = "the server is given as NAME, NAME:PORT or [V6]:PORT, with a port from 1 to 65535";
     return *ret_error ? -EINVAL : 0;
 }

@@ -91,8 +91,7 @@ struct mk__h2_priority *mk__h2_scheduler_pick(const struct mk__h2_scheduler *o,
 /* Reads a member of the dictionary (RFC 8941 section 3.2), without its parameters. */
 static void read_member(struct mk_str member, uint8_t *urgency, bool *incremental)
 {
-    const char *end = memchr(member.p, ';', member.len);
-    member = mk_str_trim(mk_str(member.p, end ? (size_t)(end - member.p) : member.len));
+    member = mk_str_trim(mk_str_until(member, ";"));
     if (member.len == 3 && member.p[0] == 'u' && member.p[1] == '=' && member.p[2] >= '0' && member.p[2] <= '7')
         *urgency = (uint8_t)(member.p[2] - '0');
     else if (mk_str_eq(member, MK_STR("i")) || mk_str_eq(member, MK_STR("i=?1")))

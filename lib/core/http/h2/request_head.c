@@ -206,10 +206,7 @@ bool mk__h2_request_head_is_of_connection(struct mk_str name)
     static const uint32_t lengths = 1u << 7 | 1u << 10 | 1u << 16 | 1u << 17; /* of these names */
     if (name.len >= 32 || !(lengths >> name.len & 1))
         return false;
-    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
-        if (mk_str_ieq(name, names[i]))
-            return true;
-    return false;
+    return mk_str_is_any(name, names, MK_COUNT_OF(names));
 }
 
 static bool is_valid_field(const struct mk__hpack_row *row, unsigned id)

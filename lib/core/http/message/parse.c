@@ -208,15 +208,10 @@ MK_HOT enum mk_method mk__parse_method(struct mk_str name)
     return MK_METHOD_OTHER;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Reads "HTTP/1.x" (RFC 9112 section 2.3). Returns 0, -505 (another major version) or -400. */
 static int read_version(struct mk_head_parser *p, struct mk_str s)
 {
-    if (s.len != 8 || memcmp(s.p, "HTTP/", 5) != 0 || !is_digit(s.p[5]) || s.p[6] != '.' || !is_digit(s.p[7]))
+    if (s.len != 8 || memcmp(s.p, "HTTP/", 5) != 0 || !mk_is_digit(s.p[5]) || s.p[6] != '.' || !mk_is_digit(s.p[7]))
         return -400;
     if (s.p[5] != '1')
         return -505;

@@ -22,18 +22,13 @@ void mk_response_parser_next(struct mk_response_parser *p)
 
 /* ── the head ── */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* HTTP/1.x SP status SP reason; the reason may be empty or missing (RFC 9112 section 4). */
 static int read_status_line(struct mk_response_parser *p, struct mk_str line)
 {
     const char *at = line.p;
-    if (line.len < 12 || memcmp(at, "HTTP/1.", 7) != 0 || !is_digit(at[7]) || at[8] != ' ')
+    if (line.len < 12 || memcmp(at, "HTTP/1.", 7) != 0 || !mk_is_digit(at[7]) || at[8] != ' ')
         return -EINVAL;
-    if (at[9] < '1' || at[9] > '5' || !is_digit(at[10]) || !is_digit(at[11]) || (line.len > 12 && at[12] != ' '))
+    if (at[9] < '1' || at[9] > '5' || !mk_is_digit(at[10]) || !mk_is_digit(at[11]) || (line.len > 12 && at[12] != ' '))
         return -EINVAL;
     p->minor = p->head.minor = (uint8_t)(at[7] - '0');
     p->status = p->head.status = (uint16_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));

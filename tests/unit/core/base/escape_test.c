@@ -134,3 +134,11 @@ TEST(decodes_paths)
         assert_memory_equal(decoded.p, rows[i].decoded.p, decoded.len);
     }
 }
+
+TEST(hexadecimal_digits)
+{
+    char text[9] = "????????";
+    assert_ptr_equal(mk_hex_write(text, "\x00\x9a\xff", 3), text + 6);
+    assert_memory_equal(text, "009aff??", 8);
+    assert_ptr_equal(mk_hex_write(text, "", 0), text);
+}

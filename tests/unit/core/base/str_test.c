@@ -68,6 +68,38 @@ TEST(sets_of_bytes)
     assert_int_equal(mk_str_strip_end(mk_str(nul, 2), "a").len, 2);
 }
 
+TEST(compares_in_order)
+{
+    static const struct mk_str sorted[] = {MK_STR_INIT(""),   MK_STR_INIT("a"), MK_STR_INIT("a\0"),
+                                           MK_STR_INIT("ab"), MK_STR_INIT("b"), MK_STR_INIT("\xff")};
+    for (size_t i = 0; i < COUNT(sorted); i++)
+        for (size_t j = 0; j < COUNT(sorted); j++) {
+            int order = mk_str_compare(sorted[i], sorted[j]);
+            assert_int_equal((order > 0) - (order < 0), (i > j) - (i < j));
+        }
+    assert_int_equal(mk_str_compare(MK_STR_NONE, MK_STR("")), 0);
+}
+
+TEST(splits_lines)
+{
+    struct mk_str rest = MK_STR("one\r\n\n\rtwo\r\r\nend\r");
+    static const char *const lines[] = {"one", "", "\rtwo\r", "end"};
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        assert_true(rest.len > 0);
+        assert_true(mk_str_eq(mk_str_split_line(&rest), mk_str_c(lines[i])));
+    }
+    assert_int_equal(rest.len, 0);
+    assert_int_equal(mk_str_split_line(&rest).len, 0);
+}
+
+TEST(finds_in_tables)
+{
+    static const struct mk_str names[] = {MK_STR_INIT("ETag"), MK_STR_INIT("Location")};
+    assert_true(mk_str_is_any(MK_STR("etag"), names, 2) && mk_str_is_any(MK_STR("LOCATION"), names, 2));
+    assert_false(mk_str_is_any(MK_STR("eta"), names, 2) || mk_str_is_any(MK_STR("Location"), names, 1));
+    assert_false(mk_str_is_any(MK_STR(""), names, 0));
+}
+
 TEST(truncates)
 {
     assert_str_equal(mk_str_truncate(MK_STR("abc"), 4), "abc");
