@@ -5,6 +5,8 @@
  */
 #include "output.h"
 
+#include <monkey/str.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -42,12 +44,10 @@ void output_read(struct output *o)
 void output_log(const struct output *o, enum mk_log_level level, pid_t pid)
 {
     assert(pid > 0 && o->len <= sizeof(o->text));
-    for (size_t at = 0; at < o->len;) {
-        const char *end = memchr(o->text + at, '\n', o->len - at);
-        size_t len = end ? (size_t)(end - o->text) - at : o->len - at;
-        if (len)
-            mk_log(level, "process %d: %.*s", pid, (int)len, o->text + at);
-        at += len + 1;
+    for (struct mk_str rest = mk_str(o->text, o->len); rest.len;) {
+        struct mk_str line = mk_str_split(&rest, '\n');
+        if (line.len)
+            mk_log(level, "process %d: %.*s", pid, MK_STR_ARG(line));
     }
 }
 

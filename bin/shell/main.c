@@ -77,10 +77,8 @@ static struct text_style get_style(void)
 static bool is_command(struct mk_str line, const char *name, const char *letter, struct mk_str *ret_rest)
 {
     line = mk_str_trim(line);
-    const char *blank = line.len ? memchr(line.p, ' ', line.len) : NULL;
-    size_t n = blank ? (size_t)(blank - line.p) : line.len;
-    *ret_rest = mk_str_trim(mk_str_after(line, n));
-    struct mk_str word = mk_str(line.p, n);
+    struct mk_str word = mk_str_split(&line, ' ');
+    *ret_rest = mk_str_trim(line);
     return mk_str_ieq(word, mk_str_c(name)) || mk_str_eq(word, mk_str_c(letter));
 }
 

@@ -109,24 +109,6 @@ static void add_requests(struct sample *s, const struct object *o, const char *l
         host->classes[i] += value;
 }
 
-static void add_sent(struct sample *s, const struct object *o, const char *labels, uint64_t value)
-{
-    struct sample_counts *host = get_host(s, labels);
-    (void)o;
-    s->total.sent += value;
-    if (host)
-        host->sent += value;
-}
-
-static void add_received(struct sample *s, const struct object *o, const char *labels, uint64_t value)
-{
-    struct sample_counts *host = get_host(s, labels);
-    (void)o;
-    s->total.received += value;
-    if (host)
-        host->received += value;
-}
-
 /* Buckets are "END:NUMBER END:NUMBER ...", with the microseconds after the bucket, or inf. */
 static void add_durations(struct sample *s, const struct object *o, const char *labels, uint64_t value)
 {
@@ -158,41 +140,47 @@ static void add_state(struct sample *s, const struct object *o, const char *labe
     state->connections = (long long)value;
 }
 
-static void add_accepted(struct sample *s, const struct object *o, const char *labels, uint64_t value)
-{
-    (void)o;
-    (void)labels;
-    s->accepted += value;
-}
+/* A counter that is read: by a function, or into the number at an offset. */
+struct counter_row {
+    const char *name;
+    void (*add)(struct sample *s, const struct object *o, const char *labels, uint64_t value);
+    size_t offset; /* in struct sample; `by_host`: in the counts of all, and in those of its host */
+    bool by_host;
+};
 
-static void add_refused(struct sample *s, const struct object *o, const char *labels, uint64_t value)
+static void add_number(struct sample *s, const struct counter_row *row, const char *labels, uint64_t value)
 {
-    (void)o;
-    (void)labels;
-    s->refused += value;
-}
-
-static void add_timeouts(struct sample *s, const struct object *o, const char *labels, uint64_t value)
-{
-    (void)o;
-    (void)labels;
-    s->timeouts += value;
+    struct sample_counts *host = row->by_host ? get_host(s, labels) : NULL;
+    char *all = row->by_host ? (char *)&s->total : (char *)s;
+    *(uint64_t *)(void *)(all + row->offset) += value;
+    if (host)
+        *(uint64_t *)(void *)((char *)host + row->offset) += value;
 }
 
 static bool take_counter(struct object *o, const char *line, void *ctx)
 {
-    static const struct {
-        const char *name;
-        void (*add)(struct sample *s, const struct object *o, const char *labels, uint64_t value);
-    } counters[] = {
-        {"requests", add_requests},           {"sent_body_bytes", add_sent}, {"received_body_bytes", add_received},
-        {"request_duration", add_durations},  {"connections", add_state},    {"accepted_connections", add_accepted},
-        {"refused_connections", add_refused}, {"timeouts", add_timeouts}};
+    static const struct counter_row counters[] = {
+        {"requests", .add = add_requests},
+        {"request_duration", .add = add_durations},
+        {"connections", .add = add_state},
+        {"sent_body_bytes", .offset = offsetof(struct sample_counts, sent), .by_host = true},
+        {"received_body_bytes", .offset = offsetof(struct sample_counts, received), .by_host = true},
+        {"accepted_connections", .offset = offsetof(struct sample, accepted)},
+        {"refused_connections", .offset = offsetof(struct sample, refused)},
+        {"timeouts", .offset = offsetof(struct sample, timeouts)},
+    };
     const char *name = object_get(o, "counter"), *labels = object_get(o, "labels");
+    size_t i = 0;
     (void)line;
-    for (size_t i = 0; name && i < MK_COUNT_OF(counters); i++)
-        if (strcmp(counters[i].name, name) == 0)
-            counters[i].add(ctx, o, labels ? labels : "", (uint64_t)get_number(o, "value"));
+    while (name && i < MK_COUNT_OF(counters) && strcmp(counters[i].name, name) != 0)
+        i++;
+    if (!name || i == MK_COUNT_OF(counters))
+        return true;
+    uint64_t value = (uint64_t)get_number(o, "value");
+    if (counters[i].add)
+        counters[i].add(ctx, o, labels ? labels : "", value);
+    else
+        add_number(ctx, &counters[i], labels ? labels : "", value);
     return true;
 }
 

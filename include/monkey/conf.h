@@ -216,6 +216,10 @@ MK_API bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset);
 MK_API void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
     MK_PRINTF(4, 5);
 
+/* Adds copies of the words of a value, from the n-th one on (from 0), to a list. Returns 0 or -ENOMEM. */
+MK_API int mk_conf_add_words(const struct mk_conf_value *value, uint32_t nth, struct mk_conf_list *list,
+                             struct mk_arena *arena);
+
 /* Parses a struct mk_pattern (<monkey/pattern.h>); and a row that uses it. Returns as mk_conf_parse_fn. */
 MK_API int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                            struct mk_buf *error);

@@ -13,12 +13,19 @@
 #ifndef MONKEY_FILE_H
 #define MONKEY_FILE_H
 
+#include <linux/openat2.h>
 #include <stdbool.h>
 
 #include "arena.h"
 #include "buf.h"
 
 MK_C_BEGIN
+
+/*
+ * Calls openat2(2) with flags of open(2) and RESOLVE_* flags: RESOLVE_BENEATH keeps a path below a folder, and
+ * RESOLVE_CACHED returns -EAGAIN where a disk would have to be asked. Returns a descriptor or -errno. Any thread.
+ */
+MK_API int mk_file_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 
 /* What a file holds. */
 struct mk_file_bytes {

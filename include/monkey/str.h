@@ -239,6 +239,12 @@ static inline struct mk_str mk_str_next_word(struct mk_str *rest)
     return word;
 }
 
+/* Returns true for "." and "..", which are no names of files. */
+static inline bool mk_str_is_dots(struct mk_str s)
+{
+    return s.len && s.len <= 2 && s.p[0] == '.' && s.p[s.len - 1] == '.';
+}
+
 /* Returns `s`, or its first `max` bytes if it is longer. */
 static inline struct mk_str mk_str_truncate(struct mk_str s, size_t max)
 {

@@ -94,10 +94,7 @@ int htpasswd_next_user(struct htpasswd_reader *r, struct htpasswd_user *ret)
     if (!colon)
         return report_mistake(r, line.len, "a line is a name, a colon and a hash");
     ret->name = mk_str(line.p, (size_t)(colon - line.p));
-    ret->hash = mk_str(colon + 1, line.len - ret->name.len - 1);
-    const char *more = ret->hash.len ? memchr(ret->hash.p, ':', ret->hash.len) : NULL;
-    if (more)
-        ret->hash.len = (size_t)(more - ret->hash.p);
+    ret->hash = mk_str_until(mk_str_after(line, ret->name.len + 1), ":");
     const char *error = htpasswd_check_name(ret->name, &at);
     if (error)
         return report_mistake(r, at, error);

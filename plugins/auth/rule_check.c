@@ -26,11 +26,11 @@ static void check_line(struct mk_host *host, const struct auth_rule *rule, const
     if (!file || r->kind == AUTH_REQUIRE_VALID)
         return;
     mk_watched_ref_peek(&ref, file->watched);
-    for (uint32_t i = 0; i < r->n; i++)
-        if (!has_name(file, mk_watched_ref_get(&ref), r->names[i]))
+    for (uint32_t i = 0; i < r->names.n; i++)
+        if (!has_name(file, mk_watched_ref_get(&ref), r->names.items[i]))
             mk_host_warn(host, rule->conf, offsetof(struct auth_conf, require), nth,
                          "no line of \"%s\" has the %s \"%.*s\"", is_user ? "Users" : "Groups",
-                         is_user ? "user" : "group", (int)r->names[i].len, r->names[i].p);
+                         is_user ? "user" : "group", (int)r->names.items[i].len, r->names.items[i].p);
     mk_watched_ref_release(&ref);
 }
 

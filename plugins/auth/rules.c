@@ -357,9 +357,9 @@ const struct key_set *rules_keys(struct mk_request *req, const struct auth_rule 
 
 static bool is_required(const struct auth_require *r, const struct groups *groups, struct mk_str user)
 {
-    for (uint32_t i = 0; i < r->n; i++)
-        if (r->kind == AUTH_REQUIRE_USER ? mk_str_eq(r->names[i], user)
-                                         : groups && groups_contain(groups, r->names[i], user))
+    for (uint32_t i = 0; i < r->names.n; i++)
+        if (r->kind == AUTH_REQUIRE_USER ? mk_str_eq(r->names.items[i], user)
+                                         : groups && groups_contain(groups, r->names.items[i], user))
             return true;
     return r->kind == AUTH_REQUIRE_VALID;
 }

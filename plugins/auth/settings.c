@@ -27,21 +27,6 @@ static unsigned find_kind(const struct mk_conf_value *value)
     return i < KINDS && has_names == (kinds[i].kind != AUTH_REQUIRE_VALID) ? i : KINDS;
 }
 
-/* Copies the names after the first word. Returns 0 or -ENOMEM. */
-static int copy_names(struct auth_require *r, const struct mk_conf_value *value, struct mk_arena *arena)
-{
-    r->n = value->n - 1;
-    r->names = mk_arena_alloc(arena, (r->n ? r->n : 1) * sizeof(*r->names));
-    if (!r->names)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < r->n; i++) {
-        r->names[i] = mk_arena_dup(arena, value->words[i + 1]);
-        if (!r->names[i].p)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
 static int parse_require(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct auth_require **last = field;
@@ -51,7 +36,7 @@ static int parse_require(const struct mk_conf_value *value, void *field, struct 
     while (*last)
         last = &(*last)->next;
     struct auth_require *r = mk_arena_zalloc(arena, sizeof(*r));
-    if (!r || copy_names(r, value, arena) < 0)
+    if (!r || mk_conf_add_words(value, 1, &r->names, arena) < 0)
         return -ENOMEM;
     r->kind = kinds[i].kind;
     *last = r;

@@ -22,8 +22,7 @@ enum auth_require_kind { AUTH_REQUIRE_VALID, AUTH_REQUIRE_USER, AUTH_REQUIRE_GRO
 struct auth_require {
     struct auth_require *next;
     enum auth_require_kind kind;
-    struct mk_str *names;
-    uint32_t n;
+    struct mk_conf_list names;
 };
 
 /* Lines of `Keys` or `Secret`, of `Claim`. */

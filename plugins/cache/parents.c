@@ -48,8 +48,7 @@ bool parents_split(struct mk_str path, struct split_name *ret)
     const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
     size_t folder = slash ? (size_t)(slash - path.p) : 0, skip = slash ? folder + 1 : 0;
     *ret = (struct split_name){mk_str(path.p, folder), mk_str_after(path, skip)};
-    bool is_dots = mk_str_eq(ret->last, MK_STR(".")) || mk_str_eq(ret->last, MK_STR(".."));
-    return ret->last.len && !is_dots;
+    return ret->last.len && !mk_str_is_dots(ret->last);
 }
 
 struct name_state parents_describe(const struct stat *st)

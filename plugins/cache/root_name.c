@@ -8,10 +8,10 @@
 
 #include "parents.h"
 
+#include <monkey/file.h>
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PATH_BYTES_MAX = 512 }; /* longer ones are not watched */
@@ -30,7 +30,6 @@ static void store_note(uint64_t *note, uint64_t value)
 static int open_above(const char *path, struct mk_str *ret_name)
 {
     MK_UNINITIALIZED char above[PATH_BYTES_MAX];
-    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_CACHED};
     struct split_name split;
     size_t len = strlen(path);
     while (len && path[len - 1] == '/')
@@ -43,8 +42,7 @@ static int open_above(const char *path, struct mk_str *ret_name)
     memcpy(above, path, name_at);
     memcpy(above + name_at, ".", 2); /* "/srv/.", or "." for a name alone */
     *ret_name = split.last;
-    int fd = (int)syscall(SYS_openat2, AT_FDCWD, above, &how, sizeof(how));
-    return fd < 0 ? -errno : fd;
+    return mk_file_openat2(AT_FDCWD, above, O_PATH | O_DIRECTORY | O_CLOEXEC, RESOLVE_CACHED);
 }
 
 /* Watches the folder above the root. Returns the place of the root's name, or NOTIFY_NONE. */

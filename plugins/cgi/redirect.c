@@ -34,11 +34,10 @@ static bool decode_path(struct mk_arena *arena, struct mk_str raw, struct mk_str
 /* Tells whether a path is as those of requests are: no empty segment, "." or "..". */
 static bool is_normal(struct mk_str path)
 {
-    for (size_t start = 1, end; start < path.len; start = end + 1) {
-        const char *slash = memchr(path.p + start, '/', path.len - start);
-        end = slash ? (size_t)(slash - path.p) : path.len;
-        struct mk_str segment = mk_str(path.p + start, end - start);
-        if (!segment.len || mk_str_eq(segment, MK_STR(".")) || mk_str_eq(segment, MK_STR("..")))
+    path = mk_str_after(path, path.len > 0);
+    while (path.len) {
+        struct mk_str segment = mk_str_split(&path, '/');
+        if (!segment.len || mk_str_is_dots(segment))
             return false;
     }
     return true;
@@ -49,15 +48,13 @@ static bool take_target(struct run *r, struct mk_str target)
 {
     struct mk_arena *arena = mk_request_arena(r->req);
     struct mk_cgi_params *p = &r->params;
-    const char *fragment = memchr(target.p, '#', target.len);
-    target.len = fragment ? (size_t)(fragment - target.p) : target.len;
-    const char *query = memchr(target.p, '?', target.len);
-    struct mk_str path = mk_str(target.p, query ? (size_t)(query - target.p) : target.len);
+    target = mk_str_until(target, "#");
+    struct mk_str path = mk_str_until(target, "?");
     p->uri = mk_arena_dup(arena, target);
     if (!p->uri.p || !decode_path(arena, path, &r->path) || !is_normal(r->path))
         return false;
     p->is_redirected = true;
-    p->query = mk_str(p->uri.p + path.len + (query != NULL), target.len - path.len - (query != NULL));
+    p->query = mk_str_after(p->uri, path.len + (path.len < target.len));
     return true;
 }
 

@@ -72,13 +72,9 @@ void client_warn(struct client *c, const char *format, ...)
 void client_add_lines(struct client *c, struct mk_str text)
 {
     while (text.len && client_has_room(c)) {
-        const char *end = memchr(text.p, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.p) : text.len;
         mk_json_open(&c->out, NULL, '{');
-        mk_json_str(&c->out, "text", mk_str(text.p, len));
+        mk_json_str(&c->out, "text", mk_str_split(&text, '\n'));
         mk_json_close_line(&c->out);
-        len += end != NULL;
-        text = mk_str_after(text, len);
     }
 }
 

@@ -23,10 +23,7 @@ bool match_is_type_pattern(struct mk_str s)
 bool match_type(struct mk_str pattern, struct mk_str type)
 {
     assert(pattern.len > 0);
-    const char *semicolon = type.len ? memchr(type.p, ';', type.len) : NULL;
-    if (semicolon)
-        type.len = (size_t)(semicolon - type.p);
-    type = mk_str_trim(type);
+    type = mk_str_trim(mk_str_until(type, ";"));
     if (mk_str_ieq(pattern, type))
         return true;
     if (mk_str_ieq(type, MK_STR("text/event-stream")))

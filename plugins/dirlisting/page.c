@@ -93,53 +93,24 @@ static struct mk_str get_order(void *ctx)
 }
 
 /* A column is sorted in its usual order first: names from A, the largest and the newest first. */
-static struct mk_str make_sort_url(struct page_values *v, enum listing_sort sort)
+static struct mk_str make_sort_url(void *ctx, int sort)
 {
+    struct page_values *v = ctx;
     const struct listing_view *view = v->view;
-    bool descending = view->sort == sort ? !view->descending : sort != LISTING_BY_NAME;
+    bool descending = (int)view->sort == sort ? !view->descending : sort != LISTING_BY_NAME;
     struct mk_buf *out = begin_value(v);
     if (view->is_complete)
         mk_buf_addf(out, "?sort=%s&order=%s", order_sorts[sort], order_directions[descending]);
     return mk_buf_str(out);
 }
 
-static struct mk_str get_name_sort_url(void *ctx)
-{
-    return make_sort_url(ctx, LISTING_BY_NAME);
-}
-
-static struct mk_str get_size_sort_url(void *ctx)
-{
-    return make_sort_url(ctx, LISTING_BY_SIZE);
-}
-
-static struct mk_str get_date_sort_url(void *ctx)
-{
-    return make_sort_url(ctx, LISTING_BY_DATE);
-}
-
 /* A value of aria-sort. */
-static struct mk_str get_column_order(const struct page_values *v, enum listing_sort sort)
+static struct mk_str get_column_order(void *ctx, int sort)
 {
-    const struct listing_view *view = v->view;
-    if (!view->is_complete || view->sort != sort)
+    const struct listing_view *view = ((struct page_values *)ctx)->view;
+    if (!view->is_complete || (int)view->sort != sort)
         return MK_STR("none");
     return view->descending ? MK_STR("descending") : MK_STR("ascending");
-}
-
-static struct mk_str get_name_order(void *ctx)
-{
-    return get_column_order(ctx, LISTING_BY_NAME);
-}
-
-static struct mk_str get_size_order(void *ctx)
-{
-    return get_column_order(ctx, LISTING_BY_SIZE);
-}
-
-static struct mk_str get_date_order(void *ctx)
-{
-    return get_column_order(ctx, LISTING_BY_DATE);
 }
 
 /* ── what the folder has ── */
@@ -354,12 +325,12 @@ static const struct template_field page_fields[] = {
     {"parent_url", TEMPLATE_URL, .text = get_parent_url},
     {"sort", TEMPLATE_TEXT, .text = get_sort},
     {"order", TEMPLATE_TEXT, .text = get_order},
-    {"name_sort_url", TEMPLATE_URL, .text = get_name_sort_url},
-    {"size_sort_url", TEMPLATE_URL, .text = get_size_sort_url},
-    {"date_sort_url", TEMPLATE_URL, .text = get_date_sort_url},
-    {"name_order", TEMPLATE_TEXT, .text = get_name_order},
-    {"size_order", TEMPLATE_TEXT, .text = get_size_order},
-    {"date_order", TEMPLATE_TEXT, .text = get_date_order},
+    {"name_sort_url", TEMPLATE_URL, .text_of = make_sort_url, .arg = LISTING_BY_NAME},
+    {"size_sort_url", TEMPLATE_URL, .text_of = make_sort_url, .arg = LISTING_BY_SIZE},
+    {"date_sort_url", TEMPLATE_URL, .text_of = make_sort_url, .arg = LISTING_BY_DATE},
+    {"name_order", TEMPLATE_TEXT, .text_of = get_column_order, .arg = LISTING_BY_NAME},
+    {"size_order", TEMPLATE_TEXT, .text_of = get_column_order, .arg = LISTING_BY_SIZE},
+    {"date_order", TEMPLATE_TEXT, .text_of = get_column_order, .arg = LISTING_BY_DATE},
     {"summary", TEMPLATE_TEXT, .text = get_summary},
     {"count", TEMPLATE_TEXT, .text = get_count},
     {"is_empty", TEMPLATE_TEXT, .text = get_is_empty},

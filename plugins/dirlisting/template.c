@@ -280,15 +280,20 @@ int template_parse(struct template_parser *parser, struct mk_str text, bool of_e
 
 /* ── writing ── */
 
+static struct mk_str get_text(const struct template_field *field, void *ctx)
+{
+    return field->text ? field->text(ctx) : field->text_of(ctx, field->arg);
+}
+
 static void write_value(const struct template_piece *piece, struct mk_buf *out, void *ctx)
 {
     const struct template_field *field = piece->field;
     if (field->kind == TEMPLATE_HTML)
         field->block(out, ctx);
     else if (field->kind != TEMPLATE_URL && piece->place == MARKUP_URL)
-        text_uri(out, field->text(ctx));
+        text_uri(out, get_text(field, ctx));
     else
-        text_html(out, field->text(ctx), field->kind == TEMPLATE_LINES);
+        text_html(out, get_text(field, ctx), field->kind == TEMPLATE_LINES);
 }
 
 void template_write(const struct template *t, struct mk_buf *out, void *ctx)
@@ -299,7 +304,7 @@ void template_write(const struct template *t, struct mk_buf *out, void *ctx)
             mk_buf_adds(out, piece->text);
         else if (piece->op == OP_VALUE)
             write_value(piece, out, ctx);
-        else if ((piece->field->text(ctx).len > 0) != (piece->op == OP_IF))
+        else if ((get_text(piece->field, ctx).len > 0) != (piece->op == OP_IF))
             i = piece->next - 1;
     }
 }

@@ -40,6 +40,8 @@ struct template_field {
     bool of_entry; /* only in templates of entries */
     /* Returns the value, valid until the next call; for HTML whether there is one: empty is no. */
     struct mk_str (*text)(void *ctx);
+    struct mk_str (*text_of)(void *ctx, int arg); /* in its place, with the argument of the row */
+    int arg;
     void (*block)(struct mk_buf *out, void *ctx); /* of HTML */
 };
 

@@ -11,9 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "policy.h"
@@ -51,10 +49,9 @@ static size_t remove_returns(char *text, size_t len)
 static int read_file(struct theme_reader *r, const char *name, struct mk_str *ret)
 {
     struct mk_file_bytes text;
-    struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-    int fd = (int)syscall(SYS_openat2, r->dir, name, &how, sizeof(how));
-    int err = fd < 0 ? -errno : mk_file_read_open(fd, TEMPLATE_BYTES_MAX, r->parser.arena, &text);
+    int fd = mk_file_openat2(r->dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                             RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+    int err = fd < 0 ? fd : mk_file_read_open(fd, TEMPLATE_BYTES_MAX, r->parser.arena, &text);
     if (fd >= 0)
         close(fd);
     if (err < 0)

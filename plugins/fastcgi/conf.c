@@ -36,20 +36,12 @@ static bool is_extension(struct mk_str s)
 
 static int parse_split(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct mk_conf_list *list = field;
     if (is_off(value))
         return 0;
-    list->items = mk_arena_alloc(arena, value->n * sizeof(*list->items));
-    if (!list->items)
-        return -ENOMEM;
-    for (; list->n < value->n; list->n++) {
-        if (!is_extension(value->words[list->n]))
+    for (uint32_t i = 0; i < value->n; i++)
+        if (!is_extension(value->words[i]))
             return mk_conf_fail(error, "it takes extensions with their dots, such as .php, or Off");
-        list->items[list->n] = mk_arena_dup(arena, value->words[list->n]);
-        if (!list->items[list->n].p)
-            return -ENOMEM;
-    }
-    return 0;
+    return mk_conf_add_words(value, 0, field, arena);
 }
 
 /* ── Index ── */
@@ -79,15 +71,9 @@ static int parse_status(struct fastcgi_try *try, struct mk_str word, struct mk_b
 /* Tells whether a path has a segment that no normalized one has: "." or "..". */
 static bool has_dot_segment(struct mk_str path)
 {
-    for (size_t i = 0; i < path.len; i++) {
-        size_t dots = 0;
-        while (i + dots < path.len && path.p[i + dots] == '.')
-            dots++;
-        bool begins = i == 0 || path.p[i - 1] == '/', ends = i + dots == path.len || path.p[i + dots] == '/';
-        if (begins && ends && (dots == 1 || dots == 2))
+    while (path.len)
+        if (mk_str_is_dots(mk_str_split(&path, '/')))
             return true;
-        i += dots;
-    }
     return false;
 }
 

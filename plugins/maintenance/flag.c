@@ -4,14 +4,13 @@
  */
 #include "flag.h"
 
+#include <monkey/file.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static int check_blocking(const char *path)
@@ -23,11 +22,10 @@ static int check_blocking(const char *path)
 /* Sets `ret_err` to 0 or ENOENT; returns false if that needs a disk, or if openat2(2) fails otherwise. */
 static bool check_cached(const char *path, int *ret_err)
 {
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED};
-    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+    int fd = mk_file_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, RESOLVE_CACHED);
     *ret_err = fd < 0 ? ENOENT : 0;
     if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR;
+        return fd == -ENOENT || fd == -ENOTDIR;
     close(fd);
     return true;
 }

@@ -99,12 +99,10 @@ int settings_parse_rate(const struct mk_conf_value *value, void *field, struct m
 {
     (void)arena;
     struct request_rate *rate = field;
-    struct mk_str text = value->text;
-    const char *slash = text.len ? memchr(text.p, '/', text.len) : NULL;
-    size_t len = slash ? (size_t)(slash - text.p) : text.len;
-    uint32_t period = slash ? find_period(mk_str(slash + 1, text.len - len - 1)) : 0;
+    struct mk_str unit = value->text, number = mk_str_split(&unit, '/');
+    uint32_t period = find_period(unit);
     uint64_t n;
-    if (!period || !mk_str_u64(mk_str(text.p, len), BUCKET_REQUESTS_MAX, &n) || n == 0) {
+    if (!period || !mk_str_u64(number, BUCKET_REQUESTS_MAX, &n) || n == 0) {
         mk_buf_addf(error,
                     "a rate is a number from 1 to 1000000 for a second, minute, hour or day, such as 10/s or 300/m");
         return -EINVAL;

@@ -87,23 +87,16 @@ static bool is_protocol(struct mk_str s)
 
 static int parse_upgrade(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct mk_conf_list *list = field;
     if (value->n == 1 && mk_str_ieq(value->text, MK_STR("Off")))
         return 0;
-    list->items = mk_arena_alloc(arena, value->n * sizeof(*list->items));
-    if (!list->items)
-        return -ENOMEM;
-    for (; list->n < value->n; list->n++) {
-        struct mk_str protocol = value->words[list->n];
+    for (uint32_t i = 0; i < value->n; i++) {
+        struct mk_str protocol = value->words[i];
         if (mk_str_ieq(protocol, MK_STR("h2c")))
             return mk_conf_fail(error, "h2c cannot be passed on: its requests would bypass the rules of this server");
         if (!is_protocol(protocol))
             return mk_conf_fail(error, "it takes names of protocols, such as websocket, or Off");
-        list->items[list->n] = mk_arena_dup(arena, protocol);
-        if (!list->items[list->n].p)
-            return -ENOMEM;
     }
-    return 0;
+    return mk_conf_add_words(value, 0, field, arena);
 }
 
 /* ── the section ── */

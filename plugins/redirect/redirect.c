@@ -196,10 +196,8 @@ static void add_query(struct mk_buf *location, struct mk_str query)
 /* Removes the fragment from a target and returns it: it stays at the end, after what is appended. */
 static struct mk_str split_fragment(struct mk_str *to)
 {
-    const char *hash = memchr(to->p, '#', to->len);
-    size_t n = hash ? (size_t)(hash - to->p) : to->len;
-    struct mk_str fragment = mk_str_after(*to, n);
-    to->len = n;
+    struct mk_str path = mk_str_until(*to, "#"), fragment = mk_str_after(*to, path.len);
+    *to = path;
     return fragment;
 }
 

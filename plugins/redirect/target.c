@@ -140,12 +140,6 @@ int target_parse_host(const struct mk_conf_value *value, void *field, struct mk_
     return -EINVAL;
 }
 
-/* Returns true for "." and ".." (decoded). */
-static bool is_dot_segment(struct mk_str segment)
-{
-    return mk_str_eq(segment, MK_STR(".")) || mk_str_eq(segment, MK_STR(".."));
-}
-
 /* Checks one segment of a path at `at`. */
 static int check_segment(const struct mk_conf_value *value, size_t at, size_t len, struct mk_buf *error)
 {
@@ -162,7 +156,7 @@ static int check_segment(const struct mk_conf_value *value, size_t at, size_t le
     }
     MK_BUF_ON_STACK(decoded, 4);
     mk_path_decode(&decoded, segment);
-    if (!decoded.err && is_dot_segment(mk_buf_str(&decoded)))
+    if (!decoded.err && mk_str_is_dots(mk_buf_str(&decoded)))
         return mk_conf_fault(value, 0, at, error, "a target has no segment . or .., also not encoded");
     return 0;
 }

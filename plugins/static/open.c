@@ -7,12 +7,12 @@
 
 #include "sources.h"
 
+#include <monkey/file.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { TRIES_MAX = 64, LINKS_MAX = 40 };
@@ -24,25 +24,18 @@ enum {
     DIR_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC
 };
 
-static int call_openat2(int root_fd, const char *path, uint64_t flags, uint64_t resolve)
-{
-    struct open_how how = {.flags = flags, .resolve = resolve};
-    long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-    return fd < 0 ? -errno : (int)fd;
-}
-
 /* Opens a path again after EAGAIN, which a rename at the same time causes: see openat2(2). */
 static int retry_openat2(int root_fd, const char *path, uint64_t flags, uint64_t resolve)
 {
     int fd = -EAGAIN;
     for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++)
-        fd = call_openat2(root_fd, path, flags, resolve);
+        fd = mk_file_openat2(root_fd, path, flags, resolve);
     return fd;
 }
 
 int mk__static_open_beneath(int root_fd, const char *path)
 {
-    return call_openat2(root_fd, path, FILE_FLAGS, RESOLVE_BENEATH);
+    return mk_file_openat2(root_fd, path, FILE_FLAGS, RESOLVE_BENEATH);
 }
 
 /* ── SymLink Inside: absolute links that stay below the root ── */
@@ -160,7 +153,7 @@ static int open_through_links(struct static_site *site, const char *path, uint64
         r = strcmp(component, "..") == 0 ? pop_component(&w) : push_component(&w, component);
     }
     const char *resolved = w.resolved[0] ? w.resolved : ".";
-    return r < 0 ? r : call_openat2(site->root_fd, resolved, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    return r < 0 ? r : mk_file_openat2(site->root_fd, resolved, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
 /* ── names ── */
@@ -178,7 +171,7 @@ static int open_with_flags(struct static_site *site, const char *name, bool cach
     if (cached) {
         /* tmpfs does not cache names that do not exist: RESOLVE_CACHED would fail, and is not needed */
         bool in_memory = site->in_memory;
-        int fd = call_openat2(site->root_fd, name, flags, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
+        int fd = mk_file_openat2(site->root_fd, name, flags, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
         bool perhaps = in_memory || site->settings->symlinks == SYMLINKS_INSIDE;
         return fd == -EXDEV && perhaps ? -EAGAIN : fd;
     }

@@ -8,6 +8,7 @@
 
 #include "open.h"
 
+#include <monkey/file.h>
 #include <monkey/plugin.h>
 #include <monkey/time.h>
 
@@ -15,9 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -176,11 +175,10 @@ void mk__static_root_close(struct static_site *site)
 
 bool mk__static_root_has_changed(const struct static_site *site)
 {
-    struct open_how how = {.flags = ROOT_FLAGS, .resolve = RESOLVE_CACHED};
     struct stat st;
-    int fd = (int)syscall(SYS_openat2, AT_FDCWD, site->configured_path.p, &how, sizeof(how));
+    int fd = mk_file_openat2(AT_FDCWD, site->configured_path.p, ROOT_FLAGS, RESOLVE_CACHED);
     if (fd < 0)
-        return errno == EAGAIN;
+        return fd == -EAGAIN;
     bool changed =
         fstat(fd, &st) == 0 && (!is_same_inode(&st, site->device, site->inode) || get_mount(fd) != site->mount);
     close(fd);

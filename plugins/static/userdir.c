@@ -25,7 +25,7 @@ enum {
 
 static bool is_segment(struct mk_str s)
 {
-    return s.len && !mk_str_eq(s, MK_STR(".")) && !mk_str_eq(s, MK_STR(".."));
+    return s.len && !mk_str_is_dots(s);
 }
 
 static bool is_relative_path(struct mk_str path)

@@ -39,10 +39,7 @@ static struct mk_str get_name(struct mk_str host)
 
 static void write_fastcgi(const struct check_conf *conf, struct mk_str host, struct mk_buf *out)
 {
-    struct mk_str uri = conf->what.path, path = uri;
-    const char *mark = memchr(uri.p, '?', uri.len);
-    path.len = mark ? (size_t)(mark - uri.p) : uri.len;
-    struct mk_str query = mark ? mk_str(mark + 1, uri.len - path.len - 1) : MK_STR("");
+    struct mk_str uri = conf->what.path, query = uri, path = mk_str_split(&query, '?');
     const struct {
         struct mk_str name, value;
     } rows[] = {

@@ -13,7 +13,7 @@ static bool has_bad_segment(struct mk_str path)
         const char *begin = path.p + at + 1, *end = memchr(begin, '/', path.len - at - 1);
         struct mk_str segment = mk_str(begin, end ? (size_t)(end - begin) : path.len - at - 1);
         at += segment.len + 1;
-        if (mk_str_eq(segment, MK_STR(".")) || mk_str_eq(segment, MK_STR("..")) || (!segment.len && at < path.len))
+        if (mk_str_is_dots(segment) || (!segment.len && at < path.len))
             return true;
     }
     return false;

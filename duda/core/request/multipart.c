@@ -145,7 +145,7 @@ static struct mk_str get_base_name(struct mk_str name)
     while (at && name.p[at - 1] != '/' && name.p[at - 1] != '\\')
         at--;
     struct mk_str base = mk_str_after(name, at);
-    return mk_str_eq(base, MK_STR(".")) || mk_str_eq(base, MK_STR("..")) ? mk_str(base.p, 0) : base;
+    return mk_str_is_dots(base) ? mk_str(base.p, 0) : base;
 }
 
 static int parse_disposition(struct multipart *m, struct mk_str value, struct multipart_part *part)

@@ -6,13 +6,12 @@
 
 #include "request/request.h"
 
+#include <monkey/file.h>
 #include <monkey/plugin.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Without O_NONBLOCK the open of a pipe would wait for its other end. */
@@ -23,15 +22,12 @@ enum { TRIES = 8 };
 
 static int open_below(const char *folder, const char *path)
 {
-    struct open_how how = {.flags = FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
     int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return -errno;
     int fd = -EAGAIN;
-    for (unsigned i = 0; i < TRIES && fd == -EAGAIN; i++) {
-        fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-        fd = fd < 0 ? -errno : fd;
-    }
+    for (unsigned i = 0; i < TRIES && fd == -EAGAIN; i++)
+        fd = mk_file_openat2(dir, path, FLAGS, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
     close(dir);
     return fd;
 }

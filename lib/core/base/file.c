@@ -12,6 +12,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -31,6 +32,13 @@ static int read_bytes(int fd, size_t size, struct mk_file_bytes *to)
     }
     to->data[to->len] = '\0';
     return 0;
+}
+
+int mk_file_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
+{
+    struct open_how how = {.flags = flags, .resolve = resolve};
+    long fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+    return fd < 0 ? -errno : (int)fd;
 }
 
 int mk_file_read_open(int fd, size_t bytes_max, struct mk_arena *arena, struct mk_file_bytes *ret)

@@ -292,20 +292,25 @@ static int parse_path(const struct mk_conf_key *key, const struct mk_conf_value 
     return 0;
 }
 
-static int parse_list(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+int mk_conf_add_words(const struct mk_conf_value *value, uint32_t nth, struct mk_conf_list *list,
+                      struct mk_arena *arena)
 {
-    struct mk_conf_list *list = field;
-    (void)key;
-    for (uint32_t i = 0; i < v->n; i++) {
-        struct mk_str *items = mk_arena_grow(a, list->items, list->n, sizeof(*items));
+    for (uint32_t i = nth; i < value->n; i++) {
+        struct mk_str *items = mk_arena_grow(arena, list->items, list->n, sizeof(*items));
         if (!items)
             return -ENOMEM;
         list->items = items;
-        if (!(items[list->n] = mk_arena_dup(a, v->words[i])).p)
+        if (!(items[list->n] = mk_arena_dup(arena, value->words[i])).p)
             return -ENOMEM;
         list->n++;
     }
     return 0;
+}
+
+static int parse_list(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
+{
+    (void)key;
+    return mk_conf_add_words(v, 0, field, a);
 }
 
 static void print_list(const struct mk_conf_key *key, const void *field, struct mk_buf *out)

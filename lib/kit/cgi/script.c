@@ -3,26 +3,18 @@
  * Finds the file of a script (<monkey/cgi.h>). The kernel keeps paths below the folder (openat2(2)): no code compares
  * strings to decide what may be opened.
  */
+#include <monkey/file.h>
 #include <monkey/cgi.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { TRIES_MAX = 64, FOLDER_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC, FILE_FLAGS = O_PATH | O_CLOEXEC };
 
 /* ── opening ── */
-
-static int call_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
-{
-    struct open_how how = {.flags = flags, .resolve = resolve};
-    long fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
-    return fd < 0 ? -errno : (int)fd;
-}
 
 /* Opens a path below a folder; again after EAGAIN, which a rename at the same time causes. */
 static int open_below(const char *folder, const char *path)
@@ -31,7 +23,7 @@ static int open_below(const char *folder, const char *path)
     if (dir < 0)
         return -errno;
     for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++)
-        fd = call_openat2(dir, path[0] ? path : ".", FILE_FLAGS, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+        fd = mk_file_openat2(dir, path[0] ? path : ".", FILE_FLAGS, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
     close(dir);
     return fd;
 }

@@ -51,24 +51,6 @@ static struct mk_str mark_empty_absent(struct mk_str s)
     return s.len ? s : MK_STR_NONE;
 }
 
-static struct mk_str get_interface(struct writer *w)
-{
-    (void)w;
-    return MK_STR("CGI/1.1");
-}
-
-static struct mk_str get_software(struct writer *w)
-{
-    (void)w;
-    return MK_STR("monkey");
-}
-
-static struct mk_str get_redirect_status(struct writer *w)
-{
-    (void)w;
-    return MK_STR("200");
-}
-
 /* ── the server ── */
 
 /* Returns the authority that was asked for, with its port: of the absolute form (RFC 9112 section 3.2.2), else Host. */
@@ -281,38 +263,39 @@ static struct mk_str get_tls_verify(struct writer *w)
 
 static const struct {
     struct mk_str name;
-    struct mk_str (*get)(struct writer *w); /* `.p` NULL: it is left out */
+    struct mk_str (*get)(struct writer *w); /* `.p` NULL: it is left out. No function: the text */
+    struct mk_str text;
 } rows[] = {
-    {MK_STR_INIT("GATEWAY_INTERFACE"), get_interface},
-    {MK_STR_INIT("SERVER_SOFTWARE"), get_software},
-    {MK_STR_INIT("SERVER_NAME"), get_server_name},
-    {MK_STR_INIT("SERVER_ADDR"), get_server_addr},
-    {MK_STR_INIT("SERVER_PORT"), get_server_port},
-    {MK_STR_INIT("SERVER_PROTOCOL"), get_protocol},
-    {MK_STR_INIT("REQUEST_SCHEME"), get_scheme},
-    {MK_STR_INIT("HTTPS"), get_https},
-    {MK_STR_INIT("REQUEST_METHOD"), get_method},
-    {MK_STR_INIT("REQUEST_URI"), get_uri},
-    {MK_STR_INIT("QUERY_STRING"), get_query},
-    {MK_STR_INIT("CONTENT_LENGTH"), get_length},
-    {MK_STR_INIT("CONTENT_TYPE"), get_type},
-    {MK_STR_INIT("REMOTE_ADDR"), get_remote_addr},
-    {MK_STR_INIT("REMOTE_PORT"), get_remote_port},
-    {MK_STR_INIT("REMOTE_USER"), get_user},
-    {MK_STR_INIT("AUTH_TYPE"), get_auth_type},
-    {MK_STR_INIT("SCRIPT_NAME"), get_script_name},
-    {MK_STR_INIT("SCRIPT_FILENAME"), get_script_filename},
-    {MK_STR_INIT("PATH_INFO"), get_path_info},
-    {MK_STR_INIT("PATH_TRANSLATED"), get_path_translated},
-    {MK_STR_INIT("DOCUMENT_ROOT"), get_document_root},
-    {MK_STR_INIT("DOCUMENT_URI"), get_document_uri},
-    {MK_STR_INIT("REDIRECT_STATUS"), get_redirect_status},
-    {MK_STR_INIT("SSL_PROTOCOL"), get_tls_protocol},
-    {MK_STR_INIT("SSL_CIPHER"), get_tls_cipher},
-    {MK_STR_INIT("SSL_TLS_SNI"), get_tls_server_name},
-    {MK_STR_INIT("SSL_CLIENT_S_DN"), get_tls_client},
-    {MK_STR_INIT("SSL_CLIENT_VERIFY"), get_tls_verify},
-    {MK_STR_INIT("HTTP_HOST"), get_authority},
+    {MK_STR_INIT("GATEWAY_INTERFACE"), .text = MK_STR_INIT("CGI/1.1")},
+    {MK_STR_INIT("SERVER_SOFTWARE"), .text = MK_STR_INIT("monkey")},
+    {MK_STR_INIT("SERVER_NAME"), .get = get_server_name},
+    {MK_STR_INIT("SERVER_ADDR"), .get = get_server_addr},
+    {MK_STR_INIT("SERVER_PORT"), .get = get_server_port},
+    {MK_STR_INIT("SERVER_PROTOCOL"), .get = get_protocol},
+    {MK_STR_INIT("REQUEST_SCHEME"), .get = get_scheme},
+    {MK_STR_INIT("HTTPS"), .get = get_https},
+    {MK_STR_INIT("REQUEST_METHOD"), .get = get_method},
+    {MK_STR_INIT("REQUEST_URI"), .get = get_uri},
+    {MK_STR_INIT("QUERY_STRING"), .get = get_query},
+    {MK_STR_INIT("CONTENT_LENGTH"), .get = get_length},
+    {MK_STR_INIT("CONTENT_TYPE"), .get = get_type},
+    {MK_STR_INIT("REMOTE_ADDR"), .get = get_remote_addr},
+    {MK_STR_INIT("REMOTE_PORT"), .get = get_remote_port},
+    {MK_STR_INIT("REMOTE_USER"), .get = get_user},
+    {MK_STR_INIT("AUTH_TYPE"), .get = get_auth_type},
+    {MK_STR_INIT("SCRIPT_NAME"), .get = get_script_name},
+    {MK_STR_INIT("SCRIPT_FILENAME"), .get = get_script_filename},
+    {MK_STR_INIT("PATH_INFO"), .get = get_path_info},
+    {MK_STR_INIT("PATH_TRANSLATED"), .get = get_path_translated},
+    {MK_STR_INIT("DOCUMENT_ROOT"), .get = get_document_root},
+    {MK_STR_INIT("DOCUMENT_URI"), .get = get_document_uri},
+    {MK_STR_INIT("REDIRECT_STATUS"), .text = MK_STR_INIT("200")},
+    {MK_STR_INIT("SSL_PROTOCOL"), .get = get_tls_protocol},
+    {MK_STR_INIT("SSL_CIPHER"), .get = get_tls_cipher},
+    {MK_STR_INIT("SSL_TLS_SNI"), .get = get_tls_server_name},
+    {MK_STR_INIT("SSL_CLIENT_S_DN"), .get = get_tls_client},
+    {MK_STR_INIT("SSL_CLIENT_VERIFY"), .get = get_tls_verify},
+    {MK_STR_INIT("HTTP_HOST"), .get = get_authority},
 };
 
 static bool is_replaced(const struct writer *w, struct mk_str name)
@@ -393,7 +376,7 @@ int mk_cgi_write_variables(struct mk_request *req, const struct mk_cgi_params *p
     w.client = mk_request_client(req);
     w.has_tls = mk_request_tls_info(req, &w.tls) == 0;
     for (size_t i = 0; i < MK_COUNT_OF(rows) && w.err >= 0; i++)
-        write_variable(&w, rows[i].name, rows[i].get(&w));
+        write_variable(&w, rows[i].name, rows[i].get ? rows[i].get(&w) : rows[i].text);
     write_headers(&w);
     if (params->extras && w.err >= 0)
         write_extras(&w);

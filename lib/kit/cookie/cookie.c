@@ -16,11 +16,9 @@
 /* Cuts what is before the separator off `rest`, all of it if there is none. Returns whether there was one. */
 static bool split_at(struct mk_str *rest, char separator, struct mk_str *ret)
 {
-    const char *end = rest->len ? memchr(rest->p, separator, rest->len) : NULL;
-    size_t len = end ? (size_t)(end - rest->p) : rest->len;
-    *ret = mk_str(rest->p, len);
-    *rest = mk_str(rest->p + len + (end != NULL), rest->len - len - (end != NULL));
-    return end;
+    size_t len = rest->len;
+    *ret = mk_str_split(rest, separator);
+    return ret->len < len;
 }
 
 bool mk_cookie_next(struct mk_str *rest, struct mk_str *ret_name, struct mk_str *ret_value)

@@ -6,6 +6,7 @@
  */
 #include "send_file.h"
 
+#include <monkey/file.h>
 #include <monkey/gateway.h>
 #include <monkey/escape.h>
 #include <monkey/open_file.h>
@@ -13,8 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { TRIES_MAX = 64, NAME_BYTES_MAX = 4095 };
@@ -27,20 +26,13 @@ enum {
 
 /* ── names below folders ── */
 
-static int call_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
-{
-    struct open_how how = {.flags = flags, .resolve = resolve};
-    long fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
-    return fd < 0 ? -errno : (int)fd;
-}
-
 /* Opens a path below a folder. `cached` is RESOLVE_CACHED or 0. Returns a descriptor or -errno. */
 static int open_below(const char *folder, const char *path, uint64_t cached)
 {
-    int dir = call_openat2(AT_FDCWD, folder, FOLDER_FLAGS, cached);
+    int dir = mk_file_openat2(AT_FDCWD, folder, FOLDER_FLAGS, cached);
     if (dir < 0)
         return dir;
-    int fd = call_openat2(dir, path, FILE_FLAGS, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | cached);
+    int fd = mk_file_openat2(dir, path, FILE_FLAGS, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | cached);
     close(dir);
     return fd;
 }

@@ -104,7 +104,7 @@ static const char *check_segment(struct mk_str segment, bool is_last)
 {
     if (!segment.len)
         return is_last ? NULL : "it has an empty segment";
-    if (mk_str_eq(segment, MK_STR(".")) || mk_str_eq(segment, MK_STR("..")))
+    if (mk_str_is_dots(segment))
         return "no path has a segment \".\" or \"..\"";
     if (is_wild(segment) && !is_name(name_of(segment)))
         return "a name must follow \":\" and \"*\": letters, digits and \"_\"";

@@ -169,27 +169,23 @@ static int match_parameter(const struct mk_when_condition *c, struct mk_str para
 {
     MK_UNINITIALIZED char storage[MK_WHEN_VALUE_BYTES_MAX];
     struct mk_buf text;
-    const char *equals = parameter.len ? memchr(parameter.p, '=', parameter.len) : NULL;
-    size_t name_len = equals ? (size_t)(equals - parameter.p) : parameter.len;
-    size_t value_at = name_len + (equals != NULL);
+    struct mk_str value = parameter, name = mk_str_split(&value, '=');
     mk_buf_init_fixed(&text, storage, sizeof(storage));
-    decode_value(&text, mk_str(parameter.p, name_len));
+    decode_value(&text, name);
     if (text.err || !mk_str_eq(mk_buf_str(&text), c->name))
         return 0; /* a name of the configuration is not that long */
     mk_buf_init_fixed(&text, storage, sizeof(storage));
-    decode_value(&text, mk_str_after(parameter, value_at));
+    decode_value(&text, value);
     return text.err && c->n ? -EOVERFLOW : match_values(c, mk_buf_str(&text));
 }
 
 static int match_query(const struct mk_when_condition *c, struct mk_str query)
 {
     int r = 0;
-    for (size_t at = 0; query.p && at <= query.len && r == 0;) {
-        const char *end = at < query.len ? memchr(query.p + at, '&', query.len - at) : NULL;
-        size_t len = (end ? (size_t)(end - query.p) : query.len) - at;
-        if (len)
-            r = match_parameter(c, mk_str(query.p + at, len));
-        at += len + 1;
+    while (query.len && r == 0) {
+        struct mk_str parameter = mk_str_split(&query, '&');
+        if (parameter.len)
+            r = match_parameter(c, parameter);
     }
     return r;
 }

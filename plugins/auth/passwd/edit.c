@@ -27,9 +27,8 @@ static bool is_line_of(struct mk_str line, struct mk_str user, struct mk_str *re
 /* Cuts the hash off the fields of a line; what is left begins with a colon, or is empty. */
 static struct mk_str split_hash(struct mk_str *fields)
 {
-    const char *colon = fields->len ? memchr(fields->p, ':', fields->len) : NULL;
-    struct mk_str hash = mk_str(fields->p, colon ? (size_t)(colon - fields->p) : fields->len);
-    *fields = mk_str(fields->p + hash.len, fields->len - hash.len);
+    struct mk_str hash = mk_str_until(*fields, ":");
+    *fields = mk_str_after(*fields, hash.len);
     return hash;
 }
 

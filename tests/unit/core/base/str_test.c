@@ -80,6 +80,14 @@ TEST(compares_in_order)
     assert_int_equal(mk_str_compare(MK_STR_NONE, MK_STR("")), 0);
 }
 
+TEST(dots)
+{
+    assert_true(mk_str_is_dots(MK_STR(".")) && mk_str_is_dots(MK_STR("..")));
+    static const char *const names[] = {"", "...", "a", ".a", "a.", "/.", "./"};
+    for (size_t i = 0; i < COUNT(names); i++)
+        assert_false(mk_str_is_dots(mk_str_c(names[i])));
+}
+
 TEST(splits_lines)
 {
     struct mk_str rest = MK_STR("one\r\n\n\rtwo\r\r\nend\r");
