@@ -157,12 +157,10 @@ int ipc_open_log(int fd)
 int ipc_add_socket(struct ipc_sockets *list, int fd, bool own)
 {
     assert(fd >= 0);
-    void *items = mk_account_alloc(NULL, (list->n + 1) * sizeof(*list->items));
+    size_t size = sizeof(*list->items);
+    void *items = mk_account_grow(NULL, list->items, list->n * size, (list->n + 1) * size);
     if (!items)
         return -ENOMEM;
-    if (list->n)
-        memcpy(items, list->items, list->n * sizeof(*list->items));
-    mk_account_free(NULL, list->items, 0);
     list->items = items;
     list->items[list->n].fd = fd;
     list->items[list->n++].own = own;

@@ -74,14 +74,27 @@ MK_API int mk_arena_defer(struct mk_arena *a, void (*fn)(void *ctx), void *ctx);
  * and size. Unit tests make the n-th of these calls fail. Returns NULL when the budget or the heap is exhausted.
  */
 MK_API void *mk_account_alloc(struct mk_account *account, size_t size);
+/* Frees memory of mk_account_alloc(); `p` may be NULL. */
+MK_API void mk_account_free(struct mk_account *account, void *p, size_t size);
 /* Returns `size` bytes as mk_account_alloc(), but zeroed. */
 static inline void *mk_account_zalloc(struct mk_account *account, size_t size)
 {
     void *p = mk_account_alloc(account, size);
     return p ? memset(p, 0, size) : NULL;
 }
-/* Frees memory of mk_account_alloc(); `p` may be NULL. */
-MK_API void mk_account_free(struct mk_account *account, void *p, size_t size);
+/*
+ * Moves memory of mk_account_alloc() (NULL: none, of 0 bytes) to more bytes, and frees it. Returns NULL without memory;
+ * then `p` is as it was.
+ */
+static inline void *mk_account_grow(struct mk_account *account, void *p, size_t old_size, size_t size)
+{
+    void *to = mk_account_alloc(account, size);
+    if (to && old_size)
+        memcpy(to, p, old_size);
+    if (to)
+        mk_account_free(account, p, old_size);
+    return to;
+}
 /* Frees the pieces that the account keeps. */
 MK_API void mk_account_trim(struct mk_account *account);
 

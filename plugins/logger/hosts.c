@@ -34,12 +34,9 @@ void hosts_stop_generation(struct mk_generation *g, void *state)
 static int grow_table(struct log_table *t)
 {
     unsigned max = t->max ? 2 * t->max : 8;
-    struct log_table_row *rows = mk_account_alloc(NULL, max * sizeof(*rows));
+    struct log_table_row *rows = mk_account_grow(NULL, t->rows, t->max * sizeof(*rows), max * sizeof(*rows));
     if (!rows)
         return -ENOMEM;
-    if (t->n)
-        memcpy(rows, t->rows, t->n * sizeof(*rows));
-    mk_account_free(NULL, t->rows, t->max * sizeof(*rows));
     t->rows = rows;
     t->max = max;
     return 0;

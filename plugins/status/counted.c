@@ -83,12 +83,11 @@ const struct counted_type counted_servers = {
 static bool grow_rows(struct counted *all)
 {
     unsigned room = all->room ? all->room * 2 : ROWS_FIRST;
-    struct counted_row *rows = room <= COUNTED_ROWS_MAX ? mk_account_alloc(NULL, room * sizeof(*rows)) : NULL;
+    struct counted_row *rows = NULL;
+    if (room <= COUNTED_ROWS_MAX)
+        rows = mk_account_grow(NULL, all->rows, all->room * sizeof(*rows), room * sizeof(*rows));
     if (!rows)
         return false;
-    if (all->n)
-        memcpy(rows, all->rows, all->n * sizeof(*rows));
-    mk_account_free(NULL, all->rows, all->room * sizeof(*rows));
     all->rows = rows;
     all->room = room;
     return true;

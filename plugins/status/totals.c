@@ -20,13 +20,11 @@ const char *const totals_class_names[TOTALS_CLASSES] = {
 static bool grow_hosts(struct totals *t)
 {
     unsigned room = t->room ? t->room * 2 : HOSTS_FIRST;
-    struct totals_host *hosts =
-        room <= TOTALS_HOSTS_MAX ? mk_account_alloc(NULL, room * sizeof(struct totals_host)) : NULL;
+    struct totals_host *hosts = NULL;
+    if (room <= TOTALS_HOSTS_MAX)
+        hosts = mk_account_grow(NULL, t->hosts, t->room * sizeof(*hosts), room * sizeof(*hosts));
     if (!hosts)
         return false;
-    if (t->n_hosts)
-        memcpy(hosts, t->hosts, t->n_hosts * sizeof(*hosts));
-    mk_account_free(NULL, t->hosts, t->room * sizeof(*hosts));
     t->hosts = hosts;
     t->room = room;
     return true;

@@ -68,12 +68,11 @@ void mk__paths_release(struct mk__paths *p)
 static bool grow_steps(struct mk__paths *p)
 {
     unsigned size = p->steps_size ? p->steps_size * 2 : 16;
-    struct mk__paths_step *steps = size <= STEPS_MAX ? mk_account_alloc(NULL, size * sizeof(*steps)) : NULL;
+    struct mk__paths_step *steps = NULL;
+    if (size <= STEPS_MAX)
+        steps = mk_account_grow(NULL, p->steps, p->steps_size * sizeof(*steps), size * sizeof(*steps));
     if (!steps)
         return false;
-    if (p->n_steps)
-        memcpy(steps, p->steps, p->n_steps * sizeof(*steps));
-    mk_account_free(NULL, p->steps, p->steps_size * sizeof(*steps));
     p->steps = steps;
     p->steps_size = size;
     return true;
