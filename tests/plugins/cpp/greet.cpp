@@ -27,6 +27,7 @@
 #include <monkey/file_cache.h>
 #include <monkey/gateway.h>
 #include <monkey/hash.h>
+#include <monkey/hash_table.h>
 #include <monkey/header_id.h>
 #include <monkey/http_client.h>
 #include <monkey/inbox.h>
