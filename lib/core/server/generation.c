@@ -187,3 +187,13 @@ void mk__generation_find_hooks(struct mk_generation *g)
         g->skipped |= (uint32_t)((plugin->flags & MK_PLUGIN_STATE_NEEDED) != 0) << i;
     }
 }
+
+void mk__generation_find_first_hook(const struct mk_generation *g, struct mk_host *host)
+{
+    if (g->hooks[MK__HOOK_HEAD] & ~host->skipped)
+        host->first_hook = MK__HOOK_HEAD;
+    else if (g->hooks[MK__HOOK_REQUEST] & ~host->skipped || host->path_limits) /* which are looked up after on_head */
+        host->first_hook = MK__HOOK_REQUEST;
+    else
+        host->first_hook = MK__HOOK_CONTENT;
+}

@@ -134,6 +134,8 @@ void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *ou
 
 /* Sets `hooks` and `skipped`, once it has its plugins. */
 void mk__generation_find_hooks(struct mk_generation *g);
+/* Sets `first_hook` of a host, once it has `skipped` and its limits for paths. */
+void mk__generation_find_first_hook(const struct mk_generation *g, struct mk_host *host);
 
 /* The slot of a plugin in mk_generation.plugin_slots. */
 static inline unsigned mk__generation_plugin_slot(const struct mk_plugin *plugin)

@@ -273,14 +273,6 @@ static int start_host_plugin(struct mk_generation *g, struct mk_host *host, unsi
     return err == -ENOMEM ? err : 0;
 }
 
-/* Returns the first hook for which a host has anything to call: its limits for paths are looked up after on_head. */
-static uint8_t find_first_hook(const struct mk_generation *g, const struct mk_host *host)
-{
-    if (g->hooks[MK__HOOK_HEAD] & ~host->skipped)
-        return MK__HOOK_HEAD;
-    return g->hooks[MK__HOOK_REQUEST] & ~host->skipped || host->path_limits ? MK__HOOK_REQUEST : MK__HOOK_CONTENT;
-}
-
 static int finish_host(struct mk_generation *g, struct mk_host *host, const struct mk__generation_source *source)
 {
     apply_overrides(g, host->set, MK_CONF_SCOPE_HOST, source);
@@ -301,7 +293,7 @@ static int finish_host(struct mk_generation *g, struct mk_host *host, const stru
     for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
         err = start_host_plugin(g, host, i);
     if (!MK_SMALL)
-        host->first_hook = find_first_hook(g, host);
+        mk__generation_find_first_hook(g, host);
     return err;
 }
 

@@ -86,6 +86,7 @@ static void set_plugin(unsigned n, const struct mk_plugin *plugin)
 {
     generation.plugins[n] = plugin;
     mk__generation_find_hooks(&generation);
+    mk__generation_find_first_hook(&generation, &host);
 }
 
 static void open_hooks(void)
@@ -96,6 +97,7 @@ static void open_hooks(void)
                                         .default_host = &host};
     mk__generation_find_hooks(&generation);
     host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 7};
+    mk__generation_find_first_hook(&generation, &host);
     worker = (struct mk_worker){.generation = &generation};
     thread.worker = &worker;
     thread.receiver = (struct mk__receiver){.assigned = 1000};
@@ -188,6 +190,7 @@ TEST(a_plugin_that_needs_a_state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         open_hooks();
         host.skipped = cases[i].skipped;
+        mk__generation_find_first_hook(&generation, &host);
         if (i == COUNT(cases) - 1)
             set_plugin(0, &needy);
         words[0][0] = words[0][1] = words[1][0] = words[1][1] = MK_DECLINED;
@@ -196,6 +199,39 @@ TEST(a_plugin_that_needs_a_state)
         assert_true(mk_test_received(c).len > 0);
         assert_string_equal(trail, cases[i].trail);
         mk_test_fixture_close(&w);
+    }
+}
+
+/* Requests of a host begin at the first hook that a plugin of it has, or at that after which limits are looked up. */
+TEST(first_hooks)
+{
+    static const struct mk_plugin none = {.name = "none"}, head = {.name = "head", .on_head = request_0},
+                                  request = {.name = "request", .on_request = request_0},
+                                  content = {.name = "content", .on_content = content_0};
+    static const struct mk__path_limits some_limits;
+    static const struct {
+        const struct mk_plugin *first, *second;
+        uint32_t skipped;
+        const struct mk__path_limits *limits;
+        unsigned hook;
+    } cases[] = {
+        {&head, &request, 0, NULL, MK__HOOK_HEAD},
+        {&request, &head, 0, NULL, MK__HOOK_HEAD},
+        {&head, &request, 1, NULL, MK__HOOK_REQUEST},
+        {&head, &request, 3, NULL, MK__HOOK_CONTENT},
+        {&head, &content, 1, NULL, MK__HOOK_CONTENT},
+        {&content, &none, 0, NULL, MK__HOOK_CONTENT},
+        {&content, &none, 0, &some_limits, MK__HOOK_REQUEST},
+        {&head, &none, 0, &some_limits, MK__HOOK_HEAD},
+        {&head, &none, 1, &some_limits, MK__HOOK_REQUEST},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_generation g = {.plugins = {cases[i].first, cases[i].second}, .n_plugins = 2};
+        struct mk_host h = {.skipped = cases[i].skipped, .path_limits = cases[i].limits};
+        mk__generation_find_hooks(&g);
+        mk__generation_find_first_hook(&g, &h);
+        if (h.first_hook != cases[i].hook)
+            fail_msg("case %zu: %u instead of %u", i, h.first_hook, cases[i].hook);
     }
 }
 
@@ -237,6 +273,7 @@ TEST(limits_of_the_final_path)
         all->rows[0].match = &big;
         all->n = 1;
         host.path_limits = all;
+        mk__generation_find_first_hook(&generation, &host);
         new_path = cases[i].new_path ? mk_str_c(cases[i].new_path) : MK_STR_NONE;
         snprintf(text, sizeof(text), "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %u\r\n\r\n", cases[i].path,
                  cases[i].length);

@@ -339,7 +339,7 @@ static inline void add_content(struct mk_generation *g)
     g->n_plugins = N_PLUGINS + 1;
     mk__generation_find_hooks(g);
     for (struct mk_host *host = g->hosts; host; host = host->next)
-        host->first_hook = MK__HOOK_HEAD;
+        mk__generation_find_first_hook(g, host);
 }
 
 /* Makes a worker of the generation, which takes the place of the one that requests have; that is the caller's. */

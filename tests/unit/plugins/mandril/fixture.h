@@ -160,9 +160,11 @@ static void load_generation(void)
     g->plugins[0] = &mk_plugin_mandril;
     g->plugins[1] = &content;
     g->n_plugins = 2;
-    for (struct mk_host *host = g->hosts; host; host = host->next)
-        host->skipped = host->first_hook = 0; /* of the plugins that were loaded */
     mk__generation_find_hooks(g);
+    for (struct mk_host *host = g->hosts; host; host = host->next) {
+        host->skipped = 0; /* of the plugins that were loaded */
+        mk__generation_find_first_hook(g, host);
+    }
 }
 
 static int open_guard(void **state)
