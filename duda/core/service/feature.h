@@ -26,6 +26,7 @@ enum feature_id {
     FEATURE_SSE,
     FEATURE_RAW_HEAD,
     FEATURE_THREADS,
+    FEATURE_TASK_POOL, /* behind the packages, which may have destructors */
     FEATURE_SIGNALS,
     FEATURE_PRIVATE_LOOPS,
     FEATURE_FOLDERS,
@@ -35,11 +36,11 @@ enum feature_id {
 struct feature {
     /* A request ends that has used the feature: request_use(). */
     void (*request_end)(struct duda_request *dr);
-    /* A service is made. Returns 0 or -errno; the other rows are called, too, and then service_release() of all. */
+    /* A service is made. Returns 0 or -errno; the other rows are called, too, and then the next two hooks of all. */
     int (*service_init)(struct service *s);
-    /* It has ended: none of its code is called any more but what this calls. */
+    /* It has ended, or could not be made: none of its code is called any more but what this calls. */
     void (*service_stop)(struct service *s);
-    /* Frees what it has; its code is not mapped any more. */
+    /* Frees what it has. Its code may have been unmapped. */
     void (*service_release)(struct service *s);
     /* The service ends in a worker: the loop does not call it any more. */
     void (*worker_stop)(struct service_worker *w);
@@ -49,8 +50,10 @@ struct feature {
 
 /* Calls a hook of all rows that have it. */
 #define FEATURES_CALL(rows, hook, arg) \
-    for (const struct feature *f = (rows); f < (rows) + FEATURES; f++) \
-        if (f->hook) \
-    f->hook(arg)
+    do { \
+        for (const struct feature *row = (rows), *end = row + FEATURES; row < end; row++) \
+            if (row->hook) \
+                row->hook(arg); \
+    } while (0)
 
 #endif
