@@ -49,9 +49,12 @@ static inline void mk_buf_init_fixed(struct mk_buf *b, char *storage, size_t siz
     b->fixed = true;
 }
 
-/* Declares the empty buffer `name`, with `bytes` bytes on the stack, as mk_buf_init_fixed(). */
+/*
+ * Declares the empty buffer `name`, with `bytes` bytes on the stack, as mk_buf_init_fixed(). MK_UNINITIALIZED before it
+ * is for its bytes.
+ */
 #define MK_BUF_ON_STACK(name, bytes) \
-    MK_UNINITIALIZED char name##_storage[bytes]; \
+    char name##_storage[bytes]; \
     struct mk_buf name; \
     mk_buf_init_fixed(&name, name##_storage, sizeof(name##_storage))
 

@@ -13,7 +13,6 @@
 #ifndef MONKEY_FILE_H
 #define MONKEY_FILE_H
 
-#include <linux/openat2.h>
 #include <stdbool.h>
 
 #include "arena.h"
@@ -22,8 +21,8 @@
 MK_C_BEGIN
 
 /*
- * Calls openat2(2) with flags of open(2) and RESOLVE_* flags: RESOLVE_BENEATH keeps a path below a folder, and
- * RESOLVE_CACHED returns -EAGAIN where a disk would have to be asked. Returns a descriptor or -errno. Any thread.
+ * Calls openat2(2) with flags of open(2) and those of <linux/openat2.h>: RESOLVE_BENEATH keeps a path below a folder,
+ * and RESOLVE_CACHED returns -EAGAIN where a disk would have to be asked. Returns a descriptor or -errno. Any thread.
  */
 MK_API int mk_file_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 

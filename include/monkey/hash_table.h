@@ -49,7 +49,10 @@ static inline struct mk_hash_node *mk_hash_find(const struct mk_hash_table *tabl
     return table->chains ? mk_hash_seek(table->chains[hash & (table->n_chains - 1)], hash) : NULL;
 }
 
-/* Visits the nodes with a hash, which are seldom more than one. The table must not change meanwhile. */
+/*
+ * Visits the nodes with a hash, which are seldom more than one; the hash is evaluated again for each. The table must
+ * not change meanwhile.
+ */
 #define MK_HASH_EACH(table, the_hash, node) \
     for ((node) = mk_hash_find((table), (the_hash)); (node); (node) = mk_hash_seek((node)->next, (the_hash)))
 

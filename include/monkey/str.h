@@ -209,6 +209,10 @@ static inline bool mk_str_is_visible(struct mk_str s, const char *except)
 /* Returns what is before the first byte that is one of `ends`, or all of `s`. */
 static inline struct mk_str mk_str_until(struct mk_str s, const char *ends)
 {
+    if (ends[0] && !ends[1]) {
+        const char *end = s.len ? (const char *)memchr(s.p, ends[0], s.len) : NULL;
+        return mk_str(s.p, end ? (size_t)(end - s.p) : s.len);
+    }
     size_t n = 0;
     while (n < s.len && !mk_is_one_of(s.p[n], ends))
         n++;

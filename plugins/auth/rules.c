@@ -144,7 +144,7 @@ struct auth_place {
 static const struct auth_file *open_reported(struct auth_generation *g, const struct auth_file *like,
                                              const struct auth_place *at, int *err)
 {
-    MK_BUF_ON_STACK(message, MESSAGE_BYTES);
+    MK_UNINITIALIZED MK_BUF_ON_STACK(message, MESSAGE_BYTES);
     int r = open_file(g, like, &message);
     const char *said = message.len ? mk_buf_cstr(&message) : strerror(-r);
     if (r == 0 && message.len)

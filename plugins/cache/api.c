@@ -29,7 +29,7 @@ static bool read_path(struct mk_str value, char out[PATH_BYTES])
     ssize_t n = path_list_decode(value, raw, sizeof(raw));
     if (n <= 0)
         return false;
-    MK_BUF_ON_STACK(encoded, 3 * PATH_BYTES);
+    MK_UNINITIALIZED MK_BUF_ON_STACK(encoded, 3 * PATH_BYTES);
     mk_path_encode(&encoded, mk_str(raw, (size_t)n));
     return !encoded.err && mk_path_normalize(mk_buf_str(&encoded), out, PATH_BYTES) > 0;
 }

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <unistd.h>
 
 enum { PATH_BYTES_MAX = 512 }; /* longer ones are not watched */

@@ -30,8 +30,8 @@ static const void *find_rule(const struct mk_host *host, struct mk_explain *e, u
 static int apply_rewrite(const struct mk_host *host, struct mk_explain *e, const struct rewrite_rule *r,
                          const struct mk_str *groups)
 {
-    MK_BUF_ON_STACK(path, MK_REWRITE_BYTES_MAX);
-    MK_BUF_ON_STACK(query, MK_REWRITE_BYTES_MAX);
+    MK_UNINITIALIZED MK_BUF_ON_STACK(path, MK_REWRITE_BYTES_MAX);
+    MK_UNINITIALIZED MK_BUF_ON_STACK(query, MK_REWRITE_BYTES_MAX);
     bool has_query;
     if (target_count_captured_bytes(r->base.to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
         return -EINVAL;

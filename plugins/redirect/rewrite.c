@@ -62,8 +62,8 @@ static int apply_rule(struct mk_request *req, const struct rewrite_rule *rule, c
     bool has_query;
     if (target_count_captured_bytes(rule->base.to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
         return -ENAMETOOLONG;
-    MK_BUF_ON_STACK(path, MK_REWRITE_BYTES_MAX);
-    MK_BUF_ON_STACK(query, MK_REWRITE_BYTES_MAX);
+    MK_UNINITIALIZED MK_BUF_ON_STACK(path, MK_REWRITE_BYTES_MAX);
+    MK_UNINITIALIZED MK_BUF_ON_STACK(query, MK_REWRITE_BYTES_MAX);
     rewrite_build(rule, mk_request_path(req), mk_request_query(req), groups, &path, &query, &has_query);
     if (path.err || query.err)
         return -ENAMETOOLONG;

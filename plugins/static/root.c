@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/vfs.h>

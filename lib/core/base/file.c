@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

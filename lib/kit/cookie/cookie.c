@@ -166,7 +166,7 @@ int mk_cookie_write_removal(struct mk_buf *out, const struct mk_cookie *cookie)
 static int add_header(struct mk_request *req, const struct mk_cookie *cookie,
                       int (*write)(struct mk_buf *out, const struct mk_cookie *cookie))
 {
-    MK_BUF_ON_STACK(value, MK_COOKIE_BYTES_MAX);
+    MK_UNINITIALIZED MK_BUF_ON_STACK(value, MK_COOKIE_BYTES_MAX);
     int err = write(&value, cookie);
     return err < 0 ? err : mk_response_header(req, MK_STR("Set-Cookie"), mk_buf_str(&value));
 }

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <unistd.h>
 
 enum { TRIES_MAX = 64, NAME_BYTES_MAX = 4095 };

@@ -62,6 +62,9 @@ TEST(sets_of_bytes)
     assert_true(mk_str_eq(mk_str_until(MK_STR("host:80/path"), "/:"), MK_STR("host")));
     assert_true(mk_str_eq(mk_str_until(MK_STR("host"), "/:"), MK_STR("host")));
     assert_int_equal(mk_str_until(mk_str(nul, 4), "/").len, 2);
+    assert_int_equal(mk_str_until(mk_str(nul, 4), "/:").len, 2);
+    assert_int_equal(mk_str_until(MK_STR("a/b"), "").len, 3);
+    assert_int_equal(mk_str_until(MK_STR("ab"), "/").len, 2);
     assert_int_equal(mk_str_until(MK_STR_NONE, "/").len, 0);
     assert_true(mk_str_eq(mk_str_strip_end(MK_STR("/a/b//"), "/"), MK_STR("/a/b")));
     assert_int_equal(mk_str_strip_end(MK_STR("\r\n"), "\r\n").len, 0);
