@@ -274,7 +274,6 @@ static struct find_result make_result(const struct mk_named_file *named, struct 
         .err = named->err,
         .fd = file->fd,
         .content = file->content,
-        .in_arena = true,
         .block = file->block,
         .owner = file->owner,
         .owned = file->owned,

@@ -114,7 +114,6 @@ struct find_result {
     int status;                            /* FOUND_NOTHING: the status at the end of TryFiles, or 0 */
     int fd;                                /* FOUND_FILE: a regular file; mk__static_open_release() closes it */
     struct mk_str content;                 /* FOUND_FILE: its bytes instead of `fd`, if they were read already */
-    bool in_arena;                         /* `content` lives as long as the request */
     const struct mk_response_block *block; /* this and the next two as in struct mk_file */
     const struct mk_owner *owner;
     void *owned;

@@ -6,18 +6,55 @@
 
 #include "find.h"
 
+#include <monkey/arena.h>
+
 #include <assert.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static bool is_same_path(const struct small_file_cache *cache, uint64_t turn, const struct static_location *at)
+/* A file that was read; the cache and responses hold it. */
+struct small_file {
+    struct mk_account *account;
+    unsigned refs;
+    struct mk_response_block block; /* without text: not formatted yet */
+    size_t size;                    /* of `bytes` */
+    char lines[MK_FILE_BLOCK_BYTES], bytes[];
+};
+
+static void get_file(void *owned)
 {
-    return cache->turn == turn && cache->site == at->site && mk_str_eq(mk_str(cache->path, cache->path_len), at->path);
+    struct small_file *file = owned;
+    file->refs++;
+}
+
+static void put_file(void *owned)
+{
+    struct small_file *file = owned;
+    assert(file->refs);
+    if (--file->refs == 0)
+        mk_account_free(file->account, file, sizeof(*file) + file->size);
+}
+
+static const struct mk_owner owner = {get_file, put_file};
+
+void mk__static_small_file_cache_init(struct small_file_cache *cache, struct mk_account *account)
+{
+    cache->account = account;
+    cache->turn = 0;
+    cache->file = NULL;
 }
 
 void mk__static_small_file_cache_clear(struct small_file_cache *cache)
 {
     cache->turn = 0;
+    if (cache->file)
+        put_file(cache->file);
+    cache->file = NULL;
+}
+
+static bool is_same_path(const struct small_file_cache *cache, uint64_t turn, const struct static_location *at)
+{
+    return cache->turn == turn && cache->site == at->site && mk_str_eq(mk_str(cache->path, cache->path_len), at->path);
 }
 
 static void start_entry(struct small_file_cache *cache, uint64_t turn, const struct static_location *at)
@@ -29,36 +66,73 @@ static void start_entry(struct small_file_cache *cache, uint64_t turn, const str
     cache->site = at->site;
     cache->path_len = at->path.len;
     memcpy(cache->path, at->path.p, at->path.len);
-    cache->found.kind = FOUND_NOTHING;
 }
 
-/* Reads the file, unless its size has changed or the read would wait for a disk. */
+/* Reads the file. Returns NULL if its size has changed, the read would wait for a disk, or there is no memory. */
+static struct small_file *read_file(struct mk_account *account, const struct find_result *f)
+{
+    const size_t size = f->bytes + 1; /* a file that has grown fills it */
+    struct small_file *file = mk_account_alloc(account, sizeof(*file) + size);
+    if (!file)
+        return NULL;
+    file->account = account;
+    file->refs = 1;
+    file->block.text = MK_STR_NONE;
+    file->size = size;
+    struct iovec to = {.iov_base = file->bytes, .iov_len = size};
+    if (preadv2(f->fd, &to, 1, 0, f->in_memory ? 0 : RWF_NOWAIT) == (ssize_t)f->bytes)
+        return file;
+    put_file(file);
+    return NULL;
+}
+
 static void store_file(struct small_file_cache *cache, const struct static_location *at, struct find_result *f)
 {
-    assert(is_same_path(cache, cache->turn, at));
-    struct iovec to = {.iov_base = cache->bytes, .iov_len = sizeof(cache->bytes)};
-    if (f->kind != FOUND_FILE || f->varies || f->bytes > sizeof(cache->bytes) ||
-        preadv2(f->fd, &to, 1, 0, f->in_memory ? 0 : RWF_NOWAIT) != (ssize_t)f->bytes)
+    assert(is_same_path(cache, cache->turn, at) && !cache->file);
+    if (f->kind == FOUND_FILE && !f->varies && f->bytes <= SMALL_FILE_BYTES_MAX)
+        cache->file = read_file(cache->account, f);
+    if (!cache->file)
         return;
     close(f->fd);
     f->fd = -1;
-    f->content = mk_str(cache->bytes, f->bytes);
+    f->content = mk_str(cache->file->bytes, f->bytes);
+    f->owner = &owner;
+    f->owned = cache->file;
     cache->found = *f;
     if (f->name.p == at->path.p)
         cache->found.name = MK_STR_NONE;
+}
+
+static struct find_result get_found(const struct small_file_cache *cache, const struct static_location *at)
+{
+    struct find_result f = cache->found;
+    if (cache->file->block.text.p)
+        f.block = &cache->file->block;
+    if (!f.name.p)
+        f.name = at->path;
+    return f;
 }
 
 struct find_result mk__static_small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
                                                     const struct static_location *at, const struct mk_accept *accept)
 {
     assert(turn > 0);
-    bool again = is_same_path(cache, turn, at), is_kept = again && cache->found.kind == FOUND_FILE;
-    struct find_result f = is_kept ? cache->found : find_path(at->site, at->path, accept, true);
-    if (!again)
-        start_entry(cache, turn, at);
-    else if (!is_kept)
+    bool again = is_same_path(cache, turn, at);
+    if (again && cache->file)
+        return get_found(cache, at);
+    struct find_result f = find_path(at->site, at->path, accept, true);
+    if (again)
         store_file(cache, at, &f);
-    else if (!f.name.p)
-        f.name = at->path;
+    else
+        start_entry(cache, turn, at);
     return f;
+}
+
+void mk__static_small_file_cache_add_lines(const struct mk_file *file)
+{
+    struct small_file *own = file->owned;
+    if (file->owner != &owner || file->block)
+        return;
+    if (mk_file_block(file, own->lines, &own->block) < 0)
+        own->block.text = MK_STR_NONE;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests for the same small file in one turn of the loop share one read of it: the second one reads the file, those
- * after it get the same bytes. The cache is valid for that turn only, so that no request gets a file that was replaced
- * before the turn began. A request that may have changed files empties it.
+ * Requests for the same small file in one turn of the loop share one read of it: the second one reads the file and
+ * formats the lines of its head, those after it get the same bytes and lines. The cache is valid for that turn only, so
+ * that no request gets a file that was replaced before the turn began. A request that may have changed files empties
+ * it. Responses that take longer hold the file.
  */
 #ifndef STATIC_SMALL_FILE_CACHE_H
 #define STATIC_SMALL_FILE_CACHE_H
@@ -11,20 +12,27 @@
 
 enum { SMALL_FILE_BYTES_MAX = 4096, SMALL_FILE_PATH_BYTES_MAX = 256 };
 
+struct small_file;
+
 /* The last path of a worker; its state under one generation. */
 struct small_file_cache {
+    struct mk_account *account;
     uint64_t turn; /* of the loop; 0: empty */
     const struct static_site *site;
     size_t path_len;
-    struct find_result found; /* FOUND_FILE: it was read into `bytes`; its name is NULL if it is the path */
-    char path[SMALL_FILE_PATH_BYTES_MAX], bytes[SMALL_FILE_BYTES_MAX];
+    struct find_result found; /* with `file`: its name is NULL if it is the path */
+    struct small_file *file;  /* NULL: it was not read */
+    char path[SMALL_FILE_PATH_BYTES_MAX];
 };
 
+void mk__static_small_file_cache_init(struct small_file_cache *cache, struct mk_account *account);
+/* Empties the cache, which then holds no memory. */
 void mk__static_small_file_cache_clear(struct small_file_cache *cache);
 
-/* As find_path() with `cached`. A file from the cache has `content`, which is valid until the next call, and no `fd`.
- */
+/* As find_path() with `cached`. A file from the cache has an owner, `content` and, except the first time, a block. */
 struct find_result mk__static_small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
                                                     const struct static_location *at, const struct mk_accept *accept);
+/* Formats the lines of a file's head for later requests, if it is from the cache and has none. */
+void mk__static_small_file_cache_add_lines(const struct mk_file *file);
 
 #endif

@@ -172,30 +172,26 @@ static int get_status(const struct find_result *found)
 static void send_file(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     assert(found->fd >= 0 || found->content.p);
-    struct mk_str content = MK_SMALL ? MK_STR_NONE : found->content;
-    if (content.p && !found->owner && !found->in_arena)
-        content = mk_arena_dup(mk_request_arena(req), content);
-    if (!MK_SMALL && found->content.p && !content.p) {
-        mk_response_error(req, 503);
-        return;
-    }
     if (found->varies)
         mk_response_header_ref(req, MK_STR("Vary"), MK_STR("Accept-Encoding"));
-    mk_response_file(req, &(struct mk_file){
-                              .fd = found->fd,
-                              .bytes = found->bytes,
-                              .mtime_seconds = found->mtime.tv_sec,
-                              .mtime_nanoseconds = (uint32_t)found->mtime.tv_nsec,
-                              .version = site->settings->tags == STATIC_TAGS_EXACT ? found->version : 0,
-                              .type = !MK_SMALL && found->block ? MK_STR_NONE : mk_request_mime(req, found->name),
-                              .coding = mk__static_open_coding(found->name, found->coding),
-                              .no_ranges = !site->settings->ranges,
-                              .in_memory = found->in_memory,
-                              .content = content,
-                              .block = MK_SMALL ? NULL : found->block,
-                              .owner = MK_SMALL ? NULL : found->owner,
-                              .owned = MK_SMALL ? NULL : found->owned,
-                          });
+    struct mk_file file = {
+        .fd = found->fd,
+        .bytes = found->bytes,
+        .mtime_seconds = found->mtime.tv_sec,
+        .mtime_nanoseconds = (uint32_t)found->mtime.tv_nsec,
+        .version = site->settings->tags == STATIC_TAGS_EXACT ? found->version : 0,
+        .type = !MK_SMALL && found->block ? MK_STR_NONE : mk_request_mime(req, found->name),
+        .coding = mk__static_open_coding(found->name, found->coding),
+        .no_ranges = !site->settings->ranges,
+        .in_memory = found->in_memory,
+        .content = MK_SMALL ? MK_STR_NONE : found->content,
+        .block = MK_SMALL ? NULL : found->block,
+        .owner = MK_SMALL ? NULL : found->owner,
+        .owned = MK_SMALL ? NULL : found->owned,
+    };
+    if (!MK_SMALL)
+        mk__static_small_file_cache_add_lines(&file);
+    mk_response_file(req, &file);
     if (!MK_SMALL)
         mk__static_file_counters_add(req, found->coding != MK_CODING_IDENTITY);
 }
@@ -251,14 +247,16 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     disk_lookups_init(&state->lookups);
     state->cache = cache;
     if (!cache)
-        mk__static_small_file_cache_clear(&state->small_files);
+        mk__static_small_file_cache_init(&state->small_files, mk_worker_account(worker));
     *ret_state = state;
     return 0;
 }
 
 static void stop_worker(struct mk_worker *worker, void *ctx)
 {
-    const struct worker_state *state = ctx;
+    struct worker_state *state = ctx;
+    if (!state->cache)
+        mk__static_small_file_cache_clear(&state->small_files);
     mk_account_free(mk_worker_account(worker), ctx, get_state_bytes(state->cache));
 }
 

@@ -5,12 +5,14 @@ import functools
 import itertools
 import operator
 import random
+import signal
 
 import pytest
 
 from harness import build
 from harness.content import OLD_DATE, pattern
 from harness.messages import request
+from harness.services import reload
 
 SIZES = (0, 1, 900, 4095, 4096, 4097, 20_000)
 FIELDS = (
@@ -122,3 +124,24 @@ def test_slow_clients_keep_what_they_were_promised(serve):
             assert [other.response().body for _ in range(4)] == [pattern(4096, 2)] * 4
     (server.root / "a.bin").write_bytes(b"gone")
     assert {slow.response().body for _ in range(3000)} <= {pattern(4096, 1), b"gone"}
+
+
+@pytest.mark.single_protocol
+@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
+def test_responses_outlive_the_configuration_that_began_them(serve):
+    """They have the bytes and the lines of their file until their clients take them."""
+    server = serve(files={"a.bin": pattern(4096, 1)})
+    with server.connect_h2(window=0, credit=False) as client:
+        client.ping()
+        server.send_signal(signal.SIGSTOP)  # so that many come in one turn
+        numbers = [client.begin("/a.bin") for _ in range(15)]
+        server.send_signal(signal.SIGCONT)
+        client.ping()
+        (server.root / "new").write_bytes(b"new")
+        (server.root / "new").rename(server.root / "a.bin")
+        reload(server)
+        assert server.connect().ask("/a.bin").body == b"new"
+        for number in numbers:
+            client.grant(4096, number)
+        first, *others = [facts(client.response(number)) for number in numbers]
+        assert first[2] == pattern(4096, 1) and others == [first] * 14

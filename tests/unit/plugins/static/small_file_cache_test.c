@@ -10,16 +10,24 @@ static struct static_host plain_host;
 static struct static_site one, other;
 static struct small_file_cache recent;
 
-/* "read TEXT" from a descriptor, "shared TEXT" when there was none, "nothing" or "directory". */
-static const char *ask_at(struct static_site *site, uint64_t turn, const char *path)
+static char asked[5000];
+
+static struct find_result find_at(struct static_site *site, uint64_t turn, const char *path)
 {
-    static char text[SMALL_FILE_BYTES_MAX + 32], asked[5000];
     struct mk_accept accept = {{0}};
     struct mk_str name = mk_str(asked, strlen(path)); /* each request has its own path */
     memset(asked, 'x', sizeof(asked));
     memcpy(asked, path, name.len + 1);
-    struct find_result f =
-        mk__static_small_file_cache_find(&recent, turn, &(struct static_location){.site = site, .path = name}, &accept);
+    return mk__static_small_file_cache_find(&recent, turn, &(struct static_location){.site = site, .path = name},
+                                            &accept);
+}
+
+/* "read TEXT" from a descriptor, "shared TEXT" when there was none, "nothing" or "directory". */
+static const char *ask_at(struct static_site *site, uint64_t turn, const char *path)
+{
+    static char text[SMALL_FILE_BYTES_MAX + 32];
+    struct find_result f = find_at(site, turn, path);
+    struct mk_str name = mk_str(asked, strlen(path));
     if (f.kind != FOUND_FILE)
         return f.kind == FOUND_DIRECTORY ? "directory" : "nothing";
     struct mk_str expected = asked[name.len - 1] == '/' ? MK_STR("index.html") : name;
@@ -146,6 +154,81 @@ TEST(variants)
         assert_string_equal(ask_at(&varied, 90, "/a.txt"), "read first");
 }
 
+static struct mk_file describe(const struct find_result *f, const char *type)
+{
+    return (struct mk_file){.fd = f->fd,
+                            .content = f->content,
+                            .bytes = f->bytes,
+                            .mtime_seconds = 1000000000,
+                            .version = 1,
+                            .type = mk_str_c(type),
+                            .block = f->block,
+                            .owner = f->owner,
+                            .owned = f->owned};
+}
+
+static void add_lines(const struct find_result *f, const char *type)
+{
+    struct mk_file file = describe(f, type);
+    mk__static_small_file_cache_add_lines(&file);
+}
+
+static void assert_has_line(const struct find_result *f, const char *line)
+{
+    assert_non_null(f->block);
+    assert_non_null(memmem(f->block->text.p, f->block->text.len, line, strlen(line)));
+}
+
+/* The lines are those of the request that has read the file, for the requests after it in this turn. */
+TEST(lines_of_the_head)
+{
+    struct find_result f = find_at(&one, 200, "/a.txt");
+    assert_null(f.owner);
+    add_lines(&f, "text/plain");
+    close(f.fd);
+    f = find_at(&one, 200, "/a.txt");
+    assert_true(f.owner && f.content.p && !f.block);
+    add_lines(&f, "text/plain");
+    for (int i = 0; i < 2; i++) {
+        f = find_at(&one, 200, "/a.txt");
+        assert_has_line(&f, "Last-Modified: Sun, 09 Sep 2001 01:46:40 GMT\r\n");
+        assert_has_line(&f, "Content-Type: text/plain\r\n");
+        assert_has_line(&f, "Content-Length: 5\r\n");
+        add_lines(&f, "text/html"); /* it has lines already */
+    }
+    ask(201, "/a.txt");
+    f = find_at(&one, 201, "/a.txt");
+    assert_true(f.owner && !f.block);
+}
+
+TEST(a_type_that_is_too_long)
+{
+    char type[300] = {0};
+    memset(type, 'x', sizeof(type) - 1);
+    ask(210, "/a.txt");
+    for (int i = 0; i < 3; i++) {
+        struct find_result f = find_at(&one, 210, "/a.txt");
+        assert_true(f.owner && !f.block);
+        add_lines(&f, type);
+    }
+}
+
+/* A response that takes longer holds the file. */
+TEST(held_after_the_turn)
+{
+    ask(220, "/a.txt");
+    struct find_result f = find_at(&one, 220, "/a.txt");
+    add_lines(&f, "text/plain");
+    f = find_at(&one, 220, "/a.txt");
+    f.owner->get(f.owned);
+    ask(221, "/sub/");
+    ask(221, "/sub/");
+    mk__static_small_file_cache_clear(&recent);
+    assert_str_equal(f.content, "first");
+    assert_has_line(&f, "Content-Type: text/plain\r\n");
+    f.owner->put(f.owned);
+}
+
 TEST(nothing_stays_open)
 {
     unsigned before = mk_test_descriptors();
@@ -175,11 +258,13 @@ static int set_up(void **state)
     mk_test_write("other/a.txt", MK_STR("other"));
     open_site(&one, "root");
     open_site(&other, "other");
+    mk__static_small_file_cache_init(&recent, NULL);
     return 0;
 }
 
 static int tear_down(void **state)
 {
+    mk__static_small_file_cache_clear(&recent);
     close(one.root_fd);
     close(other.root_fd);
     return mk_test_folder_remove(state);
