@@ -131,7 +131,7 @@ struct find_result mk__static_small_file_cache_find(struct small_file_cache *cac
 void mk__static_small_file_cache_add_lines(const struct mk_file *file)
 {
     struct small_file *own = file->owned;
-    if (file->owner != &owner || file->block)
+    if (file->owner != &owner || own->block.text.p)
         return;
     if (mk_file_block(file, own->lines, &own->block) < 0)
         own->block.text = MK_STR_NONE;

@@ -189,7 +189,7 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
         .owner = MK_SMALL ? NULL : found->owner,
         .owned = MK_SMALL ? NULL : found->owned,
     };
-    if (!MK_SMALL)
+    if (!MK_SMALL && file.content.p && !file.block)
         mk__static_small_file_cache_add_lines(&file);
     mk_response_file(req, &file);
     if (!MK_SMALL)

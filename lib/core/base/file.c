@@ -111,17 +111,15 @@ bool mk__file_is_glob(struct mk_str path)
     return false;
 }
 
-const char *mk__file_escape_glob(struct mk_str path, char *dst, size_t size)
+/* Writes a pattern that matches the path only, of at most twice its length. Returns where the next byte goes. */
+static char *escape_glob(char *to, struct mk_str path)
 {
-    size_t len = 0;
-    assert(dst && size > 0);
-    for (size_t i = 0; i < path.len && len + 2 < size; i++) {
+    for (size_t i = 0; i < path.len; i++) {
         if (memchr("*?[\\", path.p[i], 4))
-            dst[len++] = '\\';
-        dst[len++] = path.p[i];
+            *to++ = '\\';
+        *to++ = path.p[i];
     }
-    dst[len] = '\0';
-    return dst;
+    return to;
 }
 
 static int copy_names(const glob_t *found, struct mk_arena *arena, struct mk_str **ret_names, size_t *ret_n)
@@ -150,12 +148,16 @@ static int on_glob_error(const char *path, int err)
     return err != ENOENT && err != ENOTDIR;
 }
 
-int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **ret_names, size_t *ret_n)
+int mk__file_glob(struct mk_str dir, struct mk_str pattern, enum mk__file_kinds kinds, struct mk_arena *arena,
+                  struct mk_str **ret_names, size_t *ret_n)
 {
-    assert(pattern && ret_names && ret_n);
+    char *whole = mk_arena_alloc(arena, 2 * dir.len + pattern.len + 1);
     glob_t found = {0};
-    int r = glob(pattern, GLOB_MARK, on_glob_error, &found);
 
+    if (!whole)
+        return -ENOMEM;
+    *(char *)mempcpy(escape_glob(whole, dir), pattern.p, pattern.len) = '\0';
+    int r = glob(whole, kinds == MK__FILE_NO_FOLDERS ? GLOB_MARK : 0, on_glob_error, &found);
     if (r == 0 || r == GLOB_NOMATCH)
         r = copy_names(&found, arena, ret_names, ret_n);
     else

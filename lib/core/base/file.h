@@ -17,17 +17,14 @@ bool mk__file_exists(const char *path);
 /* Returns whether `path` is a pattern for mk__file_glob(). */
 bool mk__file_is_glob(struct mk_str path);
 
+enum mk__file_kinds { MK__FILE_NO_FOLDERS, MK__FILE_ALL_KINDS };
 /*
- * Writes a path into `dst`, with a backslash before each character that a pattern gives a meaning to. Returns `dst`,
- * which is cut if `size` is less than 2 * path.len + 1.
- */
-const char *mk__file_escape_glob(struct mk_str path, char *dst, size_t size);
-
-/*
- * Finds the files that match a pattern, sorted by their bytes, without directories and dotfiles. No match is no error.
+ * Finds the files whose path is `dir`, whose bytes have no special meaning, and what matches the pattern. They are
+ * sorted by their bytes, and without dotfiles. No match is no error.
  * Returns 0, or -errno (-EACCES: a directory cannot be read).
  */
-int mk__file_glob(const char *pattern, struct mk_arena *arena, struct mk_str **ret_names, size_t *ret_n);
+int mk__file_glob(struct mk_str dir, struct mk_str pattern, enum mk__file_kinds kinds, struct mk_arena *arena,
+                  struct mk_str **ret_names, size_t *ret_n);
 
 /* What a path leads to (monkey/file.h): an entry of a folder, which need not exist yet. */
 struct mk__file_entry {

@@ -149,6 +149,8 @@ void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const c
 void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
                      va_list args) MK_PRINTF(4, 0);
 
+/* Records that an allocation has failed. Returns -ENOMEM. */
+int mk__conf_out_of_memory(struct mk__conf *conf);
 /* Returns whether an allocation has failed, for example that of a warning. */
 bool mk__conf_is_out_of_memory(const struct mk__conf *conf);
 

@@ -121,9 +121,6 @@ struct mk__conf_key_ref {
     const struct mk_conf_key *key;
 };
 
-/* Records that an allocation has failed. Returns -ENOMEM. */
-int mk__conf_out_of_memory(struct mk__conf *conf);
-
 /*
  * schema.c: find a section type by its name (in any case) and scope, and a key of it. NULL (`key` NULL): there is none.
  * A key of an owner that is loaded has precedence over one of an absent owner.

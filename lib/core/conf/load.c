@@ -258,16 +258,10 @@ static void include_file(struct reader *r, struct mk_str path, uint32_t col)
 /* Only `name` is a pattern. */
 static void include_all(struct reader *r, struct mk_str dir, struct mk_str name, uint32_t col)
 {
-    size_t dir_bytes = 2 * dir.len + 1, n = 0;
-    char *pattern = mk_arena_alloc(&r->conf->texts, dir_bytes + name.len);
     struct mk_str *names;
-    int err = -ENOMEM;
+    size_t n;
+    int err = mk__file_glob(dir, name, MK__FILE_NO_FOLDERS, &r->conf->texts, &names, &n);
 
-    if (pattern) {
-        mk__file_escape_glob(dir, pattern, dir_bytes);
-        *(char *)mempcpy(pattern + strlen(pattern), name.p, name.len) = '\0';
-        err = mk__file_glob(pattern, &r->conf->texts, &names, &n);
-    }
     if (err == -ENOMEM)
         mk__conf_out_of_memory(r->conf);
     else if (err < 0)

@@ -9,10 +9,11 @@
 #include "conf/conf.h"
 #include "server/skipped_files.h"
 
-#include <errno.h>
-#include <stdio.h>
+#include <monkey/buf.h>
 
-enum { PATH_BYTES = 4096, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+#include <errno.h>
+
+enum { NAME_BYTES = 256, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
 struct search {
     const char *const *names;
@@ -61,33 +62,31 @@ static void match_line(struct mk_str section, struct mk_str name, const struct m
         s->found |= mk__autoload_match_word(value->words[i], s->names);
 }
 
-static int visit_files(struct files *s, const char *pattern)
+static int visit_files(struct files *s, struct mk_arena *arena, struct mk_str pattern)
 {
-    struct mk_arena arena;
     struct mk_str *files;
     size_t n = 0;
-    mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    int err = mk__file_glob(pattern, &arena, &files, &n) == -ENOMEM ? -ENOMEM : 0;
+    int err = mk__file_glob(mk_str_c(s->dir), pattern, MK__FILE_NO_FOLDERS, arena, &files, &n) == -ENOMEM ? -ENOMEM : 0;
     for (size_t i = 0; i < n && err == 0; i++)
         if (!mk__skipped_files_describe(files[i].p))
             err = mk__conf_read(s->conf, s->set, files[i].p) == -ENOMEM ? -ENOMEM : 0;
-    mk_arena_release(&arena);
     return err;
 }
 
 /* The files in the order in which the server reads them, because variables are valid in later files too. */
 static int visit_dir(struct files *s)
 {
-    char dir[PATH_BYTES], path[2 * PATH_BYTES];
-    mk__file_escape_glob(mk_str_c(s->dir), dir, sizeof(dir));
-    snprintf(path, sizeof(path), "%s/monkey.conf", dir);
-    int err = visit_files(s, path);
+    struct mk_arena arena;
+    mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    int err = visit_files(s, &arena, MK_STR("/monkey.conf"));
     for (unsigned i = 0; s->names[i] && err == 0; i++) {
-        snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, s->names[i], s->names[i]);
-        err = visit_files(s, path);
+        MK_BUF_ON_STACK(name, NAME_BYTES);
+        mk_buf_addf(&name, "/plugins/%s/%s.conf", s->names[i], s->names[i]);
+        err = visit_files(s, &arena, mk_buf_str(&name));
     }
-    snprintf(path, sizeof(path), "%s/sites/*", dir);
-    return err < 0 ? err : visit_files(s, path);
+    err = err < 0 ? err : visit_files(s, &arena, MK_STR("/sites/*"));
+    mk_arena_release(&arena);
+    return err;
 }
 
 int mk__autoload_visit_files(struct mk__conf *conf, const char *dir, const char *const *names, mk__conf_line_fn fn,

@@ -24,7 +24,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 
 enum { GENERATION_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
@@ -314,44 +313,40 @@ static bool is_skipped(struct mk_generation *g, const char *path)
     return true;
 }
 
+static int read_host(struct mk_generation *g, const struct mk__generation_source *source, struct mk_str path)
+{
+    if (is_skipped(g, path.p))
+        return mk__conf_is_out_of_memory(g->conf) ? -ENOMEM : 0;
+    struct mk_host *host = add_host(g);
+    int err = host ? mk__conf_read(g->conf, host->set, path.p) : -ENOMEM;
+    if (err < 0 && err != -EINVAL)
+        g->failed = UINT32_MAX; /* the host's sections are unknown: no plugin can check the whole */
+    if (mk_str_ends(path, MK_STR("/default")))
+        g->default_host = host;
+    if (err == 0 || err == -EINVAL)
+        return finish_host(g, host, source);
+    return err == -ENOMEM ? err : 0;
+}
+
 static int read_hosts(struct mk_generation *g, const struct mk__generation_source *source)
 {
-    char dir[PATH_BYTES], pattern[2 * PATH_BYTES], standard[PATH_BYTES];
-    glob_t files;
-    int err = 0;
-    mk__file_escape_glob(mk_str_c(source->dir), dir, sizeof(dir));
-    snprintf(pattern, sizeof(pattern), "%s/sites/*", dir);
-    snprintf(standard, sizeof(standard), "%s/sites/default", source->dir);
+    struct mk_arena arena;
+    struct mk_str *files;
+    size_t n = 0;
     if (!mk__file_exists(source->dir))
         return 0; /* reported already: monkey.conf cannot be read */
-    if (!mk__file_exists(standard)) {
-        mk__conf_error(g->conf, (struct mk__conf_origin){0},
-                       "%s is missing: it answers for every name that no other host has", standard);
-        return 0;
-    }
-    if (glob(pattern, 0, NULL, &files) != 0) {
+    mk_arena_init(&arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
+    int err = mk__file_glob(mk_str_c(source->dir), MK_STR("/sites/*"), MK__FILE_ALL_KINDS, &arena, &files, &n);
+    bool is_listed = err != -EACCES;
+    err = is_listed ? err : 0;
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = read_host(g, source, files[i]);
+    mk_arena_release(&arena);
+    if (!is_listed)
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the folder %s/sites cannot be listed", source->dir);
-        return 0;
-    }
-    for (size_t i = 0; i < files.gl_pathc && err == 0; i++) {
-        const char *path = files.gl_pathv[i];
-        if (is_skipped(g, path)) {
-            err = mk__conf_is_out_of_memory(g->conf) ? -ENOMEM : 0;
-            continue;
-        }
-        struct mk_host *host = add_host(g);
-        if (!host) {
-            err = -ENOMEM;
-            continue;
-        }
-        int read = mk__conf_read(g->conf, host->set, path);
-        if (read < 0 && read != -EINVAL)
-            g->failed = UINT32_MAX; /* the host's sections are unknown: no plugin can check the whole */
-        err = read == 0 || read == -EINVAL ? finish_host(g, host, source) : read == -ENOMEM ? read : 0;
-        if (strcmp(path, standard) == 0)
-            g->default_host = host;
-    }
-    globfree(&files);
+    else if (!g->default_host)
+        mk__conf_error(g->conf, (struct mk__conf_origin){0},
+                       "%s/sites/default is missing: it answers for every name that no other host has", source->dir);
     return err;
 }
 

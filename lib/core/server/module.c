@@ -13,14 +13,13 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <glob.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SYMBOL_BYTES = 128 };
+enum { SYMBOL_BYTES = 128, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
 const struct mk_plugin *mk__module_find_builtin(struct mk_str name)
 {
@@ -190,19 +189,17 @@ void mk__module_close(struct mk__module *module, const struct mk_plugin *plugin)
 
 void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx)
 {
-    char dir[PATH_MAX], pattern[PATH_MAX + 8], reason[256];
-    struct mk_buf error;
-    glob_t files;
-    mk__file_escape_glob(mk_str_c(mk_plugin_dir()), dir, sizeof(dir));
-    snprintf(pattern, sizeof(pattern), "%s/*.so", dir);
-    if (glob(pattern, 0, NULL, &files) != 0)
-        return;
-    mk_buf_init_fixed(&error, reason, sizeof(reason));
-    for (size_t i = 0; i < files.gl_pathc; i++) {
+    MK_BUF_ON_STACK(error, 256);
+    struct mk_arena arena;
+    struct mk_str *files;
+    size_t n = 0;
+    mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    mk__file_glob(mk_str_c(mk_plugin_dir()), MK_STR("/*.so"), MK__FILE_NO_FOLDERS, &arena, &files, &n);
+    for (size_t i = 0; i < n; i++) {
         struct mk__module *module;
         const struct mk_plugin *plugin;
-        if (mk__module_open(files.gl_pathv[i], &module, &plugin, &error) == 0)
+        if (mk__module_open(files[i].p, &module, &plugin, &error) == 0)
             fn(plugin, ctx);
     }
-    globfree(&files);
+    mk_arena_release(&arena);
 }

@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 
-#include <glob.h>
+#include <errno.h>
 #include <stdio.h>
 
-enum { PATH_BYTES = 4096 };
+enum { ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
 /* Returns NAME of .../NAME/NAME.conf; empty: it is another file, which may be included by one that is read. */
 static struct mk_str find_plugin_name(const char *path)
@@ -45,19 +45,19 @@ static bool has_section(const char *path)
 
 void mk__unread_files_warn(struct mk_generation *g, const char *dir)
 {
-    char escaped[PATH_BYTES], pattern[PATH_BYTES + 32];
-    glob_t files;
-    mk__file_escape_glob(mk_str_c(dir), escaped, sizeof(escaped));
-    snprintf(pattern, sizeof(pattern), "%s/plugins/*/*.conf", escaped);
-    if (glob(pattern, 0, NULL, &files) != 0)
-        return;
-    for (size_t i = 0; i < files.gl_pathc; i++) {
-        const char *path = files.gl_pathv[i];
+    struct mk_arena arena;
+    struct mk_str *files;
+    size_t n = 0;
+    mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    if (mk__file_glob(mk_str_c(dir), MK_STR("/plugins/*/*.conf"), MK__FILE_NO_FOLDERS, &arena, &files, &n) == -ENOMEM)
+        mk__conf_out_of_memory(g->conf);
+    for (size_t i = 0; i < n; i++) {
+        const char *path = files[i].p;
         struct mk_str name = find_plugin_name(path);
         if (name.len && !is_loaded(g, name) && has_section(path))
             mk__conf_warn(g->conf, mk__conf_file_origin(g->conf, path),
                           "this file is not read, and has no effect: no plugin \"%.*s\" is loaded%s", MK_STR_ARG(name),
                           g->load_conf ? ", for which plugins.load needs a line Load" : "");
     }
-    globfree(&files);
+    mk_arena_release(&arena);
 }

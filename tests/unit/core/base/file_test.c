@@ -25,13 +25,15 @@ static int set_up(void **state)
 {
     (void)state;
     umask(022);
-    if (!mkdtemp(root) || chdir(root) < 0 || mkdir("dir", 0755) < 0 || mkfifo("fifo", 0644) < 0)
+    if (!mkdtemp(root) || chdir(root) < 0 || mkdir("dir", 0755) < 0 || mkdir("*?[\\]", 0755) < 0 ||
+        mkfifo("fifo", 0644) < 0)
         return -1;
     write_file("ten", MK_STR("0123456789"));
     write_file("empty", MK_STR(""));
     write_file("B", MK_STR("b"));
     write_file("a b", MK_STR("a"));
     write_file(".hidden", MK_STR("h"));
+    write_file("*?[\\]/in", MK_STR("i"));
     return symlink("ten", "link");
 }
 
@@ -81,7 +83,7 @@ static int read_and_glob(void *ctx)
     (void)ctx;
     mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
     r = mk_file_read("ten", 10, &arena, &bytes);
-    r = r < 0 ? r : mk__file_glob("*", &arena, &names, &n);
+    r = r < 0 ? r : mk__file_glob(MK_STR(""), MK_STR("*"), MK__FILE_NO_FOLDERS, &arena, &names, &n);
     mk_arena_release(&arena);
     return r;
 }
@@ -92,44 +94,40 @@ TEST(allocations_fail)
 }
 
 struct glob_case {
-    const char *pattern, *names;
+    const char *dir, *pattern, *names;
+    enum mk__file_kinds kinds;
 };
 
 static const struct glob_case globs[] = {
-    {"*", "B|a b|empty|fifo|link|ten|"},
-    {"./[t]en", "./ten|"},
-    {"?", "B|"},
-    {".h*", ".hidden|"},
-    {"x*", ""},
-    {"nothing/*", ""},
-    {"ten/*", ""},
-    {"dir", ""},
+    {"", "*", "B|a b|empty|fifo|link|ten|", MK__FILE_NO_FOLDERS},
+    {"", "*", "*?[\\]|B|a b|dir|empty|fifo|link|ten|", MK__FILE_ALL_KINDS},
+    {"./", "[t]en", "./ten|", MK__FILE_NO_FOLDERS},
+    {"", "?", "B|", MK__FILE_NO_FOLDERS},
+    {"", ".h*", ".hidden|", MK__FILE_NO_FOLDERS},
+    {"", "x*", "", MK__FILE_NO_FOLDERS},
+    {"nothing", "/*", "", MK__FILE_NO_FOLDERS},
+    {"ten", "/*", "", MK__FILE_NO_FOLDERS},
+    {"", "dir", "", MK__FILE_NO_FOLDERS},
+    {"", "dir", "dir|", MK__FILE_ALL_KINDS},
+    {"*?[\\]", "/*", "*?[\\]/in|", MK__FILE_NO_FOLDERS}, /* the folder is no pattern */
+    {"d?r", "/*", "", MK__FILE_NO_FOLDERS},
 };
 
 TEST(glob)
 {
     for (size_t i = 0; i < COUNT(globs); i++) {
+        const struct glob_case *c = &globs[i];
         struct mk_arena arena;
         struct mk_str *names;
         char got[256] = "";
         size_t n;
         mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
-        assert_int_equal(mk__file_glob(globs[i].pattern, &arena, &names, &n), 0);
+        assert_int_equal(mk__file_glob(mk_str_c(c->dir), mk_str_c(c->pattern), c->kinds, &arena, &names, &n), 0);
         for (size_t k = 0, len = 0; k < n; k++)
             len += (size_t)snprintf(got + len, sizeof(got) - len, "%s|", names[k].p);
-        assert_string_equal(got, globs[i].names);
+        assert_string_equal(got, c->names);
         mk_arena_release(&arena);
     }
-}
-
-static const char *const escapes[][2] = {{"/a b/c.conf", "/a b/c.conf"}, {"*?[]\\{~", "\\*\\?\\[]\\\\{~"}, {"", ""}};
-
-TEST(escape_glob)
-{
-    char dst[64], small[5];
-    for (size_t i = 0; i < COUNT(escapes); i++)
-        assert_string_equal(mk__file_escape_glob(mk_str_c(escapes[i][0]), dst, sizeof(dst)), escapes[i][1]);
-    assert_string_equal(mk__file_escape_glob(MK_STR("a[b]"), small, sizeof(small)), "a\\[");
 }
 
 TEST(is_glob)
