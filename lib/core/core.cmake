@@ -50,12 +50,12 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
 
 # What runs at the start, at reloads, and seldom for requests: compiled for size.
 set(MK_CORE_COLD
-    base/counter_labels.c base/counters.c base/counters_memory.c base/file.c base/library.c base/log.c base/sha1.c
-    base/thread_start.c
+    base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/file.c base/library.c base/log.c
+    base/sha1.c base/thread_start.c
     conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c
     conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c
-    http/conn_log.c http/handshake.c http/interim.c http/message/multipart.c http/message/proxy_protocol.c
-    http/recent_windows.c http/trailers.c
+    http/conn_log.c http/encoded_slash.c http/extra.c http/handshake.c http/interim.c http/message/multipart.c
+    http/message/proxy_protocol.c http/recent_windows.c http/trailers.c
     loop/epoch_join.c loop/thread_pool.c
     net/addr.c net/dial.c net/listen.c net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/build_info.c server/caller_thread.c
@@ -63,8 +63,9 @@ set(MK_CORE_COLD
     server/h2_loader.c server/handover.c server/host.c server/host_log.c server/inspect_core.c server/listen/hints.c
     server/listen/inherited.c server/listen/listeners.c server/listen/names.c server/load_order.c server/module.c
     server/plugin_sockets.c server/plugin_states.c server/plugins.c server/receiver.c server/reload.c
-    server/server.c server/settings.c server/show.c server/skipped_files.c server/sources.c server/spool_budget.c
-    server/spools.c server/transports.c server/unread_files.c server/user.c server/worker_reload.c)
+    server/request_rewrite.c server/server.c server/settings.c server/show.c server/skipped_files.c server/sources.c
+    server/spool_budget.c server/spools.c server/thread.c server/transports.c server/unread_files.c server/user.c
+    server/worker.c server/worker_reload.c)
 
 # With the libraries and sanitizers that a build has.
 set(with_pcre2 base/regex.c)

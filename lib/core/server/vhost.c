@@ -81,7 +81,7 @@ static const char *check_labels(struct mk_str s)
 }
 
 /* Checks a name as it was configured, and normalized. Returns NULL, or what is wrong. */
-static const char *check_name(struct mk_str name, struct mk_str normal)
+static MK_COLD const char *check_name(struct mk_str name, struct mk_str normal)
 {
     bool address = name.len && name.p[0] == '[';
     size_t cut = mk_str_starts(normal, MK_STR("*.")) ? 2 : 0;
@@ -138,7 +138,7 @@ static struct mk__vhost *find_slot(const struct mk__vhosts *t, uint32_t hash, st
     }
 }
 
-int mk__vhost_init(struct mk__vhosts *t, struct mk_arena *arena, size_t names)
+MK_COLD int mk__vhost_init(struct mk__vhosts *t, struct mk_arena *arena, size_t names)
 {
     size_t n = SLOTS_MIN;
     *t = (struct mk__vhosts){.arena = arena};
@@ -164,8 +164,8 @@ static uint32_t count_dots(struct mk_str s)
     return n;
 }
 
-int mk__vhost_add(struct mk__vhosts *t, struct mk_str name, struct mk_host *host, uint32_t nth, const char **ret_reason,
-                  const struct mk__vhost **ret_first)
+MK_COLD int mk__vhost_add(struct mk__vhosts *t, struct mk_str name, struct mk_host *host, uint32_t nth,
+                          const char **ret_reason, const struct mk__vhost **ret_first)
 {
     assert(host);
     char text[TEXT_BYTES];
