@@ -50,8 +50,8 @@ static int add_counter(const struct mk_counter_value *v, void *ctx)
         add_to_breakdowns(c, v);
         return 0;
     }
-    counted_add(&c->backends, v);
-    counted_add(&c->servers, v);
+    mk_counter_table_add(&c->backends, v);
+    mk_counter_table_add(&c->servers, v);
     if (c->with_plugins && !c->plugins.err)
         add_plugin_counter(&c->plugins, v);
     return 0;
@@ -60,8 +60,8 @@ static int add_counter(const struct mk_counter_value *v, void *ctx)
 void collect_counters(struct collected *c, bool with_plugins, size_t bytes_max, collect_each_fn each)
 {
     *c = (struct collected){.with_plugins = with_plugins,
-                            .backends.type = &counted_backends,
-                            .servers.type = &counted_servers};
+                            .backends.type = &counted_backends.table,
+                            .servers.type = &counted_servers.table};
     for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
         mk_buf_init(&c->breakdowns[i], bytes_max);
     mk_buf_init(&c->plugins, bytes_max);
@@ -75,6 +75,6 @@ void collect_release(struct collected *c)
         mk_buf_release(&c->breakdowns[i]);
     mk_buf_release(&c->plugins);
     totals_release(&c->totals);
-    counted_release(&c->backends);
-    counted_release(&c->servers);
+    mk_counter_table_release(&c->backends);
+    mk_counter_table_release(&c->servers);
 }

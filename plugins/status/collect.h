@@ -15,7 +15,7 @@ enum { COLLECT_BREAKDOWNS = 6 };
 
 struct collected {
     struct totals totals;
-    struct counted backends, servers;
+    struct mk_counter_table backends, servers;
     struct mk_buf breakdowns[COLLECT_BREAKDOWNS]; /* members: counters of the server, by one label */
     struct mk_buf plugins;                        /* elements: counters of plugins */
     bool with_plugins;

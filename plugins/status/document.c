@@ -212,8 +212,8 @@ void document_write(const struct document *d, const struct collected *c, struct 
     add_hosts(out, d, &c->totals);
     add_breakdowns(out, c);
     add_path_lists(out, d->paths);
-    counted_write(&c->backends, d->hosts_max, out);
-    counted_write(&c->servers, d->hosts_max, out);
+    counted_write(&counted_backends, &c->backends, d->hosts_max, out);
+    counted_write(&counted_servers, &c->servers, d->hosts_max, out);
     if (c->with_plugins)
         add_part(out, "plugins", "[]", &c->plugins);
     mk_json_close(out, '}');

@@ -15,6 +15,7 @@
 #include <monkey/command.h>
 #include <monkey/conf.h>
 #include <monkey/cookie.h>
+#include <monkey/counter_table.h>
 #include <monkey/counters.h>
 #include <monkey/dial.h>
 #include <monkey/embed.h>

@@ -64,13 +64,13 @@ TEST(servers_of_groups, mk_test_counters_open, mk_test_counters_close)
 
 TEST(too_many_backends, mk_test_counters_open, mk_test_counters_close)
 {
-    for (unsigned i = 0; i < 600; i++) {
+    for (unsigned i = 0; i < 1100; i++) {
         char name[32];
         snprintf(name, sizeof(name), "http://b%u", i);
         mk_counter_add(open_counter(&requests, name, ""), NULL, 1);
     }
     mk_test_call_init(&call, NULL, "");
     assert_int_equal(mk_gateway_list_backends(&call.base, &plugin), 0);
-    assert_int_equal(call.rows, 512);
-    assert_string_equal(call.warning, "there are more than 512 backends");
+    assert_int_equal(call.rows, 1024);
+    assert_string_equal(call.warning, "there are more than 1024 backends");
 }
