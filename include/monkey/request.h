@@ -547,6 +547,22 @@ MK_API void mk_response_error(struct mk_request *req, int status);
  */
 MK_API void mk_response_redirect(struct mk_request *req, int status, struct mk_str location);
 /*
+ * Redirects to a folder: to the path with a slash after it, without which relative links would be wrong. `status` as
+ * that of mk_response_redirect(), or 0: 301, and 308 for methods other than GET and HEAD, which keep their body (RFC
+ * 9110 section 15.4.9). Sends 503 without memory.
+ */
+static inline void mk_response_redirect_to_slash(struct mk_request *req, int status)
+{
+    enum mk_method method = mk_request_method(req);
+    struct mk_str location = mk_request_add_slash(req);
+    if (!status)
+        status = method == MK_GET || method == MK_HEAD ? 301 : 308;
+    if (location.p)
+        mk_response_redirect(req, status, location);
+    else
+        mk_response_error(req, 503);
+}
+/*
  * Sends 405, or 204 for OPTIONS, with `methods` ("GET, HEAD") as Allow; it is copied. Sends 500 without memory, or if
  * `methods` has control bytes.
  */

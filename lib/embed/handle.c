@@ -112,16 +112,6 @@ static int refuse_method(struct mk_request *req, mk_methods allow)
     return 0;
 }
 
-static int redirect_to_slash(struct mk_request *req)
-{
-    enum mk_method method = mk_request_method(req);
-    struct mk_str location = mk_request_add_slash(req);
-    if (!location.p)
-        return -ENOMEM;
-    mk_response_redirect(req, method == MK_GET || method == MK_HEAD ? 301 : 308, location);
-    return 0;
-}
-
 static int on_content(struct mk_request *req)
 {
     const struct mk_server *s = mk_request_worker(req)->generation->server;
@@ -133,7 +123,10 @@ static int on_content(struct mk_request *req)
         return call_handler(req, &match);
     if (match.allow)
         return refuse_method(req, match.allow);
-    return match.has_slash_form ? redirect_to_slash(req) : MK_DECLINED;
+    if (!match.has_slash_form)
+        return MK_DECLINED;
+    mk_response_redirect_to_slash(req, 0);
+    return 0;
 }
 
 const struct mk_plugin mk__embed_handle_plugin = {

@@ -323,13 +323,9 @@ static void send_stats(struct mk_request *req, struct cache_worker *w, struct mk
 
 static void send_to_page(struct mk_request *req, struct cache_worker *w, struct mk_str rest)
 {
-    struct mk_str location = mk_request_add_slash(req);
     (void)w;
     (void)rest;
-    if (location.p)
-        mk_response_redirect(req, 303, location);
-    else
-        mk_response_error(req, 503);
+    mk_response_redirect_to_slash(req, 303);
 }
 
 /* ── paths ── */

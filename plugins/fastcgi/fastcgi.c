@@ -327,17 +327,6 @@ static void run_found_script(struct mk_request *req, const struct fastcgi_conf *
     run_script(req, conf, &script);
 }
 
-/* A method with a body keeps it (RFC 9110 section 15.4.9). */
-static void redirect_to_folder(struct mk_request *req)
-{
-    enum mk_method method = mk_request_method(req);
-    struct mk_str location = mk_request_add_slash(req);
-    if (location.p)
-        mk_response_redirect(req, method == MK_GET || method == MK_HEAD ? 301 : 308, location);
-    else
-        mk_response_error(req, 503);
-}
-
 static void end_lookup(struct mk_request *req, const struct fastcgi_conf *conf, const struct resolution *found)
 {
     switch (found->kind) {
@@ -348,7 +337,7 @@ static void end_lookup(struct mk_request *req, const struct fastcgi_conf *conf, 
         mk_request_decline(req);
         break;
     case RESOLVE_REDIRECT:
-        redirect_to_folder(req);
+        mk_response_redirect_to_slash(req, 0);
         break;
     case RESOLVE_STATUS:
         mk_response_error(req, found->status);

@@ -36,16 +36,6 @@ static int start_process(void **ret_state)
 
 /* ── responses ── */
 
-/* Adds the slash to the path of a directory: without it, relative links would be wrong (RFC 9110 section 15.4.2). */
-static void redirect_to_directory(struct mk_request *req)
-{
-    struct mk_str location = mk_request_add_slash(req);
-    if (location.p)
-        mk_response_redirect(req, 301, location);
-    else
-        mk_response_error(req, 503);
-}
-
 static const struct {
     int err, status;
 } error_statuses[] = {
@@ -98,7 +88,7 @@ static MK_HOT void send_result(struct mk_request *req, const struct static_site 
         send_file(req, site, found);
         return;
     case FOUND_DIRECTORY:
-        redirect_to_directory(req);
+        mk_response_redirect_to_slash(req, 301);
         return;
     default:
         mk_response_error(req, get_status(found));
@@ -261,7 +251,7 @@ static MK_HOT int serve_request(struct mk_request *req)
     if (has_folders && !mk__static_alias_find(&at))
         mk__static_userdir_match(&at);
     if (!MK_SMALL && alias_needs_slash(&at)) {
-        redirect_to_directory(req);
+        mk_response_redirect_to_slash(req, 301);
         return 0;
     }
     return serve_location(req, &at, ATTEMPT_FIRST);

@@ -179,11 +179,7 @@ static void send_status(struct mk_request *req, struct state_worker *w, const st
         respond_start(req, w, RESPOND_JSON);
         return;
     }
-    struct mk_str location = mk_request_add_slash(req);
-    if (location.p)
-        mk_response_redirect(req, 303, location);
-    else
-        mk_response_error(req, 503);
+    mk_response_redirect_to_slash(req, 303);
 }
 
 static void send_events(struct mk_request *req, struct state_worker *w, const struct mk_embedded_file *file)

@@ -80,21 +80,13 @@ static void redirect_old(struct mk_request *req, struct mk_str reference)
         mk_response_end(req);
 }
 
-static int redirect_status(struct mk_request *req)
-{
-    enum mk_method method = mk_request_method(req);
-    return method == MK_GET || method == MK_HEAD ? 301 : 308;
-}
-
 void dispatch_redirect(struct mk_request *req, bool is_old)
 {
-    struct mk_str location = mk_request_add_slash(req);
-    if (!location.p)
-        mk_response_error(req, 503);
-    else if (is_old)
+    struct mk_str location = is_old ? mk_request_add_slash(req) : MK_STR_NONE;
+    if (location.p)
         redirect_old(req, location);
     else
-        mk_response_redirect(req, redirect_status(req), location);
+        mk_response_redirect_to_slash(req, 0);
 }
 
 /* ── the handler ── */
