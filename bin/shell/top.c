@@ -22,7 +22,7 @@ struct top {
     struct link *link;
     const struct view_options *options;
     double seconds, heard_at;       /* heard_at: when the server was asked, or sent something */
-    bool screen, ends;              /* it was told to end: as soon as the answer under way is complete */
+    bool screen, ends;              /* it ends as soon as the answer under way is complete */
     struct sample samples[SAMPLES]; /* two are shown while the third is taken */
     unsigned n_samples;
     struct paths paths;

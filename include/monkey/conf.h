@@ -91,9 +91,9 @@ struct mk_conf_value {
     struct mk_str text; /* the words, with one space between them */
     const struct mk_str *words;
     uint32_t n;
-    struct mk_str dir;   /* directory of the file, with a slash at its end; empty: the working directory */
-    struct mk_str place; /* file and line, for later messages ("sites/default:3"); empty: unknown */
-    size_t *fault;       /* a parser that fails may store the offset of the mistake in `text`; may be NULL */
+    struct mk_str dir;  /* directory of the file, with a slash at its end; empty: the working directory */
+    const void *origin; /* of the server, for mk_conf_place() */
+    size_t *fault;      /* a parser that fails may store the offset of the mistake in `text`; may be NULL */
 };
 
 /* For parsers: adds a sentence to `error`. Returns -EINVAL. */
@@ -252,6 +252,11 @@ MK_API int mk_conf_networks(const struct mk_conf_value *value, void *field, stru
  * `arena`. `.p` is NULL if memory or the working directory is missing.
  */
 MK_API struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena);
+/*
+ * Returns the file and line of a value ("sites/default:3"), for later messages; empty: unknown. It lives as long as
+ * `arena`. `.p` is NULL without memory.
+ */
+MK_API struct mk_str mk_conf_place(const struct mk_conf_value *value, struct mk_arena *arena);
 /*
  * Stores such a path in `*ret`. In a file of the configuration, one that means something else in a shell or a browser,
  * such as ~/www, is an error. Returns 0, -ENOMEM or -EINVAL with a sentence in `error`.

@@ -20,7 +20,7 @@ enum {
     MK_COUNTER_TABLE_ROWS_MAX = 1024,
     MK_COUNTER_TABLE_NUMBERS_MAX = 20,
     MK_COUNTER_TABLE_DURATIONS_MAX = 3,
-    MK_COUNTER_TABLE_PLUGIN_BYTES = 32,
+    MK_COUNTER_TABLE_PLUGIN_BYTES = 64, /* no name of a plugin is longer */
 };
 
 /* A number of a row: a counter, or one that has a certain value in a further label. */
@@ -60,6 +60,7 @@ struct mk_counter_table {
     const struct mk_counter_table_type *type;
     struct mk_counter_table_row *rows; /* in the order in which they came */
     unsigned n, room;
+    unsigned last;   /* the row that was found last */
     bool omits_some; /* there are more than MK_COUNTER_TABLE_ROWS_MAX, or there is no memory */
 };
 
@@ -70,7 +71,7 @@ static inline struct mk_str mk_counter_table_label(const struct mk_counter_table
 {
     return mk_str(row->labels[i], row->label_lens[i]);
 }
-/* Frees the rows. */
+/* Frees the rows; the table is empty then. */
 void mk_counter_table_release(struct mk_counter_table *table);
 
 MK_C_END

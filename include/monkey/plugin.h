@@ -47,7 +47,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 24 };
+enum { MK_PLUGIN_ABI = 25 };
 
 struct mk_command;    /* <monkey/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */

@@ -549,7 +549,7 @@ MK_API void mk_response_redirect(struct mk_request *req, int status, struct mk_s
 /*
  * Redirects to a folder: to the path with a slash after it, without which relative links would be wrong. `status` as
  * that of mk_response_redirect(), or 0: 301, and 308 for methods other than GET and HEAD, which keep their body (RFC
- * 9110 section 15.4.9). Sends 503 without memory.
+ * 9110 section 15.4.9). Sends 503 or 500 without memory.
  */
 static inline void mk_response_redirect_to_slash(struct mk_request *req, int status)
 {
@@ -695,8 +695,9 @@ struct mk_file {
      */
     const struct mk_response_block *block;
     /*
-     * What `fd`, `content` and `block` belong to, if they are shared: they are valid in this turn of the loop, and
-     * until put() if get() was called. The server calls both, if the exchange needs them for longer. NULL: no owner.
+     * What `fd`, `content` and `block` belong to, if they are shared: they are valid until another request is served,
+     * and until put() if get() was called. The server calls both, if the exchange needs them for longer. NULL: no
+     * owner.
      */
     const struct mk_owner *owner;
     void *owned;

@@ -22,7 +22,7 @@ struct zones;
 struct zone_client {
     struct bucket rate, sent;
     uint32_t requests, connections; /* under way */
-    uint64_t idle_at;               /* the latest that zone_unlock_client() was told */
+    uint64_t idle_at;               /* the latest that zone_unlock_client() was called with */
 };
 
 struct zone {
@@ -55,9 +55,9 @@ struct zone *zones_hold(struct zone *zone);
 void zones_put(struct zones *zones, struct zone *zone);
 
 /*
- * Unlocks the record of a client. It is worth keeping until `idle_at`, and until the latest time that an earlier call
- * was told: sections of one name, or of two generations, may have other rates, and must not make the record a new one
- * before its time.
+ * Unlocks the record of a client. It is worth keeping until `idle_at`, and until the latest time of an earlier call:
+ * sections of one name, or of two generations, may have other rates, and must not make the record a new one before its
+ * time.
  */
 void zone_unlock_client(struct zone *zone, struct zone_client *client, uint64_t idle_at);
 

@@ -106,7 +106,7 @@ static int check_bytes(const struct mk_conf_value *value, struct mk_buf *error)
 static int copy_target(const struct mk_conf_value *value, struct target *to, struct mk_arena *arena)
 {
     to->text = mk_arena_dup(arena, value->text);
-    to->place = mk_arena_dup(arena, value->place.len ? value->place : MK_STR(""));
+    to->place = mk_conf_place(value, arena);
     return to->text.p && to->place.p ? 0 : -ENOMEM;
 }
 

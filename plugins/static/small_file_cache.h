@@ -29,7 +29,7 @@ void mk__static_small_file_cache_init(struct small_file_cache *cache, struct mk_
 /* Empties the cache, which then holds no memory. */
 void mk__static_small_file_cache_clear(struct small_file_cache *cache);
 
-/* As find_path() with `cached`. A file from the cache has an owner, `content` and, except the first time, a block. */
+/* As find_path() with `cached`. A file from the cache has an owner, `content`, and a block once it got its lines. */
 struct find_result mk__static_small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
                                                     const struct static_location *at, const struct mk_accept *accept);
 /* Formats the lines of a file's head for later requests, if it is from the cache and has none. */

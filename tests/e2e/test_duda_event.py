@@ -997,7 +997,7 @@ static duda_logger_t visits, never;
 
 static void visit(duda_request_t *dr)
 {
-    CHECK(logger->print(&visits, "visit %d\\033\\n", 1) == 0);
+    CHECK(logger->print(&visits, "visit %d\\033\\303\\244\\302\\233\\377\\n", 1) == 0); /* ESC, U+E4, CSI, no UTF-8 */
     CHECK(logger->print(&never, "x") == -1);
     answer(dr, 0);
 }
@@ -1063,12 +1063,12 @@ def test_a_log_has_the_lines_of_its_service(serve_services, folders):
     ask(server, "/logs/visit")
     server.baseline += 1  # the log
     ask(server, "/logs/silent")
-    await_true(lambda: texts(log) == ["started", "visit 1\\x1b"], what="the lines")
+    await_true(lambda: texts(log) == ["started", "visit 1\\x1b\u00e4\\xc2\\x9b\\xff"], what="the lines")
     log.rename(folders["LogDir"] / "old.log")
     server.send_signal(signal.SIGUSR1)
     await_true(log.exists, what="the new file")
     ask(server, "/logs/visit")
-    await_true(lambda: texts(log) == ["visit 1\\x1b"], what="the line in the new file")
+    await_true(lambda: texts(log) == ["visit 1\\x1b\u00e4\\xc2\\x9b\\xff"], what="the line in the new file")
     server.stop()
     assert not (folders["LogDir"].parent / "x").exists()
     assert_checks(server)
@@ -1083,7 +1083,7 @@ def test_lines_that_are_lost_are_counted(serve_services, folders):
     await_true(lambda: texts(log)[-1:] == [f"{lost} lines were lost"], what="the count")
     assert len(texts(log)) == 1 + 1000 - lost + 1
     ask(server, "/logs/visit")
-    await_true(lambda: texts(log)[-1:] == ["visit 1\\x1b"], what="a line behind it")
+    await_true(lambda: texts(log)[-1:] == ["visit 1\\x1b\u00e4\\xc2\\x9b\\xff"], what="a line behind it")
     assert_checks(server)
 
 
@@ -1111,7 +1111,7 @@ def test_logs_survive_swaps(serve_services, folders):
         reload(server, count)
     server.stop()
     lines = texts(folders["LogDir"] / "visits.log")
-    assert lines.count("started") == 6 and lines.count("visit 1\\x1b") == 5
+    assert lines.count("started") == 6 and lines.count("visit 1\\x1b\u00e4\\xc2\\x9b\\xff") == 5
 
 
 def test_messages_are_in_the_servers_log(serve_services, folders):

@@ -6,15 +6,12 @@
 
 #include "common/sanitize.h"
 
-#include <time.h>
+#include <monkey/time.h>
 
 void console_text_time(struct mk_buf *out, int64_t wall_ms)
 {
-    char text[32];
-    struct tm tm;
-    time_t seconds = (time_t)(wall_ms / 1000);
-    gmtime_r(&seconds, &tm);
-    mk_buf_add(out, text, strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm));
+    char text[MK_TIME_ISO_BYTES];
+    mk_buf_add(out, text, mk_time_iso(wall_ms / 1000, text));
     mk_buf_addf(out, ".%03uZ", (unsigned)(wall_ms % 1000));
 }
 

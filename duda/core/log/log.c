@@ -12,6 +12,8 @@
 
 #include <monkey/file.h>
 #include <monkey/log_writer.h>
+#include <monkey/time.h>
+#include <monkey/utf8.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -36,26 +38,35 @@ static struct mk_log_writer *writer;
 static size_t put_time(char *out, size_t size)
 {
     struct timespec now;
-    struct tm tm;
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &tm);
-    size_t n = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &tm);
+    size_t n = mk_time_iso(now.tv_sec, out);
     return n + (size_t)snprintf(out + n, size - n, ".%03uZ ", (unsigned)(now.tv_nsec / MS_NS) % 1000);
 }
 
-static bool is_control(char c)
+/* Appends the character that the text begins with. Returns its length. */
+static size_t add_character(struct mk_buf *out, struct mk_str text)
 {
-    return ((unsigned char)c < ' ' && c != '\t') || c == 0x7f;
+    bool valid;
+    struct mk_str c = mk_str(text.p, mk_utf8_measure(text, &valid));
+    if (valid && (c.p[0] == '\t' || !mk_utf8_is_control(c)))
+        mk_buf_adds(out, c);
+    else
+        for (size_t i = 0; i < c.len; i++)
+            mk_buf_addf(out, "\\x%02x", (unsigned char)c.p[i]);
+    return c.len;
 }
 
 /* Appends the text: nothing in it can break a line or reach a terminal as an escape sequence. */
-static void add_text(struct mk_buf *out, const char *text, size_t len)
+static void add_text(struct mk_buf *out, struct mk_str text)
 {
-    for (size_t i = 0; i < len; i++) {
-        if (is_control(text[i]))
-            mk_buf_addf(out, "\\x%02x", (unsigned char)text[i]);
-        else
-            mk_buf_addc(out, text[i]);
+    while (text.len) {
+        size_t n = 0;
+        while (n < text.len && text.p[n] >= ' ' && text.p[n] < 0x7f)
+            n++;
+        mk_buf_add(out, text.p, n);
+        text = mk_str_after(text, n);
+        if (text.len)
+            text = mk_str_after(text, add_character(out, text));
     }
 }
 
@@ -135,7 +146,7 @@ int log_vadd(struct duda_log *log, const char *format, va_list args)
         len--;
     mk_buf_init_fixed(&line, storage, sizeof(storage));
     line.len = put_time(storage, sizeof(storage));
-    add_text(&line, text, len);
+    add_text(&line, mk_str(text, len));
     mk_buf_addc(&line, '\n');
     return add_line(log->producer, mk_buf_str(&line)) ? 0 : -1;
 }

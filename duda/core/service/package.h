@@ -25,7 +25,7 @@ struct package_use {
 };
 
 /* One package in one worker of a service. */
-struct package_part {
+struct package_worker {
     struct duda_package_worker base;
     struct service_worker *worker;
     const struct duda_package *info;
@@ -33,8 +33,8 @@ struct package_part {
 };
 
 /* Of a worker: in the order in which the packages were loaded. */
-struct package_parts {
-    struct package_part *items;
+struct package_workers {
+    struct package_worker *items;
     unsigned n;
 };
 
@@ -55,19 +55,20 @@ void package_close_all(struct service *s);
 int package_start_service(struct package_use *use, struct mk_buf *error);
 /* Ends the use of all packages. After duda_exit(). */
 void package_stop_service(struct service *s);
-/* Makes the parts of a worker and calls worker_start(). Returns 0, or -errno, which is logged. */
+/* Makes the states of a worker and calls worker_start(). Returns 0, or -errno, which is logged. */
 int package_start_worker(struct service_worker *w);
-/* Calls worker_stop() of the parts that have started, and frees all, unless a task that was left may still use them. */
+/* Calls worker_stop() of the states that have started, and frees all, unless a task that was left may still use them.
+ */
 void package_stop_worker(struct service_worker *w);
 
 void *package_service_state(const struct duda_package *package);
 struct duda_package_worker *package_worker(const struct duda_package *package);
 struct duda_package_worker *package_worker_of(const struct duda_package *package, duda_request_t *dr);
-void package_call(struct duda_package_worker *part, void (*fn)(void *data), void *data);
-void package_name_callback(struct duda_package_worker *part, void (*fn)(void));
+void package_call(struct duda_package_worker *state, void (*fn)(void *data), void *data);
+void package_name_callback(struct duda_package_worker *state, void (*fn)(void));
 const struct mk_counter *package_open_counter(const struct duda_package *package, const char *name, const char *help,
                                               bool is_level);
-void package_count(struct duda_package_worker *part, const struct mk_counter *counter, int64_t n);
+void package_count(struct duda_package_worker *state, const struct mk_counter *counter, int64_t n);
 void package_log_api_error(const char *call, const char *reason);
 void package_explain_crash(const char *sentence);
 bool package_describe_call(const void *address, char *to, size_t size);

@@ -46,9 +46,9 @@ void package_stop_service(struct service *s)
 
 /* ── workers ── */
 
-static int make_parts(struct service_worker *w)
+static int make_states(struct service_worker *w)
 {
-    struct package_parts *all = &w->parts;
+    struct package_workers *all = &w->packages;
     unsigned n = 0;
     assert(!all->items);
     for (const struct package_use *use = w->service->packages; use; use = use->next)
@@ -58,22 +58,22 @@ static int make_parts(struct service_worker *w)
         return -ENOMEM;
     all->n = n;
     for (const struct package_use *use = w->service->packages; use; use = use->next) {
-        all->items[--n] = (struct package_part){.base = {w->loop, w->account, w->index, use->state, NULL},
-                                                .worker = w,
-                                                .info = use->info};
+        all->items[--n] = (struct package_worker){.base = {w->loop, w->account, w->index, use->state, NULL},
+                                                  .worker = w,
+                                                  .info = use->info};
     }
     return 0;
 }
 
 int package_start_worker(struct service_worker *w)
 {
-    int err = make_parts(w);
-    for (unsigned i = 0; i < w->parts.n && err == 0; i++) {
-        struct package_part *part = &w->parts.items[i];
-        err = part->info->worker_start ? part->info->worker_start(&part->base) : 0;
-        part->started = err == 0;
+    int err = make_states(w);
+    for (unsigned i = 0; i < w->packages.n && err == 0; i++) {
+        struct package_worker *state = &w->packages.items[i];
+        err = state->info->worker_start ? state->info->worker_start(&state->base) : 0;
+        state->started = err == 0;
         if (err < 0)
-            message_log(MK_LOG_ERROR, "the package \"%s\" cannot start in worker %u: %s", part->info->name, w->index,
+            message_log(MK_LOG_ERROR, "the package \"%s\" cannot start in worker %u: %s", state->info->name, w->index,
                         strerror(-err));
     }
     return err;
@@ -82,21 +82,21 @@ int package_start_worker(struct service_worker *w)
 void package_stop_worker(struct service_worker *w)
 {
     bool has_loop = service_worker_has_loop(w);
-    struct package_parts *all = &w->parts;
+    struct package_workers *all = &w->packages;
     if (w->has_lost_task)
         return;
     for (unsigned i = all->n; i-- > 0;) {
-        struct package_part *part = &all->items[i];
+        struct package_worker *state = &all->items[i];
         if (!has_loop) {
-            part->base.loop = NULL;
-            part->base.account = NULL;
+            state->base.loop = NULL;
+            state->base.account = NULL;
         }
-        if (part->started && part->info->worker_stop)
-            part->info->worker_stop(&part->base);
-        part->started = false;
+        if (state->started && state->info->worker_stop)
+            state->info->worker_stop(&state->base);
+        state->started = false;
     }
     heap_free(all->items, all->n * sizeof(*all->items));
-    *all = (struct package_parts){0};
+    *all = (struct package_workers){0};
 }
 
 /* ── for packages ── */
@@ -110,37 +110,37 @@ void *package_service_state(const struct duda_package *package)
     return NULL;
 }
 
-static struct duda_package_worker *find_part(struct service_worker *w, const struct duda_package *package)
+static struct duda_package_worker *find_state(struct service_worker *w, const struct duda_package *package)
 {
-    for (unsigned i = 0; w && i < w->parts.n; i++) {
-        if (w->parts.items[i].info == package)
-            return &w->parts.items[i].base;
+    for (unsigned i = 0; w && i < w->packages.n; i++) {
+        if (w->packages.items[i].info == package)
+            return &w->packages.items[i].base;
     }
     return NULL;
 }
 
 struct duda_package_worker *package_worker(const struct duda_package *package)
 {
-    return find_part(current.worker, package);
+    return find_state(current.worker, package);
 }
 
 struct duda_package_worker *package_worker_of(const struct duda_package *package, duda_request_t *dr)
 {
-    return dr && dr->req ? find_part(dr->worker, package) : NULL;
+    return dr && dr->req ? find_state(dr->worker, package) : NULL;
 }
 
-void package_call(struct duda_package_worker *part, void (*fn)(void *data), void *data)
+void package_call(struct duda_package_worker *state, void (*fn)(void *data), void *data)
 {
-    struct service_worker *w = MK_CONTAINER_OF(part, struct package_part, base)->worker;
+    struct service_worker *w = MK_CONTAINER_OF(state, struct package_worker, base)->worker;
     struct current outer = service_worker_enter(w);
     atomic_store_explicit(&w->watch.function, (uintptr_t)fn, memory_order_relaxed);
     fn(data);
     service_worker_leave(w, outer);
 }
 
-void package_name_callback(struct duda_package_worker *part, void (*fn)(void))
+void package_name_callback(struct duda_package_worker *state, void (*fn)(void))
 {
-    struct service_worker *w = MK_CONTAINER_OF(part, struct package_part, base)->worker;
+    struct service_worker *w = MK_CONTAINER_OF(state, struct package_worker, base)->worker;
     atomic_store_explicit(&w->watch.function, (uintptr_t)fn, memory_order_relaxed);
 }
 
@@ -152,11 +152,11 @@ const struct mk_counter *package_open_counter(const struct duda_package *package
     return counts_open_package(current.service, package->name, name, help, is_level);
 }
 
-void package_count(struct duda_package_worker *part, const struct mk_counter *counter, int64_t n)
+void package_count(struct duda_package_worker *state, const struct mk_counter *counter, int64_t n)
 {
     if (!counter)
         return;
-    const struct mk_worker *worker = part ? MK_CONTAINER_OF(part, struct package_part, base)->worker->worker : NULL;
+    const struct mk_worker *worker = state ? MK_CONTAINER_OF(state, struct package_worker, base)->worker->worker : NULL;
     mk_counter_add(counter, worker, n);
 }
 

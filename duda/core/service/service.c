@@ -529,7 +529,7 @@ void service_set_reap(struct service_set *set)
 /* The last thread and the last one for tasks of a service that is left call this; its code and packages stay mapped. */
 static void free_orphan(struct service *s)
 {
-    if (atomic_fetch_sub(&s->orphan_parts, 1) > 1)
+    if (atomic_fetch_sub(&s->orphan_threads, 1) > 1)
         return;
     log_end(s);
     s->handle = NULL;
@@ -544,7 +544,7 @@ void service_set_free(struct service_set *set)
     MK_LIST_EACH_ITEM(&set->abandoned, struct service, node, s) {
         mk_list_del(&s->node);
         s->set = NULL;
-        s->orphan_parts = 2;
+        s->orphan_threads = 2;
         thread_detach_all(s, free_orphan);
         task_pool_detach(s, free_orphan);
     }

@@ -105,7 +105,7 @@ struct service_worker {
     struct descriptors descriptors;
     struct slots timers; /* struct service_timer */
     struct global_values values;
-    struct package_parts parts;
+    struct package_workers packages;
     struct dthreads dthreads;
     struct tasks *tasks; /* NULL: it has had none */
     bool is_pending;     /* it has ended, but tasks of it run on. Under service.lock */
@@ -157,7 +157,7 @@ struct service {
     struct service_sessions sessions;
     struct duda_task_conf *task_conf;  /* of task->init(); or NULL */
     _Atomic(struct task_pool *) tasks; /* NULL: it has had no task. Set once */
-    _Atomic unsigned orphan_parts;     /* threads and pool, which a service without a set waits for */
+    _Atomic unsigned orphan_threads;   /* threads and pool, which a service without a set waits for */
     pthread_mutex_t lock;              /* of `workers` */
     pthread_cond_t idle;               /* a worker has left the list */
     struct mk_list workers;

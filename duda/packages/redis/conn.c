@@ -105,7 +105,7 @@ static redisReply *take_part(struct redis_call *call, redisReply *reply)
     return reply;
 }
 
-/* Tells a reply that may be an error, unless the call has been told that its time is over. */
+/* Tells a reply that may be an error, unless the call has ended by its time limit. */
 static void report_reply(struct redis_conn *conn, struct redis_call *call, redisReply *reply)
 {
     struct redis_result result = {.reply = reply};

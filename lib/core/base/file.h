@@ -19,8 +19,9 @@ bool mk__file_is_glob(struct mk_str path);
 
 enum mk__file_kinds { MK__FILE_NO_FOLDERS, MK__FILE_ALL_KINDS };
 /*
- * Finds the files whose path is `dir`, whose bytes have no special meaning, and what matches the pattern. They are
- * sorted by their bytes, and without dotfiles. No match is no error.
+ * Finds the files whose names consist of `dir` and something that matches the pattern: `dir` is no pattern. They are
+ * sorted by their bytes. Dotfiles are left out unless the pattern has the dot, folders by MK__FILE_NO_FOLDERS. No match
+ * is no error.
  * Returns 0, or -errno (-EACCES: a directory cannot be read).
  */
 int mk__file_glob(struct mk_str dir, struct mk_str pattern, enum mk__file_kinds kinds, struct mk_arena *arena,

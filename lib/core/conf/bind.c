@@ -165,11 +165,9 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
                                   .n = w->n,
                                   .fault = MK_SMALL ? NULL : &fault};
     MK_BUF_ON_STACK(error, MK__SCAN_LINE_MAX + 1024); /* a sentence may quote what the line has */
-    MK_BUF_ON_STACK(place, 400);
     if (origin.source) {
         value.dir = origin.source->dir;
-        mk__conf_origin_print(origin, &place);
-        value.place = mk_buf_str(&place);
+        value.origin = &origin;
     }
     int r = mk__value_parse(key, &value, field, &conf->arena, &error);
     if (r == -ENOMEM)

@@ -22,7 +22,8 @@ enum {
     DIAGNOSTICS_MAX = 100,
     TEXT_BYTES_MAX = MK__SCAN_LINE_MAX + 1024,
     WORD_CHARACTERS_MAX = 200,
-    LINE_BYTES_MAX = 160
+    LINE_BYTES_MAX = 160,
+    PLACE_BYTES = 400,
 };
 
 /* Returns whether the diagnostic is recorded already: several hosts may report the same mistake in a server section. */
@@ -120,6 +121,15 @@ void mk__conf_origin_print(struct mk__conf_origin origin, struct mk_buf *out)
     print_safe(origin.source ? mk_str_c(origin.source->name) : MK_STR("default"), out);
     if (origin.line)
         mk_buf_addf(out, ":%u", origin.line);
+}
+
+struct mk_str mk_conf_place(const struct mk_conf_value *value, struct mk_arena *arena)
+{
+    MK_BUF_ON_STACK(place, PLACE_BYTES);
+    const struct mk__conf_origin *origin = value->origin;
+    if (origin)
+        mk__conf_origin_print(*origin, &place);
+    return mk_arena_dup(arena, mk_buf_str(&place));
 }
 
 static struct mk_str find_line(struct mk_str text, uint32_t line)

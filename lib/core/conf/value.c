@@ -199,9 +199,9 @@ int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_ar
         *value->fault = (size_t)(pattern->text.p - text.p);
     if (r < 0 || pattern->kind != MK_PATTERN_REGEX)
         return r;
-    struct mk_str place = mk_arena_dup(arena, value->place);
+    struct mk_str place = mk_conf_place(value, arena);
     mk__regex_set_location(pattern->regex, place);
-    return place.p || !value->place.len ? 0 : -ENOMEM;
+    return place.p ? 0 : -ENOMEM;
 }
 
 int mk_conf_patterns(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)

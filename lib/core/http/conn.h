@@ -99,7 +99,7 @@ struct mk__inspector {
     void (*on_free)(struct mk__inspector *i, struct mk__conn *c); /* it leaves http->conns */
 };
 
-/* What the connections of a thread may be told of. */
+/* What the connections of a thread may be notified of. */
 enum mk__conn_change { MK__CONN_CHANGE_SETTINGS, MK__CONN_CHANGE_SHUTDOWN };
 
 /*

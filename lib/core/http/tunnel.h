@@ -10,7 +10,7 @@
 struct mk__tunnel {
     mk_tunnel_fn ready;
     void *ctx;
-    bool shutdown_notified; /* ready() was told of the shutdown */
+    bool shutdown_notified; /* ready() was called for the shutdown */
 };
 
 /*

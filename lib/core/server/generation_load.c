@@ -344,7 +344,7 @@ static int read_hosts(struct mk_generation *g, const struct mk__generation_sourc
     mk_arena_release(&arena);
     if (!is_listed)
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the folder %s/sites cannot be listed", source->dir);
-    else if (!g->default_host)
+    else if (err == 0 && !g->default_host)
         mk__conf_error(g->conf, (struct mk__conf_origin){0},
                        "%s/sites/default is missing: it answers for every name that no other host has", source->dir);
     return err;

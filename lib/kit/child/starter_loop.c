@@ -31,7 +31,7 @@ enum row_report { REPORT_STARTED = 1, REPORT_EXITED = 2 };
 
 struct row {
     uint8_t state;   /* enum row_state */
-    uint8_t reports; /* enum row_report: what the channel is still to be told */
+    uint8_t reports; /* enum row_report: what the channel has not reported yet */
     bool is_released, is_killed;
     uint16_t channel;
     uint32_t id;

@@ -5,6 +5,8 @@
 #include <monkey/arena.h>
 #include <monkey/counter_table.h>
 
+#include <assert.h>
+
 enum { ROWS_FIRST = 8 };
 
 /* ── rows ── */
@@ -35,21 +37,27 @@ static bool is_row_of(const struct mk_counter_table_row *row, struct mk_str plug
            mk_str_eq(mk_counter_table_label(row, 0), labels[0]) && mk_str_eq(mk_counter_table_label(row, 1), labels[1]);
 }
 
-/* Returns the row of these labels, a new one if there is none yet; NULL: there are too many. */
+/*
+ * Returns the row of these labels, a new one if there is none yet; NULL: there are too many. The rows of one counter
+ * mostly come in the order of those of another: the search begins after the row that was found last.
+ */
 static struct mk_counter_table_row *find_row(struct mk_counter_table *t, struct mk_str plugin,
                                              const struct mk_str labels[2])
 {
-    for (unsigned i = t->n; i--;)
-        if (is_row_of(&t->rows[i], plugin, labels))
-            return &t->rows[i];
+    for (unsigned i = 0; i < t->n; i++) {
+        t->last = t->last + 1 < t->n ? t->last + 1 : 0;
+        if (is_row_of(&t->rows[t->last], plugin, labels))
+            return &t->rows[t->last];
+    }
     if (t->n == t->room && !grow_rows(t)) {
         t->omits_some = true;
         return NULL;
     }
     struct mk_counter_table_row *row = &t->rows[t->n++];
     memset(row, 0, sizeof(*row));
-    row->plugin_len = (uint16_t)(plugin.len < sizeof(row->plugin) ? plugin.len : sizeof(row->plugin));
-    memcpy(row->plugin, plugin.p, row->plugin_len);
+    assert(plugin.len <= sizeof(row->plugin));
+    memcpy(row->plugin, plugin.p, plugin.len);
+    row->plugin_len = (uint16_t)plugin.len;
     for (unsigned i = 0; i < 2; i++)
         set_label(row, i, labels[i]);
     return row;
@@ -58,7 +66,7 @@ static struct mk_counter_table_row *find_row(struct mk_counter_table *t, struct 
 void mk_counter_table_release(struct mk_counter_table *t)
 {
     mk_account_free(NULL, t->rows, t->room * sizeof(*t->rows));
-    t->rows = NULL;
+    *t = (struct mk_counter_table){.type = t->type};
 }
 
 /* ── counters ── */

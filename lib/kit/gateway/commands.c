@@ -8,6 +8,8 @@
 #include <monkey/gateway.h>
 #include <monkey/json.h>
 
+#include <errno.h>
+
 static const struct mk_counter_table_number numbers[] = {
     {"backend_requests", NULL, NULL, NULL, "requests"},
     {"backend_responses", "status", "4xx", NULL, "4xx"},
@@ -53,8 +55,9 @@ int mk_gateway_list_backends(struct mk_command_call *call, const struct mk_plugi
     mk_counters_each(add_counter, &table);
     for (unsigned i = 0; i < table.n; i++)
         show_row(call, &table.rows[i]);
+    int err = table.omits_some && !table.n ? -ENOMEM : 0;
     if (table.omits_some)
         mk_command_warn(call, "there are more than %u backends", table.n);
     mk_counter_table_release(&table);
-    return 0;
+    return err;
 }

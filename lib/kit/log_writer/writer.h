@@ -17,8 +17,8 @@ struct mk_log_writer {
     _Atomic bool running; /* set with mk__log_lock */
     int wake_fd;          /* -1: the thread was never started; then open until the end, as producers may write to it */
     _Atomic uint32_t flush_ms;
-    _Atomic bool notified;  /* it was told that there are lines */
-    _Atomic bool flush_now; /* it was told not to wait for more */
+    _Atomic bool notified;  /* there are lines */
+    _Atomic bool flush_now; /* it does not wait for more */
     _Atomic bool reopen, stop;
 };
 

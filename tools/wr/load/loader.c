@@ -236,7 +236,7 @@ static void run_loop(struct loader *l)
             loader_start_due(l, loader_now_ns());
     }
     if (err < 0)
-        loader_note_error(l, ERROR_READ, true, "the loop cannot go on: %s", strerror(-err));
+        loader_note_error(l, ERROR_READ, true, "the loop cannot continue: %s", strerror(-err));
 }
 
 void loader_begin(struct loader *l, uint64_t now_ns)

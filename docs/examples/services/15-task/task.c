@@ -111,7 +111,7 @@ static void run_lookup(void *data)
     freeaddrinfo(found);
 }
 
-/* getaddrinfo() cannot be told to end: after five seconds it is left to the thread, which frees what it uses. */
+/* getaddrinfo() cannot be ended: after five seconds it is left to the thread, which frees what it uses. */
 static void answer(duda_request_t *dr, void *data)
 {
     static const struct duda_task_kind looking = {.fn = run_lookup, .drop = free};

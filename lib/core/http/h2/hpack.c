@@ -292,7 +292,7 @@ static inline char *put_integer(char *to, uint8_t first, unsigned prefix_bits, s
     return to;
 }
 
-/* Section 4.2: a table that was smaller in the meantime has lost its entries, which the peer must be told of. */
+/* Section 4.2: a table that was smaller in the meantime has lost its entries, which the peer must learn. */
 char *mk__hpack_encode_begin(struct mk__hpack_encoder *e, char *to)
 {
     if (e->size_least == e->table.size_max && e->size_wanted == e->table.size_max)

@@ -3,6 +3,7 @@
 #include "plugins/redirect/rewrite.h"
 
 #include "arena.h"
+#include "conf/internal.h"
 
 #include <errno.h>
 
@@ -12,7 +13,9 @@ static size_t fault;
 static int parse(mk_conf_parse_fn fn, struct target *to, const char *text)
 {
     struct mk_str word = mk_str_c(text);
-    struct mk_conf_value value = {.text = word, .words = &word, .n = 1, .place = MK_STR("f:1"), .fault = &fault};
+    static const struct mk__conf_source file = {.name = "f"};
+    const struct mk__conf_origin origin = {.source = &file, .line = 1};
+    struct mk_conf_value value = {.text = word, .words = &word, .n = 1, .origin = &origin, .fault = &fault};
     struct mk_buf error;
     mk_buf_init_fixed(&error, reason, sizeof(reason));
     fault = SIZE_MAX;
