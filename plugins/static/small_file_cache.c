@@ -9,6 +9,7 @@
 #include <monkey/arena.h>
 
 #include <assert.h>
+#include <errno.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -16,9 +17,8 @@
 struct small_file {
     struct mk_account *account;
     unsigned refs;
-    struct mk_response_block block; /* without text: not formatted yet */
-    size_t size;                    /* of `bytes` */
-    char lines[MK_FILE_BLOCK_BYTES], bytes[];
+    struct mk_response_block block;                                   /* without text: not formatted yet */
+    char lines[MK_FILE_BLOCK_BYTES], bytes[SMALL_FILE_BYTES_MAX + 1]; /* a file that has grown fills one byte more */
 };
 
 static void get_file(void *owned)
@@ -32,7 +32,7 @@ static void put_file(void *owned)
     struct small_file *file = owned;
     assert(file->refs);
     if (--file->refs == 0)
-        mk_account_free(file->account, file, sizeof(*file) + file->size);
+        mk_account_free(file->account, file, sizeof(*file));
 }
 
 static const struct mk_owner owner = {get_file, put_file};
@@ -47,6 +47,12 @@ void mk__static_small_file_cache_init(struct small_file_cache *cache, struct mk_
 void mk__static_small_file_cache_clear(struct small_file_cache *cache)
 {
     cache->turn = 0;
+    cache->is_read = false;
+}
+
+void mk__static_small_file_cache_release(struct small_file_cache *cache)
+{
+    mk__static_small_file_cache_clear(cache);
     if (cache->file)
         put_file(cache->file);
     cache->file = NULL;
@@ -68,36 +74,39 @@ static void start_entry(struct small_file_cache *cache, uint64_t turn, const str
     memcpy(cache->path, at->path.p, at->path.len);
 }
 
-/* Reads the file. Returns NULL if its size has changed, the read would wait for a disk, or there is no memory. */
-static struct small_file *read_file(struct mk_account *account, const struct find_result *f)
+/* Makes memory that no response holds. Returns 0 or -ENOMEM. */
+static int renew_file(struct small_file_cache *cache)
 {
-    const size_t size = f->bytes + 1; /* a file that has grown fills it */
-    struct small_file *file = mk_account_alloc(account, sizeof(*file) + size);
-    if (!file)
-        return NULL;
-    file->account = account;
-    file->refs = 1;
-    file->block.text = MK_STR_NONE;
-    file->size = size;
-    struct iovec to = {.iov_base = file->bytes, .iov_len = size};
-    if (preadv2(f->fd, &to, 1, 0, f->in_memory ? 0 : RWF_NOWAIT) == (ssize_t)f->bytes)
-        return file;
-    put_file(file);
-    return NULL;
+    struct small_file *old = cache->file;
+    if (!old || old->refs > 1) {
+        if (old)
+            put_file(old);
+        cache->file = mk_account_alloc(cache->account, sizeof(*cache->file));
+    }
+    if (!cache->file)
+        return -ENOMEM;
+    cache->file->account = cache->account;
+    cache->file->refs = 1;
+    cache->file->block.text = MK_STR_NONE;
+    return 0;
 }
 
+/* Reads the file, unless its size has changed, the read would wait for a disk, or there is no memory. */
 static void store_file(struct small_file_cache *cache, const struct static_location *at, struct find_result *f)
 {
-    assert(is_same_path(cache, cache->turn, at) && !cache->file);
-    if (f->kind == FOUND_FILE && !f->varies && f->bytes <= SMALL_FILE_BYTES_MAX)
-        cache->file = read_file(cache->account, f);
-    if (!cache->file)
+    assert(is_same_path(cache, cache->turn, at) && !cache->is_read);
+    if (f->kind != FOUND_FILE || f->varies || f->bytes > SMALL_FILE_BYTES_MAX || renew_file(cache) < 0)
+        return;
+    struct small_file *file = cache->file;
+    struct iovec to = {.iov_base = file->bytes, .iov_len = f->bytes + 1};
+    if (preadv2(f->fd, &to, 1, 0, f->in_memory ? 0 : RWF_NOWAIT) != (ssize_t)f->bytes)
         return;
     close(f->fd);
     f->fd = -1;
-    f->content = mk_str(cache->file->bytes, f->bytes);
+    f->content = mk_str(file->bytes, f->bytes);
     f->owner = &owner;
-    f->owned = cache->file;
+    f->owned = file;
+    cache->is_read = true;
     cache->found = *f;
     if (f->name.p == at->path.p)
         cache->found.name = MK_STR_NONE;
@@ -118,7 +127,7 @@ struct find_result mk__static_small_file_cache_find(struct small_file_cache *cac
 {
     assert(turn > 0);
     bool again = is_same_path(cache, turn, at);
-    if (again && cache->file)
+    if (again && cache->is_read)
         return get_found(cache, at);
     struct find_result f = find_path(at->site, at->path, accept, true);
     if (again)

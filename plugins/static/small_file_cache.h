@@ -20,14 +20,15 @@ struct small_file_cache {
     uint64_t turn; /* of the loop; 0: empty */
     const struct static_site *site;
     size_t path_len;
-    struct find_result found; /* with `file`: its name is NULL if it is the path */
-    struct small_file *file;  /* NULL: it was not read */
+    bool is_read; /* `found` is in `file`; its name is NULL if it is the path */
+    struct find_result found;
+    struct small_file *file; /* its memory is used again unless a response holds it; NULL: there is none */
     char path[SMALL_FILE_PATH_BYTES_MAX];
 };
 
 void mk__static_small_file_cache_init(struct small_file_cache *cache, struct mk_account *account);
-/* Empties the cache, which then holds no memory. */
 void mk__static_small_file_cache_clear(struct small_file_cache *cache);
+void mk__static_small_file_cache_release(struct small_file_cache *cache);
 
 /* As find_path() with `cached`. A file from the cache has an owner, `content`, and a block once it got its lines. */
 struct find_result mk__static_small_file_cache_find(struct small_file_cache *cache, uint64_t turn,

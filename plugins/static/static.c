@@ -141,7 +141,7 @@ static void stop_worker(struct mk_worker *worker, void *ctx)
 {
     struct worker_state *state = ctx;
     if (!state->cache)
-        mk__static_small_file_cache_clear(&state->small_files);
+        mk__static_small_file_cache_release(&state->small_files);
     mk_account_free(mk_worker_account(worker), ctx, get_state_bytes(state->cache));
 }
 

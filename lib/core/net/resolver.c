@@ -81,8 +81,8 @@ static void interleave_families(struct mk__addr *a, unsigned n)
 
 static void put_resolver(struct mk__resolver *resolver)
 {
-    assert(resolver->refs);
     pthread_mutex_lock(&resolver->lock);
+    assert(resolver->refs);
     bool last = --resolver->refs == 0;
     pthread_mutex_unlock(&resolver->lock);
     if (!last)

@@ -264,7 +264,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    mk__static_small_file_cache_clear(&recent);
+    mk__static_small_file_cache_release(&recent);
     close(one.root_fd);
     close(other.root_fd);
     return mk_test_folder_remove(state);
