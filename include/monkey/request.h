@@ -705,10 +705,10 @@ struct mk_file {
 
 enum { MK_FILE_BLOCK_BYTES = 512 };
 /*
- * Formats the header lines of a file into `to`, for mk_file.block; `file->type` has at most 255 bytes. Not for a file
+ * Formats the header lines of a file into `to`, for mk_file.block; `file->type` has 1 to 255 bytes. Not for a file
  * that was changed in the last two seconds or has a time stamp in the future, whose validators change with the clock:
  * see mk_file_is_settled(). Any thread.
- * Returns 0 or -EMSGSIZE (the type is longer). Builds for small devices leave it out.
+ * Returns 0 or -EMSGSIZE (the type is empty or longer). Builds for small devices leave it out.
  */
 MK_API int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], struct mk_response_block *ret_block);
 /* Returns true if the file was last changed so long ago that its validators do not change any more without the file. */

@@ -598,3 +598,19 @@ def test_sites_that_cannot_be_listed():
         (conf / "sites").chmod(0o711)
         result = run("-c", conf, "-t", user=nobody)
     assert result.returncode == 1 and "sites cannot be listed" in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("load", [None, "[PLUGINS]\n    Load liana auth static\n"])
+@pytest.mark.parametrize("place", ["plugins/auth/auth.conf", "plugins/auth", "plugins"])
+def test_files_of_plugins_that_cannot_be_read(load, place):
+    """They may ask for logins: a reload without root must not go without."""
+    nobody = 65534
+    files = {"plugins/auth/auth.conf": "", **({"plugins.load": load} if load else {})}
+    with tempfile.TemporaryDirectory() as folder:
+        conf = write_config(pathlib.Path(folder) / "conf", "/", {"Listen": "127.0.0.1:0"}, files=files)
+        os.chmod(folder, 0o755)
+        (conf / place).chmod(0o600)
+        result = run("-c", conf, "-t", user=nobody)
+    assert result.returncode == 1 and "plugins/auth/auth.conf: error: " in result.stderr
+    assert "Permission denied" in result.stderr

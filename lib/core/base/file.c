@@ -148,7 +148,7 @@ static int on_glob_error(const char *path, int err)
     return err != ENOENT && err != ENOTDIR;
 }
 
-int mk__file_glob(struct mk_str dir, struct mk_str pattern, enum mk__file_kinds kinds, struct mk_arena *arena,
+int mk__file_glob(struct mk_str dir, struct mk_str pattern, unsigned flags, struct mk_arena *arena,
                   struct mk_str **ret_names, size_t *ret_n)
 {
     char *whole = mk_arena_alloc(arena, 2 * dir.len + pattern.len + 1);
@@ -157,7 +157,8 @@ int mk__file_glob(struct mk_str dir, struct mk_str pattern, enum mk__file_kinds 
     if (!whole)
         return -ENOMEM;
     *(char *)mempcpy(escape_glob(whole, dir), pattern.p, pattern.len) = '\0';
-    int r = glob(whole, kinds == MK__FILE_NO_FOLDERS ? GLOB_MARK : 0, on_glob_error, &found);
+    int r = glob(whole, flags & MK__FILE_OR_FOLDER ? 0 : GLOB_MARK,
+                 flags & MK__FILE_SKIP_UNREADABLE ? NULL : on_glob_error, &found);
     if (r == 0 || r == GLOB_NOMATCH)
         r = copy_names(&found, arena, ret_names, ret_n);
     else

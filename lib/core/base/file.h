@@ -17,14 +17,14 @@ bool mk__file_exists(const char *path);
 /* Returns whether `path` is a pattern for mk__file_glob(). */
 bool mk__file_is_glob(struct mk_str path);
 
-enum mk__file_kinds { MK__FILE_NO_FOLDERS, MK__FILE_ALL_KINDS };
+enum mk__file_glob { MK__FILE_ONLY = 0, MK__FILE_OR_FOLDER = 1, MK__FILE_SKIP_UNREADABLE = 2 };
 /*
  * Finds the files whose names consist of `dir` and something that matches the pattern: `dir` is no pattern. They are
- * sorted by their bytes. Dotfiles are left out unless the pattern has the dot, folders by MK__FILE_NO_FOLDERS. No match
- * is no error.
- * Returns 0, or -errno (-EACCES: a directory cannot be read).
+ * sorted by their bytes. Dotfiles are left out unless the pattern has the dot, and folders without MK__FILE_OR_FOLDER.
+ * No match is no error.
+ * Returns 0, or -errno (-EACCES: a directory cannot be read, without MK__FILE_SKIP_UNREADABLE).
  */
-int mk__file_glob(struct mk_str dir, struct mk_str pattern, enum mk__file_kinds kinds, struct mk_arena *arena,
+int mk__file_glob(struct mk_str dir, struct mk_str pattern, unsigned flags, struct mk_arena *arena,
                   struct mk_str **ret_names, size_t *ret_n);
 
 /* What a path leads to (monkey/file.h): an entry of a folder, which need not exist yet. */

@@ -260,7 +260,7 @@ static void include_all(struct reader *r, struct mk_str dir, struct mk_str name,
 {
     struct mk_str *names;
     size_t n;
-    int err = mk__file_glob(dir, name, MK__FILE_NO_FOLDERS, &r->conf->texts, &names, &n);
+    int err = mk__file_glob(dir, name, MK__FILE_ONLY, &r->conf->texts, &names, &n);
 
     if (err == -ENOMEM)
         mk__conf_out_of_memory(r->conf);

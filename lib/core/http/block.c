@@ -77,7 +77,7 @@ int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], stru
 {
     MK_UNINITIALIZED char etag[MK__BLOCK_ETAG_BYTES], date[MK__DATE_BYTES + 1];
     struct mk_buf b;
-    if (file->type.len > TYPE_BYTES_MAX)
+    if (!file->type.len || file->type.len > TYPE_BYTES_MAX)
         return -EMSGSIZE;
     *ret_block = (struct mk_response_block){.content_length = file->bytes};
     mk_buf_init_fixed(&b, to, MK_FILE_BLOCK_BYTES);

@@ -66,7 +66,7 @@ static int visit_files(struct files *s, struct mk_arena *arena, struct mk_str pa
 {
     struct mk_str *files;
     size_t n = 0;
-    int err = mk__file_glob(mk_str_c(s->dir), pattern, MK__FILE_NO_FOLDERS, arena, &files, &n) == -ENOMEM ? -ENOMEM : 0;
+    int err = mk__file_glob(mk_str_c(s->dir), pattern, MK__FILE_ONLY, arena, &files, &n) == -ENOMEM ? -ENOMEM : 0;
     for (size_t i = 0; i < n && err == 0; i++)
         if (!mk__skipped_files_describe(files[i].p))
             err = mk__conf_read(s->conf, s->set, files[i].p) == -ENOMEM ? -ENOMEM : 0;

@@ -25,6 +25,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { GENERATION_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
 
@@ -52,9 +53,11 @@ static void apply_overrides(struct mk_generation *g, struct mk__conf_set *set, e
     }
 }
 
+/* A file that may be there is not taken as missing because its folder is not readable: it may have rules that protect.
+ */
 static void read_if_exists(struct mk_generation *g, const char *path)
 {
-    if (mk__file_exists(path))
+    if (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
         mk__conf_read(g->conf, g->set, path);
 }
 
@@ -336,7 +339,7 @@ static int read_hosts(struct mk_generation *g, const struct mk__generation_sourc
     if (!mk__file_exists(source->dir))
         return 0; /* reported already: monkey.conf cannot be read */
     mk_arena_init(&arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
-    int err = mk__file_glob(mk_str_c(source->dir), MK_STR("/sites/*"), MK__FILE_ALL_KINDS, &arena, &files, &n);
+    int err = mk__file_glob(mk_str_c(source->dir), MK_STR("/sites/*"), MK__FILE_OR_FOLDER, &arena, &files, &n);
     bool is_listed = err != -EACCES;
     err = is_listed ? err : 0;
     for (size_t i = 0; i < n && err == 0; i++)

@@ -194,7 +194,7 @@ void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void
     struct mk_str *files;
     size_t n = 0;
     mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    mk__file_glob(mk_str_c(mk_plugin_dir()), MK_STR("/*.so"), MK__FILE_NO_FOLDERS, &arena, &files, &n);
+    mk__file_glob(mk_str_c(mk_plugin_dir()), MK_STR("/*.so"), MK__FILE_ONLY, &arena, &files, &n);
     for (size_t i = 0; i < n; i++) {
         struct mk__module *module;
         const struct mk_plugin *plugin;

@@ -5,11 +5,15 @@
 #include "server/unread_files.h"
 
 #include "base/file.h"
+#include "server/module.h"
+
+#include <monkey/buf.h>
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
-enum { ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+enum { ARENA_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
 
 /* Returns NAME of .../NAME/NAME.conf; empty: it is another file, which may be included by one that is read. */
 static struct mk_str find_plugin_name(const char *path)
@@ -43,13 +47,31 @@ static bool has_section(const char *path)
     return found;
 }
 
+/* Without plugins.load, files of the configuration decide what is loaded: one that cannot be read is an error. */
+static void report_unreadable(struct mk_generation *g, const char *dir)
+{
+    for (unsigned i = 0; mk__plugin_order[i]; i++) {
+        MK_BUF_ON_STACK(path, PATH_BYTES);
+        mk_buf_addf(&path, "%s/plugins/%s/%s.conf", dir, mk__plugin_order[i], mk__plugin_order[i]);
+        if (is_loaded(g, mk_str_c(mk__plugin_order[i])) || access(mk_buf_cstr(&path), R_OK) == 0)
+            continue; /* if it was read, an error was reported then */
+        if (errno != ENOENT && errno != ENOTDIR)
+            mk__conf_error(g->conf, mk__conf_file_origin(g->conf, mk_buf_cstr(&path)),
+                           "this file cannot be read, so that it is not known whether its plugin is wanted: %s",
+                           strerror(errno));
+    }
+}
+
 void mk__unread_files_warn(struct mk_generation *g, const char *dir)
 {
+    if (!g->load_conf)
+        report_unreadable(g, dir);
     struct mk_arena arena;
     struct mk_str *files;
     size_t n = 0;
     mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    if (mk__file_glob(mk_str_c(dir), MK_STR("/plugins/*/*.conf"), MK__FILE_NO_FOLDERS, &arena, &files, &n) == -ENOMEM)
+    if (mk__file_glob(mk_str_c(dir), MK_STR("/plugins/*/*.conf"), MK__FILE_SKIP_UNREADABLE, &arena, &files, &n) ==
+        -ENOMEM)
         mk__conf_out_of_memory(g->conf);
     for (size_t i = 0; i < n; i++) {
         const char *path = files[i].p;

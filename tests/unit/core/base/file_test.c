@@ -83,7 +83,7 @@ static int read_and_glob(void *ctx)
     (void)ctx;
     mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
     r = mk_file_read("ten", 10, &arena, &bytes);
-    r = r < 0 ? r : mk__file_glob(MK_STR(""), MK_STR("*"), MK__FILE_NO_FOLDERS, &arena, &names, &n);
+    r = r < 0 ? r : mk__file_glob(MK_STR(""), MK_STR("*"), MK__FILE_ONLY, &arena, &names, &n);
     mk_arena_release(&arena);
     return r;
 }
@@ -95,22 +95,22 @@ TEST(allocations_fail)
 
 struct glob_case {
     const char *dir, *pattern, *names;
-    enum mk__file_kinds kinds;
+    unsigned flags;
 };
 
 static const struct glob_case globs[] = {
-    {"", "*", "B|a b|empty|fifo|link|ten|", MK__FILE_NO_FOLDERS},
-    {"", "*", "*?[\\]|B|a b|dir|empty|fifo|link|ten|", MK__FILE_ALL_KINDS},
-    {"./", "[t]en", "./ten|", MK__FILE_NO_FOLDERS},
-    {"", "?", "B|", MK__FILE_NO_FOLDERS},
-    {"", ".h*", ".hidden|", MK__FILE_NO_FOLDERS},
-    {"", "x*", "", MK__FILE_NO_FOLDERS},
-    {"nothing", "/*", "", MK__FILE_NO_FOLDERS},
-    {"ten", "/*", "", MK__FILE_NO_FOLDERS},
-    {"", "dir", "", MK__FILE_NO_FOLDERS},
-    {"", "dir", "dir|", MK__FILE_ALL_KINDS},
-    {"*?[\\]", "/*", "*?[\\]/in|", MK__FILE_NO_FOLDERS}, /* the folder is no pattern */
-    {"d?r", "/*", "", MK__FILE_NO_FOLDERS},
+    {"", "*", "B|a b|empty|fifo|link|ten|", MK__FILE_ONLY},
+    {"", "*", "*?[\\]|B|a b|dir|empty|fifo|link|ten|", MK__FILE_OR_FOLDER},
+    {"./", "[t]en", "./ten|", MK__FILE_ONLY},
+    {"", "?", "B|", MK__FILE_ONLY},
+    {"", ".h*", ".hidden|", MK__FILE_ONLY},
+    {"", "x*", "", MK__FILE_ONLY},
+    {"nothing", "/*", "", MK__FILE_ONLY},
+    {"ten", "/*", "", MK__FILE_ONLY},
+    {"", "dir", "", MK__FILE_ONLY},
+    {"", "dir", "dir|", MK__FILE_OR_FOLDER},
+    {"*?[\\]", "/*", "*?[\\]/in|", MK__FILE_ONLY}, /* the folder is no pattern */
+    {"d?r", "/*", "", MK__FILE_ONLY},
 };
 
 TEST(glob)
@@ -122,7 +122,7 @@ TEST(glob)
         char got[256] = "";
         size_t n;
         mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
-        assert_int_equal(mk__file_glob(mk_str_c(c->dir), mk_str_c(c->pattern), c->kinds, &arena, &names, &n), 0);
+        assert_int_equal(mk__file_glob(mk_str_c(c->dir), mk_str_c(c->pattern), c->flags, &arena, &names, &n), 0);
         for (size_t k = 0, len = 0; k < n; k++)
             len += (size_t)snprintf(got + len, sizeof(got) - len, "%s|", names[k].p);
         assert_string_equal(got, c->names);
