@@ -181,8 +181,7 @@ static void call_server(void (*fn)(struct mk_server *server))
     pthread_mutex_unlock(&stop.lock);
 }
 
-/* Runs until the process ends, and ends it itself if the server does not stop although it was asked to do so at once.
- */
+/* Runs until the process ends, and ends it if the server does not stop although it was asked to stop at once. */
 static void *watch_signals(void *ctx)
 {
     if (MK_HAS_SUPERVISOR && stop.upgraded) {

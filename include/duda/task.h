@@ -92,7 +92,7 @@ struct duda_api_task {
      *     -ECONNABORTED   the request of the dthread has ended
      *     -ECANCELED    dthread->cancel(); or the service ends, and `fn` had not begun
      *
-     * With the last two `fn` was not called if it had not begun then. Otherwise stopping() has told it, and it has
+     * With the last two `fn` was not called if it had not begun then. Otherwise stopping() has notified it, and it has
      * returned: `data` shows which. Dthreads.
      */
     int (*run)(struct duda_serial_queue *serial, duda_call_fn fn, void *data, uint32_t timeout_ms);

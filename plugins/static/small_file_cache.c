@@ -82,11 +82,11 @@ static int renew_file(struct small_file_cache *cache)
         if (old)
             put_file(old);
         cache->file = mk_account_alloc(cache->account, sizeof(*cache->file));
+        if (!cache->file)
+            return -ENOMEM;
+        cache->file->account = cache->account;
+        cache->file->refs = 1;
     }
-    if (!cache->file)
-        return -ENOMEM;
-    cache->file->account = cache->account;
-    cache->file->refs = 1;
     cache->file->block.text = MK_STR_NONE;
     return 0;
 }

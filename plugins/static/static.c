@@ -23,7 +23,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <unistd.h>
 
 /* ── the process ── */
 

@@ -614,3 +614,16 @@ def test_files_of_plugins_that_cannot_be_read(load, place):
         result = run("-c", conf, "-t", user=nobody)
     assert result.returncode == 1 and "plugins/auth/auth.conf: error: " in result.stderr
     assert "Permission denied" in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_warnings_beside_a_folder_that_cannot_be_read():
+    names = ("aaa", "nope", "zzz")  # no plugins
+    files = {f"plugins/{name}/{name}.conf": "[RULES]\n" for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        conf = write_config(pathlib.Path(folder) / "conf", "/", {"Listen": "127.0.0.1:0"}, files=files)
+        os.chmod(folder, 0o755)
+        (conf / "plugins" / "nope").chmod(0)
+        result = run("-c", conf, "-t", user=65534)
+    assert result.returncode == 0
+    assert all(f"{name}.conf: warning: this file is not read" in result.stderr for name in ("aaa", "zzz"))

@@ -103,6 +103,11 @@ bool mk__file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+bool mk__file_is_missing(const char *path)
+{
+    return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 bool mk__file_is_glob(struct mk_str path)
 {
     for (size_t i = 0; i < path.len; i++)

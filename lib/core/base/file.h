@@ -13,6 +13,11 @@
 
 /* Returns whether there is something at `path` that this process can reach. */
 bool mk__file_exists(const char *path);
+/*
+ * Returns whether there is nothing at `path`. False for something that is hidden by a folder that this process may not
+ * search: it may be a file with rules that protect, which must not be taken as missing.
+ */
+bool mk__file_is_missing(const char *path);
 
 /* Returns whether `path` is a pattern for mk__file_glob(). */
 bool mk__file_is_glob(struct mk_str path);

@@ -25,7 +25,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { GENERATION_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
 
@@ -53,11 +52,9 @@ static void apply_overrides(struct mk_generation *g, struct mk__conf_set *set, e
     }
 }
 
-/* A file that may be there is not taken as missing because its folder is not readable: it may have rules that protect.
- */
 static void read_if_exists(struct mk_generation *g, const char *path)
 {
-    if (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+    if (!mk__file_is_missing(path))
         mk__conf_read(g->conf, g->set, path);
 }
 

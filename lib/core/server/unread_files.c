@@ -7,8 +7,6 @@
 #include "base/file.h"
 #include "server/module.h"
 
-#include <monkey/buf.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -51,12 +49,13 @@ static bool has_section(const char *path)
 static void report_unreadable(struct mk_generation *g, const char *dir)
 {
     for (unsigned i = 0; mk__plugin_order[i]; i++) {
-        MK_BUF_ON_STACK(path, PATH_BYTES);
-        mk_buf_addf(&path, "%s/plugins/%s/%s.conf", dir, mk__plugin_order[i], mk__plugin_order[i]);
-        if (is_loaded(g, mk_str_c(mk__plugin_order[i])) || access(mk_buf_cstr(&path), R_OK) == 0)
-            continue; /* if it was read, an error was reported then */
-        if (errno != ENOENT && errno != ENOTDIR)
-            mk__conf_error(g->conf, mk__conf_file_origin(g->conf, mk_buf_cstr(&path)),
+        const char *name = mk__plugin_order[i];
+        char path[PATH_BYTES];
+        snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, name, name);
+        if (is_loaded(g, mk_str_c(name)) || mk__file_is_missing(path)) /* read before, or no file */
+            continue;
+        if (access(path, R_OK) < 0)
+            mk__conf_error(g->conf, mk__conf_file_origin(g->conf, path),
                            "this file cannot be read, so that it is not known whether its plugin is wanted: %s",
                            strerror(errno));
     }

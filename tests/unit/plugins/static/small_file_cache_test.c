@@ -201,15 +201,19 @@ TEST(lines_of_the_head)
     assert_true(f.owner && !f.block);
 }
 
-TEST(a_type_that_is_too_long)
+/* The length of a line says whether a block has it: an empty type has none. */
+TEST(types_without_lines)
 {
-    char type[300] = {0};
-    memset(type, 'x', sizeof(type) - 1);
-    ask(210, "/a.txt");
-    for (int i = 0; i < 3; i++) {
-        struct find_result f = find_at(&one, 210, "/a.txt");
-        assert_true(f.owner && !f.block);
-        add_lines(&f, type);
+    char longest[300] = {0};
+    memset(longest, 'x', sizeof(longest) - 1);
+    const char *const types[] = {"", longest};
+    for (unsigned k = 0; k < COUNT(types); k++) {
+        ask(210 + k, "/a.txt");
+        for (int i = 0; i < 3; i++) {
+            struct find_result f = find_at(&one, 210 + k, "/a.txt");
+            assert_true(f.owner && !f.block);
+            add_lines(&f, types[k]);
+        }
     }
 }
 
