@@ -373,7 +373,7 @@ static void read_lines(struct mk__conf *conf, struct mk__conf_set *set, struct m
  */
 static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source)
 {
-    struct mk_file_bytes bytes;
+    struct mk_file_bytes bytes = {0};
     int err = mk_file_read(source->name, FILE_BYTES_MAX, &conf->texts, &bytes);
     if (err == -ENOMEM)
         mk__conf_out_of_memory(conf);
