@@ -4,6 +4,8 @@
  */
 #include "link.h"
 
+#include <monkey/json.h>
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -210,12 +212,8 @@ int link_ask(struct link *l, struct mk_str line, int wait_fd, link_fn fn, void *
 
 void link_add_words(struct mk_buf *out, char *const *words, int n)
 {
-    mk_buf_addc(out, '[');
-    for (int i = 0; i < n; i++) {
-        mk_buf_adds(out, i ? MK_STR(",\"") : MK_STR("\""));
-        for (const unsigned char *p = (const unsigned char *)words[i]; *p; p++)
-            mk_buf_addf(out, *p < 0x20 ? "\\u%04x" : *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
-        mk_buf_addc(out, '"');
-    }
-    mk_buf_addc(out, ']');
+    mk_json_open(out, NULL, '[');
+    for (int i = 0; i < n; i++)
+        mk_json_cstr(out, NULL, words[i]);
+    mk_json_close(out, ']');
 }

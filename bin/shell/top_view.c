@@ -6,6 +6,8 @@
 
 #include "cell.h"
 
+#include <monkey/json.h>
+
 void top_view_compare(struct top_view *v)
 {
     double seconds = v->now->at - v->before->at;
@@ -35,11 +37,16 @@ void top_view_add_line(const struct top_view *v, struct mk_buf *out)
 
 void top_view_add_json(const struct top_view *v, struct mk_buf *out)
 {
-    mk_buf_addf(out, "{\"requests_per_s\":%.1f,\"sent_bytes_per_s\":%.0f,\"received_bytes_per_s\":%.0f,", v->r.requests,
-                v->r.sent, v->r.received);
-    if (v->r.timed)
-        mk_buf_addf(out, "\"p50_us\":%llu,\"p99_us\":%llu,", (unsigned long long)v->r.p50_us,
-                    (unsigned long long)v->r.p99_us);
-    mk_buf_addf(out, "\"connections\":%lld,\"requests_under_way\":%lld,\"memory_bytes\":%lld}\n", v->now->connections,
-                v->now->under_way, v->now->memory_bytes);
+    mk_json_open(out, NULL, '{');
+    mk_json_real(out, "requests_per_s", v->r.requests);
+    mk_json_real(out, "sent_bytes_per_s", v->r.sent);
+    mk_json_real(out, "received_bytes_per_s", v->r.received);
+    if (v->r.timed) {
+        mk_json_number(out, "p50_us", (int64_t)v->r.p50_us);
+        mk_json_number(out, "p99_us", (int64_t)v->r.p99_us);
+    }
+    mk_json_number(out, "connections", v->now->connections);
+    mk_json_number(out, "requests_under_way", v->now->under_way);
+    mk_json_number(out, "memory_bytes", v->now->memory_bytes);
+    mk_json_close_line(out);
 }

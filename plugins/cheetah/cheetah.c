@@ -253,12 +253,9 @@ static void check_clients(struct thread *t)
 
 static void refuse_user(int fd, const struct ucred *peer)
 {
-    char text[256];
-    int len = snprintf(text, sizeof(text), "{\"end\":true,\"ok\":false,\"error\":\"%s\"}\n", not_allowed);
     mk_log_warn("cheetah: refusing the shell of process %d: user %u may not control this server (AllowedUsers)",
                 peer->pid, peer->uid);
-    (void)!send(fd, text, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
-    close(fd);
+    client_reject(fd, not_allowed);
 }
 
 static void accept_shell(struct endpoint *e, int fd)

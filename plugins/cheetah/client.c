@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 4096, LINES_AT_ONCE = 16 };
+enum { READ_BYTES = 4096, LINES_AT_ONCE = 16, REFUSAL_BYTES_MAX = 512 };
 
 static struct mk_loop *get_loop(const struct client *c)
 {
@@ -286,16 +286,27 @@ static void on_timer(struct mk_timer *timer)
     client_close(c);
 }
 
+void client_reject(int fd, const char *error)
+{
+    struct mk_buf out;
+    mk_buf_init(&out, REFUSAL_BYTES_MAX);
+    mk_json_open(&out, NULL, '{');
+    mk_json_bool(&out, "end", true);
+    mk_json_bool(&out, "ok", false);
+    mk_json_cstr(&out, "error", error);
+    mk_json_close_line(&out);
+    (void)!send(fd, out.data, out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    mk_buf_release(&out);
+    close(fd);
+}
+
 void client_open(struct thread *t, int fd, client_request_fn on_request, uint32_t timeout_ms, unsigned clients_max)
 {
     struct ucred peer = {0};
     socklen_t len = sizeof(peer);
     struct client *c = t->n_clients < clients_max ? mk_account_alloc(NULL, sizeof(*c)) : NULL;
     if (!c) {
-        static const char full[] =
-            "{\"end\":true,\"ok\":false,\"error\":\"too many shells are connected (MaxClients)\"}\n";
-        (void)!send(fd, full, sizeof(full) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        close(fd);
+        client_reject(fd, "too many shells are connected (MaxClients)");
         return;
     }
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);

@@ -50,6 +50,8 @@ struct client {
     uid_t uid;
 };
 
+/* Sends an error to a connection that is not served, and closes it. */
+void client_reject(int fd, const char *error);
 /* Serves a connection; takes the descriptor. */
 void client_open(struct thread *t, int fd, client_request_fn on_request, uint32_t timeout_ms, unsigned clients_max);
 /* Closes it. */

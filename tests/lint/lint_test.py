@@ -195,6 +195,10 @@ def includes(**files):
     ({"lib__base__a": [], "lib__loop__b": ["base/a.h"], "lib__net__c": ["base/a.h", "loop/b.h"]}, 0),
     ({"plugins__x__a": ["sub/b.h"], "plugins__x__sub__b": ["../a.h"]}, 1),
     ({"plugins__x__a": ["b.h"], "plugins__x__b": ["a.h"]}, 1),
+    ({"tools__x__a": ["b.h"], "tools__x__b": ["a.h"]}, 1),
+    ({"duda__packages__a": ["b.h"], "duda__packages__b": ["a.h"]}, 1),
+    ({"duda__core__a__b": ["c/d.h"], "duda__core__c__d": ["a/b.h"]}, 0),
+    ({f"duda__core__a__{i}": [f"a/{(i + 1) % 35}.h"] for i in range(35)}, 1),
 ])
 def test_circles(graph, count):
     assert len(list(circles.check(includes(**graph)))) == count

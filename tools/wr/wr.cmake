@@ -6,7 +6,8 @@ list(REMOVE_ITEM MK_WR_SOURCES ${CMAKE_SOURCE_DIR}/tools/wr/load/main.c) # the r
 add_library(wr-load-parts OBJECT ${MK_WR_SOURCES})
 target_include_directories(wr-load-parts PRIVATE include lib/core ${CMAKE_BINARY_DIR}/gen
     $<TARGET_PROPERTY:wr-load,INCLUDE_DIRECTORIES>)
-add_executable(wr-load tools/wr/load/main.c $<TARGET_OBJECTS:wr-load-parts> ${MK_OBJECTS} ${MK_RESPONSE_PARSER})
+add_executable(wr-load tools/wr/load/main.c lib/kit/json/json.c
+    $<TARGET_OBJECTS:wr-load-parts> ${MK_OBJECTS} ${MK_RESPONSE_PARSER})
 target_include_directories(wr-load PRIVATE include lib/core ${CMAKE_BINARY_DIR}/gen)
 target_link_libraries(wr-load PRIVATE m Threads::Threads)
 mk_link_runtime(wr-load)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A connection to a Redis server (conn.h).
+ * A connection to a Redis server (redis.h).
  */
-#include "conn.h"
+#include "redis.h"
 
 #include "format.h"
-#include "redis.h"
 #include "status.h"
 
 #include <duda/mem.h>

@@ -16,7 +16,6 @@
 
 #include <openssl/evp.h>
 
-#include "loader.h"
 #include "tls.h"
 
 enum {
@@ -83,6 +82,25 @@ static bool has_place(const struct conn *c)
 static const struct path *get_path(const struct conn *c, const struct flight *flight)
 {
     return &c->loader->plan->paths.list[flight->path];
+}
+
+/* Notes that the connection is to be filled at the end of the turn. */
+static void add_ready(struct conn *c)
+{
+    struct loader *l = c->loader;
+    if (c->ready)
+        return;
+    c->ready = true;
+    l->ready[l->ready_n++] = c;
+}
+
+void conn_add_idle(struct conn *c)
+{
+    struct loader *l = c->loader;
+    if (l->plan->rate <= 0 || c->idle)
+        return;
+    c->idle = true;
+    l->idle[(l->idle_first + l->idle_n++) % l->conns_n] = c;
 }
 
 /* ── failures ── */
@@ -267,7 +285,7 @@ static void fill_conn(struct conn *c, uint64_t now_ns)
     if (c->unsent)
         send_requests(c);
     if (has_place(c))
-        loader_add_idle(c->loader, c);
+        conn_add_idle(c);
 }
 
 void conn_fill(struct conn *c)
@@ -301,7 +319,7 @@ static void finish_opening_all(struct loader *l, uint64_t now_ns)
     if (l->counts.opened < l->conns_n)
         return;
     loader_begin(l, now_ns);
-    loader_add_ready(l, &l->conns[0]);
+    add_ready(&l->conns[0]);
 }
 
 static void finish_opening(struct conn *c, uint64_t now_ns)
@@ -417,7 +435,7 @@ void conn_open(struct conn *c, uint64_t now_ns)
     c->unsent = c->n; /* to be repeated */
     c->since_ns = now_ns;
     if (l->plan->close && !c->n && !take_request(c, now_ns)) {
-        loader_add_idle(l, c);
+        conn_add_idle(c);
         return;
     }
     c->state = CONN_CONNECTING;
@@ -559,7 +577,7 @@ static int take_echo(struct conn *c, uint64_t now_ns)
         return -EINVAL;
     check_message(c, get_flight(c, 0));
     finish_answer(c, now_ns);
-    loader_add_ready(c->loader, c);
+    add_ready(c);
     return 0;
 }
 
@@ -579,7 +597,7 @@ static int take_broadcast(struct conn *c, uint64_t now_ns)
     while (sender->n && get_flight(sender, 0)->receipts == l->conns_n) {
         drop_flight(sender);
         l->broadcasts++;
-        loader_add_ready(l, sender);
+        add_ready(sender);
     }
     return 0;
 }
@@ -694,7 +712,7 @@ static void read_answers(struct conn *c, uint32_t events)
     else if (hung_up)
         end_conn(c, 0, now_ns);
     else
-        loader_add_ready(l, c);
+        add_ready(c);
 }
 
 /* Waits for the end of a connection that the server said it closes. */

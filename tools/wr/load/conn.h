@@ -16,20 +16,12 @@
 #include <monkey/loop.h>
 
 #include "answer.h"
+#include "loader.h"
 #include "message.h"
 
-struct loader;
 struct tls;
 
 enum conn_state { CONN_CLOSED, CONN_CONNECTING, CONN_HANDSHAKE, CONN_UPGRADE, CONN_OPEN, CONN_CLOSING, CONN_PAUSED };
-
-/* A request in flight. */
-struct flight {
-    uint64_t start_ns; /* the intended start in the open loop, otherwise that of sending */
-    uint32_t path;
-    uint32_t receipts; /* of a broadcast */
-    bool counted;
-};
 
 struct conn {
     struct mk_event event; /* registered once, edge-triggered */
@@ -66,6 +58,8 @@ void conn_fill(struct conn *c);
 bool conn_start(struct conn *c, uint64_t now_ns);
 /* Returns whether the connection can take a request. */
 bool conn_has_room(const struct conn *c);
+/* Notes that the connection could take a request: of the open loop. */
+void conn_add_idle(struct conn *c);
 /* Fails the connection if nothing has happened for too long. */
 void conn_check_timeout(struct conn *c, uint64_t now_ns);
 

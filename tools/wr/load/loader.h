@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A thread of the generator: a loop with its share of the connections, of the requests and of the rate, and counters of
- * its own, which are added up when it has ended. The plan is shared and only read.
+ * What the connections of a thread share: its part of the requests and of the rate, and its counters, which are added
+ * up when it has ended. The plan is shared by all threads and only read.
  *
  *     closed loop   a connection takes its next request when it has an answer
  *     open loop     requests have intended starts, at constant intervals; a connection without work waits in a ring,
@@ -15,7 +15,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "conn.h"
 #include "histogram.h"
 #include "loop/loop.h"
 #include "options.h"
@@ -35,6 +34,16 @@ enum {
     LOAD_BUFFER_BYTES = 64 * 1024,
     LOAD_STATUSES = 1000,
     LOAD_TEXT_MAX = 256,
+};
+
+struct conn;
+
+/* A request in flight. */
+struct flight {
+    uint64_t start_ns; /* the intended start in the open loop, otherwise that of sending */
+    uint32_t path;
+    uint32_t receipts; /* of a broadcast */
+    bool counted;
 };
 
 struct counts {
@@ -93,31 +102,15 @@ static inline uint64_t loader_now_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/*
- * Prepares a thread that begins at `start_ns` and writes `event_fd` at its end; memory is of `arena`.
- * Returns 0 or -errno.
- */
-int loader_init(struct loader *l, const struct plan *plan, struct mk_arena *arena, unsigned index, uint64_t start_ns,
-                int event_fd);
-/* The thread. */
-void *loader_run(void *loader);
-/* Frees the connections and closes the loop, after the thread has ended. */
-void loader_release(struct loader *l);
-/* Ends the thread soon. Any thread may call it, once. */
-void loader_stop(struct loader *l);
-
-/* ── for connections ── */
-
+/* Returns when the request number `n` of this thread is intended to start, and how many are before `at_ns`. */
+uint64_t loader_find_start_ns(const struct loader *l, uint64_t n);
+uint64_t loader_count_starts(const struct loader *l, uint64_t at_ns);
 /* Gives the next request to a connection if one is due. Returns false otherwise. */
 bool loader_take(struct loader *l, uint64_t now_ns, struct flight *ret);
-/* Notes that a connection is to be filled at the end of the turn. */
-void loader_add_ready(struct loader *l, struct conn *c);
-/* Notes that a connection could take a request. */
-void loader_add_idle(struct loader *l, struct conn *c);
-/* Starts what is due on idle connections. */
-void loader_start_due(struct loader *l, uint64_t now_ns);
 /* Begins the warm-up, or the time that counts: of a broadcast when all connections are open. */
 void loader_begin(struct loader *l, uint64_t now_ns);
+/* The callback of loader.phase: the warm-up has ended, or the time that counts. */
+void loader_end_phase(struct mk_timer *timer);
 /* Tells whether a connection may send: of a broadcast the first one, when all are open. */
 bool loader_may_send(const struct loader *l, const struct conn *c);
 /* Counts an answered or failed request. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "report.h"
+#include "thread.h"
 
 enum { EXIT_WRONG = 1, EXIT_USAGE = 2, PROGRESS_MS = 1000 };
 
@@ -36,7 +37,7 @@ static int open_signals(void)
 static void stop_all(struct run *run)
 {
     for (unsigned i = 0; i < run->started; i++)
-        loader_stop(&run->loaders[i]);
+        thread_stop(&run->loaders[i]);
 }
 
 /* Waits until all threads have ended. */
@@ -68,9 +69,9 @@ static int run_threads(struct run *run, struct plan *plan)
     uint64_t start_ns = loader_now_ns();
     int err = 0;
     for (unsigned i = 0; i < plan->threads && err == 0; i++)
-        err = loader_init(&run->loaders[i], plan, &plan->arena, i, start_ns, run->event_fd);
+        err = thread_init(&run->loaders[i], plan, &plan->arena, i, start_ns, run->event_fd);
     for (unsigned i = 0; i < plan->threads && err == 0; i++) {
-        err = -pthread_create(&run->loaders[i].thread, NULL, loader_run, &run->loaders[i]);
+        err = -pthread_create(&run->loaders[i].thread, NULL, thread_run, &run->loaders[i]);
         run->started += err == 0;
     }
     if (err < 0)
@@ -99,7 +100,7 @@ static int load_server(struct plan *plan)
     report_collect(report, plan, run.loaders, plan->threads);
     int status = report_print(report);
     for (unsigned i = 0; i < plan->threads; i++)
-        loader_release(&run.loaders[i]);
+        thread_release(&run.loaders[i]);
     close(run.signal_fd);
     close(run.event_fd);
     return status;

@@ -4,6 +4,8 @@
  */
 #include "report.h"
 
+#include <monkey/json.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -53,72 +55,67 @@ void report_collect(struct report *r, const struct plan *plan, const struct load
 
 /* ── printing ── */
 
-static void add_string(struct mk_buf *out, const char *text)
-{
-    mk_buf_addc(out, '"');
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p == '"' || *p == '\\')
-            mk_buf_addf(out, "\\%c", *p);
-        else if (*p < 0x20 || *p >= 0x7f)
-            mk_buf_addf(out, "\\u%04x", *p); /* a byte that is no ASCII becomes one of Latin-1 */
-        else
-            mk_buf_addc(out, (char)*p);
-    }
-    mk_buf_addc(out, '"');
-}
-
 static void add_counters(const struct report *r, struct mk_buf *out)
 {
     const struct counts *c = &r->counts;
-    const char *comma = "";
-    mk_buf_addf(out, "\"seconds\": %.6f, \"answers\": %llu, \"bytes\": %llu, \"head_bytes\": %llu, \"statuses\": {",
-                r->seconds, (unsigned long long)c->answers, (unsigned long long)c->bytes,
-                (unsigned long long)c->head_bytes);
+    char status[8];
+    mk_json_real(out, "seconds", r->seconds);
+    mk_json_number(out, "answers", (int64_t)c->answers);
+    mk_json_number(out, "bytes", (int64_t)c->bytes);
+    mk_json_number(out, "head_bytes", (int64_t)c->head_bytes);
+    mk_json_open(out, "statuses", '{');
     for (unsigned i = 0; i < LOAD_STATUSES; i++) {
-        if (!c->statuses[i])
-            continue;
-        mk_buf_addf(out, "%s\"%u\": %llu", comma, i, (unsigned long long)c->statuses[i]);
-        comma = ", ";
+        snprintf(status, sizeof(status), "%u", i);
+        if (c->statuses[i])
+            mk_json_number(out, status, (int64_t)c->statuses[i]);
     }
-    mk_buf_adds(out, MK_STR("}, \"errors\": {"));
+    mk_json_close(out, '}');
+    mk_json_open(out, "errors", '{');
     for (unsigned i = 0; i < ERRORS; i++)
-        mk_buf_addf(out, "%s\"%s\": %llu", i ? ", " : "", error_names[i], (unsigned long long)c->errors[i]);
-    mk_buf_addf(
-        out, "}, \"unanswered\": %llu, \"connections_opened\": %llu, \"connections_resumed\": %llu, \"hashed\": %llu, ",
-        (unsigned long long)c->unanswered, (unsigned long long)c->opened, (unsigned long long)c->resumed,
-        (unsigned long long)c->hashed);
+        mk_json_number(out, error_names[i], (int64_t)c->errors[i]);
+    mk_json_close(out, '}');
+    mk_json_number(out, "unanswered", (int64_t)c->unanswered);
+    mk_json_number(out, "connections_opened", (int64_t)c->opened);
+    mk_json_number(out, "connections_resumed", (int64_t)c->resumed);
+    mk_json_number(out, "hashed", (int64_t)c->hashed);
+    mk_json_number(out, "late_starts", (int64_t)c->late_starts);
 }
 
 static void add_latencies(const struct report *r, struct mk_buf *out)
 {
-    static const char *const percents[] = {"50", "75", "90", "99", "99.9", "99.99"};
+    static const char *const names[] = {"p50", "p75", "p90", "p99", "p99.9", "p99.99"};
     static const double values[] = {50, 75, 90, 99, 99.9, 99.99};
     const struct histogram *h = &r->latencies;
-    mk_buf_addf(out, "\"latency_us\": {\"min\": %llu, \"mean\": %.2f, \"max\": %llu",
-                (unsigned long long)(h->n ? h->min : 0), histogram_mean(h), (unsigned long long)h->max);
+    mk_json_open(out, "latency_us", '{');
+    mk_json_number(out, "min", (int64_t)(h->n ? h->min : 0));
+    mk_json_real(out, "mean", histogram_mean(h));
+    mk_json_number(out, "max", (int64_t)h->max);
     for (unsigned i = 0; i < MK_COUNT_OF(values); i++)
-        mk_buf_addf(out, ", \"p%s\": %llu", percents[i], (unsigned long long)histogram_percentile(h, values[i]));
-    mk_buf_adds(out, MK_STR("}, "));
+        mk_json_number(out, names[i], (int64_t)histogram_percentile(h, values[i]));
+    mk_json_close(out, '}');
 }
 
 static void add_report(const struct report *r, struct mk_buf *out, const char *encoded)
 {
     const struct plan *plan = r->plan;
     double spent = r->seconds * 1e6 * plan->threads;
-    mk_buf_adds(out, MK_STR("{\"version\": \"" MK__VERSION "\", \"command\": ["));
-    for (int i = 0; i < plan->argc; i++) {
-        mk_buf_adds(out, i ? MK_STR(", ") : MK_STR(""));
-        add_string(out, plan->argv[i]);
-    }
-    mk_buf_adds(out, MK_STR("], "));
+    mk_json_open(out, NULL, '{');
+    mk_json_cstr(out, "version", MK__VERSION);
+    mk_json_open(out, "command", '[');
+    for (int i = 0; i < plan->argc; i++)
+        mk_json_cstr(out, NULL, plan->argv[i]);
+    mk_json_close(out, ']');
     add_counters(r, out);
     add_latencies(r, out);
-    mk_buf_addf(out, "\"loop\": \"%s\", \"rate\": %.10g, \"late_starts\": %llu, ", plan->rate > 0 ? "open" : "closed",
-                plan->rate, (unsigned long long)r->counts.late_starts);
-    mk_buf_addf(out, "\"cpu_us\": {\"user\": %.0f, \"system\": %.0f}, \"cpu_share\": %.4f, \"hdr\": ", r->user_us,
-                r->system_us, spent > 0 ? (r->user_us + r->system_us) / spent : 0);
-    add_string(out, encoded);
-    mk_buf_adds(out, MK_STR("}\n"));
+    mk_json_cstr(out, "loop", plan->rate > 0 ? "open" : "closed");
+    mk_json_real(out, "rate", plan->rate);
+    mk_json_open(out, "cpu_us", '{');
+    mk_json_real(out, "user", r->user_us);
+    mk_json_real(out, "system", r->system_us);
+    mk_json_close(out, '}');
+    mk_json_real(out, "cpu_share", spent > 0 ? (r->user_us + r->system_us) / spent : 0);
+    mk_json_cstr(out, "hdr", encoded);
+    mk_json_close_line(out);
 }
 
 static int write_log(const struct report *r, const char *encoded)

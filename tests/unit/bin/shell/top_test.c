@@ -174,7 +174,7 @@ TEST(lines, open_view)
                                        "0 B/s, p50 0.22 ms, p99 0.22 ms, memory 0 B, serving\n");
     out.len = 0;
     top_view_add_json(&view, &out);
-    assert_str_equal(mk_buf_str(&out), "{\"requests_per_s\":50.0,\"sent_bytes_per_s\":51200,\"received_bytes_per_s\":0,"
+    assert_str_equal(mk_buf_str(&out), "{\"requests_per_s\":50,\"sent_bytes_per_s\":51200,\"received_bytes_per_s\":0,"
                                        "\"p50_us\":224,\"p99_us\":224,\"connections\":3,\"requests_under_way\":0,"
                                        "\"memory_bytes\":0}\n");
 }
