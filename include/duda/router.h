@@ -116,7 +116,7 @@ struct duda_api_router {
     int (*error)(duda_error_fn fn);
 
     /*
-     * Goes on with a request that a callback of before() has stopped, once it knows that it may.
+     * Continues with a request that a callback of before() has stopped, once it knows that it may.
      * Returns 0 or -EINVAL (the request does not wait for this).
      */
     int (*next)(duda_request_t *dr);

@@ -11,7 +11,7 @@
 void sweep_init(struct cache_worker *w);
 /* Makes sure that a sweep follows. In the worker's thread. */
 void sweep_schedule(struct cache_worker *w);
-/* Goes on with what the worker of a former generation had to do: an empty cache needs no sweep. */
+/* Continues with what the worker of a former generation had to do: an empty cache needs no sweep. */
 void sweep_resume(struct cache_worker *w);
 void sweep_cancel(struct cache_worker *w);
 

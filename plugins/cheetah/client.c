@@ -214,7 +214,7 @@ static bool is_finished(const struct client *c)
            (c->closing || (c->ended_input && !memchr(c->in.len ? c->in.data : "", '\n', c->in.len)));
 }
 
-/* Goes on as far as possible without waiting. Returns false if the connection is to be closed. */
+/* Continues as far as possible without waiting. Returns false if the connection is to be closed. */
 static bool step_client(struct client *c)
 {
     bool again = true;

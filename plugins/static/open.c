@@ -82,7 +82,7 @@ static const char *strip_root(const struct symlink_walk *w, const char *target)
     return NULL;
 }
 
-/* Goes on with the target of a link, from the root if it is absolute. */
+/* Continues with the target of a link, from the root if it is absolute. */
 static int follow_link(struct symlink_walk *w, char *target)
 {
     if (++w->links > LINKS_MAX)

@@ -125,7 +125,7 @@ static const struct mk_conf_key host_keys[] = {
     KEY_PATHS(
         certificates, "Certificate",
         "The host's certificate in a PEM file, followed by the intermediate certificates. A second one, such as RSA "
-        "beside ECDSA, has its own line."),
+        "in addition to ECDSA, has its own line."),
     KEY_PATHS(
         keys, "CertificateKey",
         "The private key of each `Certificate`, in the same order. Only owner and group of the file may read it."),

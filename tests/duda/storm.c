@@ -209,7 +209,7 @@ static void ask_thread(duda_request_t *dr)
         response->error(dr, 503);
 }
 
-static void go_on(duda_request_t *dr, void *data)
+static void proceed(duda_request_t *dr, void *data)
 {
     (void)data;
     if (dr)
@@ -219,7 +219,7 @@ static void go_on(duda_request_t *dr, void *data)
 static int stop_for_a_while(duda_request_t *dr)
 {
     struct duda_ticket ticket;
-    if (response->ticket(dr, &ticket) < 0 || response->deliver(&ticket, go_on, NULL) < 0)
+    if (response->ticket(dr, &ticket) < 0 || response->deliver(&ticket, proceed, NULL) < 0)
         response->error(dr, 503);
     return 1;
 }

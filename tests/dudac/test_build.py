@@ -291,7 +291,7 @@ def test_exit_statuses(tmp_path, arguments, status):
 
 
 def test_it_works_through_a_link(tmp_path):
-    """The server is the one beside the program that the link leads to."""
+    """The server is the one next to the program that the link leads to."""
     (tmp_path / "dudac").symlink_to(DUDAC)
     done = run_dudac("build", make_folder(tmp_path), program=tmp_path / "dudac")
     assert done.returncode == 0, done.stderr

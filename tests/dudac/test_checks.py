@@ -434,7 +434,7 @@ def test_tests_in_python(tmp_path, wanted, status):
 @pytest.mark.parametrize("top", ["-a b'c::d[e]", *(pytest.param(top, marks=pytest.mark.slow)
                                                   for top in ("a::b", "a[b]", "-x", "a b'c"))])
 def test_tests_in_a_folder_that_pytest_would_take_apart(tmp_path, top):
-    """A file beside them that is named like a module of Python is not imported in its place."""
+    """A file next to them that is named like a module of Python is not imported in its place."""
     files = {"apple.c": make_source(), "test_apple.py": "def test_it():\n    pass\n", "random.py": "1 / 0\n"}
     make_folder(tmp_path / top, files=files)
     done = run_dudac("test", f"./{top}/apple", cwd=tmp_path)

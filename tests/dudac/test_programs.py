@@ -47,7 +47,7 @@ def test_a_program_that_never_ends(tmp_path, text):
     await_true(lambda: not is_alive(int((tmp_path / "pid").read_text())))
 
 
-def test_a_child_that_goes_on_is_not_waited_for(tmp_path):
+def test_a_child_that_continues_is_not_waited_for(tmp_path):
     """As the server of a compiler's cache, which has the output open."""
     done = run_program(shell(tmp_path, "sleep 1000 & echo $! >pid; echo text"))
     child = int((tmp_path / "pid").read_text())

@@ -63,7 +63,7 @@ def test_a_full_disk_for_its_output(tmp_path):
 
 
 def test_a_log_without_a_reader(tmp_path, start):
-    """The server goes on: its log is read, although it can be shown no more."""
+    """The server continues: its log is read, although it can be shown no more."""
     source = "#include <stdio.h>\n" + make_source().replace(
         "response->printf", 'for (int i = 0; i < 2000; i++)\n        fprintf(stderr, "%0100d\\n", i);\n'
         '    response->printf')
@@ -136,7 +136,7 @@ needs_mounts = pytest.mark.skipif(
 
 
 def run_mounted(mount, script, cwd):
-    """In a namespace of its own, where `mount` was run before."""
+    """In its own namespace, where `mount` was run before."""
     return run_shell(f"exec unshare -m sh -c {shlex.quote(f'{mount} && {script}')}", cwd)
 
 

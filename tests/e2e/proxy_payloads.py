@@ -308,7 +308,7 @@ NAMES = {
     "Content_Length": (["Content_Length: 100"], "content_length"),
     "Transfer_Encoding": (["Transfer_Encoding: chunked"], "transfer_encoding"),
     "transfer_encoding in small letters": (["transfer_encoding: chunked"], "transfer_encoding"),
-    "Transfer_Encoding beside chunked": (["Transfer_Encoding: identity"], "transfer_encoding"),
+    "Transfer_Encoding with chunked": (["Transfer_Encoding: identity"], "transfer_encoding"),
     "X_Forwarded_For": (["X_Forwarded_For: 1.2.3.4"], "x_forwarded_for"),
     "X-Forwarded_For": (["X-Forwarded_For: 1.2.3.4"], "x-forwarded_for"),
     "Keep-Alive": (["Connection: keep-alive", "Keep-Alive: timeout=5"], "keep-alive"),

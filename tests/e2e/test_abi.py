@@ -31,7 +31,7 @@ def find_reference():
 
 
 def build_library(tree, folder):
-    """libmonkey.so with debug information, and nothing beside it."""
+    """libmonkey.so with debug information, and nothing next to it."""
     options = [f"-D{name}=OFF" for name in WITHOUT] + ["-DMK_MODULES=", "-DMK_PACKAGES=", "-DCMAKE_BUILD_TYPE=Debug"]
     subprocess.run(["cmake", "-S", tree, "-B", folder, "-G", "Ninja", *options], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", folder, "--target", "monkey-shared"], check=True, capture_output=True)

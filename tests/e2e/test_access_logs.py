@@ -17,7 +17,7 @@ FILES = {"a.txt": b"a\n", "api/b.txt": b"b\n", "large": b"x" * 3_000_000}
 
 
 class Logs:
-    """A server with two hosts and a folder of logs; {} in `server` and `site` stands for that folder."""
+    """A server with two hosts and a folder of logs; {} in `server` and `site` is replaced by that folder."""
 
     def __init__(self, folder):
         self.folder, self.logs = folder, folder / "logs"

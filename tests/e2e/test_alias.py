@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[ALIAS]: paths that lead beside the document root, and nowhere else."""
+"""[ALIAS]: paths that lead to folders outside the document root, and nowhere else."""
 
 import gzip
 import os
@@ -60,7 +60,7 @@ RULES = """
 
 @pytest.fixture
 def place(tmp_path):
-    """The folders beside the document root."""
+    """The folders outside the document root."""
     populate(tmp_path / "docs", DOCS)
     populate(tmp_path / "outside", OUTSIDE)
     docs = tmp_path / "docs"

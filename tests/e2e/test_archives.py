@@ -411,7 +411,7 @@ def test_clients_that_leave(start, root, way, kind, taken):
 
 @pytest.mark.concurrent
 def test_a_reload_amid_an_archive(start, root):
-    """The response goes on under the configuration with which it began."""
+    """The response continues under the configuration with which it began."""
     server, client = begin_big(start, root)
     default = server.conf / "sites" / "default"
     default.write_text(default.read_text().replace("Archives", "#Archives"))

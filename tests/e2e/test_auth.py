@@ -213,7 +213,7 @@ def test_a_file_that_is_changed_by_another_name(protect, users, tmp_path, way):
 
 
 def test_a_host_without_logins(protect, users, tmp_path):
-    """Beside one that has them; also in a check and over a reload."""
+    """Next to one that has them; also in a check and over a reload."""
     other = section("HOST", {"ServerName": "other.example", "DocumentRoot": tmp_path / "root"})
     server = protect({"Match": "/a", "Users": users}, config={"sites/other": other})
     assert run("-t", "-c", server.conf).returncode == 0
@@ -288,7 +288,7 @@ def test_the_file_changes_while_a_request_waits(protect, users):
     server = protect({"Match": "/a", "Users": slow_users(users)}, limits=limits, settings={"Workers": 1})
     with held_hashes(server), server.connect() as other:
         clients = [server.connect() for _ in range(12)]
-        for n, client in enumerate(clients):  # different passwords: each needs a hash of its own, one after the other
+        for n, client in enumerate(clients):  # different passwords: each needs its own hash, one after the other
             login = BOB if n == 11 else basic("bob", f"wrong {n}")
             client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{login}\r\n\r\n".encode())
         assert other.ask("/").status == 200  # the worker has read those before

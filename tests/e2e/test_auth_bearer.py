@@ -416,7 +416,7 @@ def test_failures_are_delayed(start, secret, way):
 
 @pytest.mark.parametrize("way", ["h2", "h2-tls"])
 def test_streams_that_are_delayed(start, secret, way):
-    """The response to one stream is held back; others go on, and some are cancelled."""
+    """The response to one stream is held back; others continue, and some are cancelled."""
     site = start({"Match": "/api", "Type": "Bearer", "Secret": secret}, way=way, limits={"FailureDelay": "500ms"})
     client = site.connect()
     wrong = [client.begin("/api/a.txt", f"Authorization: Bearer {forge()}") for _ in range(6)]

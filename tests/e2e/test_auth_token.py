@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logins by bearer tokens, what handlers learn of the user, and logins beside rules for addresses (Satisfy)."""
+"""Logins by bearer tokens, what handlers learn of the user, and logins together with rules for addresses (Satisfy)."""
 
 import base64
 import hashlib

@@ -241,7 +241,7 @@ def test_the_first_rule_that_matches(cached, clock):
 
 
 def test_the_default_of_all_hosts(serve, clock):
-    """Stands beside the keys of the server; the section of a host replaces it."""
+    """Stands with the keys of the server; the section of a host replaces it."""
     files = {"plugins/cache/cache.conf": section("CACHE", {"Memory": "8M", "Files": "Immutable"})}
     rule = section("CACHE", {"Files": "EachCycle"})
     server, other = (serve(files=FILES, config=files, text=text) for text in ("", rule))
@@ -332,7 +332,7 @@ def test_a_root_that_has_the_number_of_another_one(serve, tmp_path, clock):
 
 
 def test_requests_that_wait_for_one_name(cached):
-    """A link that only a disk thread follows is never kept: each request that has waited has a lookup of its own."""
+    """A link that only a disk thread follows is never kept: each request that has waited has its own lookup."""
     server = cached("Revalidate 1s", {"SymLink": "Inside"})
     (server.root / "absolute.txt").symlink_to(server.root / "small.txt")
     clients = [server.connect() for _ in range(20)]
@@ -843,8 +843,8 @@ MISTAKES = {
     "interval that is too long": ("default", "Files Revalidate 2d", 11, ["Revalidate"]),
     "two intervals": ("default", "Files Revalidate 1s 2s", 11, ["Revalidate takes one time"]),
     "interval of nothing, notified": ("default", "Files Notify 0", 11, ["Notify needs a time", "EachCycle"]),
-    "interval beside Immutable": ("default", "Files Immutable 1s", 11, ["Immutable"]),
-    "interval beside EachCycle": ("default", "Files EachCycle 1s", 11, ["EachCycle"]),
+    "interval with Immutable": ("default", "Files Immutable 1s", 11, ["Immutable"]),
+    "interval with EachCycle": ("default", "Files EachCycle 1s", 11, ["EachCycle"]),
     "unknown mode": ("default", "Files Sometimes", 11, ["Revalidate"]),
     "no pattern": ("default", "Match assets", 11, ["Match", "path"]),
     "key of the server": ("default", "Memory 1M", 5, ["Memory"]),

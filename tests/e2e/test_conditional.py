@@ -106,7 +106,7 @@ def test_preconditions_only_where_there_is_something(connect):
 
 
 def test_304_is_small(connect):
-    """No body, no representation fields beside the validators, no false length."""
+    """No body, no representation fields besides the validators, no false length."""
     answer = connect().ask("/hello.txt", f"If-Modified-Since: {OLD_DATE}")
     assert answer.status == 304
     assert answer.length in (None, len(HELLO))

@@ -422,7 +422,7 @@ def test_error_in_the_file_of_a_plugin(folder):
 
 
 def test_plugin_without_content(serve):
-    """Without the plugin static no plugin answers: 404, and the server goes on."""
+    """Without the plugin static no plugin answers: 404, and the server continues."""
     server = serve(
         config={"plugins.load": "[PLUGINS]\n    Load liana\n", "sites/default": "[HOST]\n    ServerName localhost\n"}
     )

@@ -20,7 +20,7 @@ FRONT = {"TryFiles": "$path /index.php"}
 FILES = {"index.php": b"<?php", "file.txt": b"a file"}
 DEFAULT, REVERSED = ("proxy", "cgi", "fastcgi"), ("fastcgi", "cgi", "proxy")
 
-# Plugins in their order, the section for all paths and what it has beside Match, and whether it takes all requests.
+# Plugins in their order, the section for all paths and what it has besides Match, and whether it takes all requests.
 ROWS = [
     (REVERSED, "FASTCGI", FRONT, True),
     (REVERSED, "FASTCGI", {"TryFiles": "$path =404"}, True),

@@ -54,7 +54,7 @@ def count(serve):
 
 
 def await_count(server, wanted, name, **labels):
-    """Waits for the value: what ends a connection is counted beside it."""
+    """Waits for the value: what ends a connection is counted with it."""
     await_true(lambda: server.count(name, **labels) == wanted, 30, f"{name} {labels} {wanted}")
 
 
@@ -164,7 +164,7 @@ def test_responses_aborted(count, tmp_path, way):
 
 @needs_h2
 def test_streams_aborted(count, tmp_path):
-    """The connection goes on."""
+    """The connection continues."""
     server = count(root=populate(tmp_path / "root", {"hello.txt": SMALL, "big.bin": b"x" * (1 << 20)}))
     with server.connect_h2(credit=False) as client:
         client.begin("/big.bin")
@@ -354,7 +354,7 @@ def slow_disk(server):
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 def test_disks_that_take_too_long(count):
-    """The head has been sent: the connection is closed. The disk thread goes on meanwhile."""
+    """The head has been sent: the connection is closed. The disk thread continues meanwhile."""
     server = count({"HandlerTimeout": "300ms"})
     with slow_disk(server), server.connect() as client, pytest.raises(ProtocolError):
         client.ask("/hello.txt")
@@ -364,7 +364,7 @@ def test_disks_that_take_too_long(count):
 
 @needs_h2
 def test_clients_of_http2_that_read_nothing(count):
-    """The windows are open: the connection waits, and its end is a timeout of its own."""
+    """The windows are open: the connection waits, and its end is its own timeout."""
     server = count({**PATIENT, "SendTimeout": "300ms"})
     for n in (1, 2):
         with f.FrameConnection(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX}) as conn:
@@ -705,7 +705,7 @@ class Site:
 @pytest.mark.concurrent
 @pytest.mark.parametrize("way", WAYS)
 def test_exact_over_every_change(tmp_path, way):
-    """Reloads, other numbers of workers, an upgrade, a crash and an upgrade after that: sums go on, levels do not."""
+    """Reloads, other numbers of workers, an upgrade, a crash, an upgrade after that: sums continue, levels do not."""
     if WAYS[way].h2 and not build.speaks("h2") or WAYS[way].tls and not build.speaks("tls"):
         pytest.skip(f"the preset {build.PRESET} has no {way}")
     site = Site(tmp_path, WAYS[way])

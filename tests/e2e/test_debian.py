@@ -13,9 +13,9 @@ from harness.server import Server, run
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(2400),  # a whole build, beside other tests
+    pytest.mark.timeout(2400),  # a whole build, while other tests run
     pytest.mark.single_protocol,
-    pytest.mark.skipif(build.PRESET != "asan", reason="one run is enough: the packages have a build of their own"),
+    pytest.mark.skipif(build.PRESET != "asan", reason="one run is enough: the packages have their own build"),
     pytest.mark.skipif(not shutil.which("dh") or not shutil.which("git"), reason="NOT TESTED: no debhelper here"),
 ]
 

@@ -260,7 +260,7 @@ def test_a_swap_that_cuts_requests(plain):
 
 @pytest.mark.skipif(build.SANITIZED, reason="sanitizers have handlers of their own")
 def test_crashes_are_counted(plain):
-    """The next process of the supervisor goes on with the counts."""
+    """The next process of the supervisor continues with the counts."""
     server = plain(settings={"Supervisor": "On"})
     with server.open() as client:
         client.ask("/shop/goods/1")

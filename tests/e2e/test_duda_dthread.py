@@ -492,7 +492,7 @@ def test_a_stop(serve_services):
 
 
 def test_a_dthread_that_ignores_the_end(serve_services):
-    """It is abandoned, so that the worker goes on."""
+    """It is abandoned, so that the worker continues."""
     server = serve_services({"t": version(1, ignores=True)}, {"Workers": 1})
     await_true(lambda: ask(server, "/t/") == "61", what="all wait")
     build_service(server.services, "t", version(2))

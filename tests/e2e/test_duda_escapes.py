@@ -124,7 +124,7 @@ static void handle(duda_request_t *dr)
 
 
 def test_a_child_that_returns(serve_services):
-    """It ends; it does not serve the client beside the server. A child that calls _exit(), and system(), work."""
+    """It ends; it serves no client. A child that calls _exit(), and system(), work."""
     server = serve_services({"x": service(FORK)})
     assert ask(server, "/x/handle?well") == (200, "7 5 0")
     assert "fork" not in server.log
@@ -246,7 +246,7 @@ def test_code_that_cannot_be_unloaded(serve_services, tmp_path):
 
 
 def test_a_main_that_does_not_return(tmp_path, serve_services):
-    """Is logged at a reload, with the name of the service, and again when it goes on."""
+    """Is logged at a reload, with the name of the service, and again when it continues."""
     server = serve_services({"x": service(handler("answer(dr);"))})
     wait = f'while (access("{tmp_path}/go", F_OK) != 0) usleep(1000);'
     build_service(server.services, "x", service(handler("answer(dr);"), wait, wait))

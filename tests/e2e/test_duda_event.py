@@ -52,7 +52,7 @@ def ask_each_worker(server, path, count):
 def reload(server, count=1):
     server.send_signal(signal.SIGHUP)
     server.wait_log(IN_USE, count)
-    server.baseline += 2 * (count == 1)  # the control thread has a loop of its own
+    server.baseline += 2 * (count == 1)  # the control thread has its own loop
 
 
 def assert_checks(server):
@@ -141,7 +141,7 @@ def test_timers_fire_once_or_again_until_they_are_cancelled(serve_services):
     assert_checks(server)
 
 
-def test_timers_go_on_through_a_reload_that_leaves_the_service_alone(serve_services):
+def test_timers_continue_through_a_reload_that_leaves_the_service_alone(serve_services):
     server = serve_services({"timers": TIMERS})
     await_true(lambda: int(ask(server, "/timers/ticks")) > 20)
     reload(server)

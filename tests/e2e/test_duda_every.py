@@ -169,7 +169,7 @@ static void run(void *data)
 
 
 def test_another_worker_continues_after_a_task_has_ended(serve_services):
-    """The worker that has begun it has ended meanwhile, and the run does not go on."""
+    """The worker that has begun it has ended meanwhile, and the run does not continue."""
     server = serve_services({"web": SHORT}, {"Workers": 2})
     build_service(server.services, "web", HELD)
     reload(server)

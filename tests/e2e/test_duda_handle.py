@@ -127,14 +127,14 @@ static void read_and_forget(duda_request_t *dr, void *data)
         dthread->wait(10000);
 }
 
-static void go_on(duda_request_t *dr, void *data)
+static void proceed(duda_request_t *dr, void *data)
 {
     if (dthread->sleep(5) == 0 && !data)
         router->next(dr);
 }
 
-static int check_late(duda_request_t *dr) { return dthread->handle(dr, go_on, NULL) ? 1 : 0; }
-static int check_never(duda_request_t *dr) { return dthread->handle(dr, go_on, (void *)1) ? 1 : 0; }
+static int check_late(duda_request_t *dr) { return dthread->handle(dr, proceed, NULL) ? 1 : 0; }
+static int check_never(duda_request_t *dr) { return dthread->handle(dr, proceed, (void *)1) ? 1 : 0; }
 
 #define HANDLER(fn) static void handle_##fn(duda_request_t *dr) { dthread->handle(dr, fn, NULL); }
 HANDLER(pass_to_timer)
@@ -370,7 +370,7 @@ int duda_main(void)
 
 
 def test_callbacks_around_a_handler_in_a_dthread_cannot_wait(serve_services):
-    """One before it passes the request on from a dthread of its own."""
+    """One before it passes the request on from its own dthread."""
     server = serve_services({"t": CALLBACKS}, {"Workers": 1})
     with server.connect() as client:
         assert client.ask("/t/fail").body == b"error 410"

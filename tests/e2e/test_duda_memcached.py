@@ -351,7 +351,7 @@ def result(text):
 
 
 class Asking:
-    """Asks all targets at the same time, each over a connection of its own; `bodies` are in their order."""
+    """Asks all targets at the same time, each over its own connection; `bodies` are in their order."""
 
     def __init__(self, server, targets):
         self.clients = [server.connect(timeout=120) for _ in targets]
@@ -420,7 +420,7 @@ def test_fields(serve_services, caches, form):
     failed = do("increase", "a", n=1)
     assert result(failed) == -121
     assert failed.endswith(": it says: cannot increment or decrement non-numeric value")
-    assert result(do("fetch", "a")) == 0  # the connection goes on
+    assert result(do("fetch", "a")) == 0  # the connection continues
     assert result(do("store", "y", value="x", ttl=31536000)) == 0
     assert re.search(r"ttl=315(359|360)\d\d ", do("fetch", "y"))  # a year
     assert "exp=-1" in do("describe", "a") and result(do("describe", "none")) == -2
@@ -655,7 +655,7 @@ def test_a_greeting_that_is_an_error(serve_services, fake):
 
 
 def test_a_value_that_is_too_long(serve_services, fake):
-    """It is dropped as it comes, and the connection goes on."""
+    """It is dropped as it comes, and the connection continues."""
 
     def serve(connection, file):
         for name, words, _, opaque in each_command(file):

@@ -145,7 +145,7 @@ def test_package(serve_players, packages):
     ],
 )
 def test_bad_package(serve_players, packages, name, reason):
-    """A service whose package cannot be loaded does not go on: one error that names both, and the others run."""
+    """A service whose package cannot be loaded does not continue: one error that names both, and the others run."""
     build_package(packages, "plain", "int number = 1;")
     build_package(packages, "older", DICE.replace(DICE_MAIN, OLDER_MAIN))
     build_package(packages, "empty", DICE.replace(DICE_MAIN, OLDER_MAIN.replace("&older", "older.abi ? NULL : &older")))
@@ -158,7 +158,7 @@ def test_bad_package(serve_players, packages, name, reason):
 
 
 def test_without_packages_root(serve_players):
-    """Packages are then looked for beside the plugins."""
+    """Packages are then looked for next to the plugins."""
     server = serve_players({"eager": EAGER.replace("NAME", "dice")}, root=None)
     folder = build.binary().parent / "../lib/monkey/packages"
     server.wait_log(re.escape(f'the package "dice" cannot be loaded: {folder}/dice.dpkg: No such file or directory'))
@@ -175,7 +175,7 @@ def test_too_late(serve_players, packages):
 
 # ── hooks ──
 
-# Counts for each service and each worker, and ticks in the loop of the worker by a timer of its own.
+# Counts for each service and each worker, and ticks in the loop of the worker by its own timer.
 COUNTER_HEADER = """
 #include <duda/package.h>
 struct api_counter {
@@ -366,7 +366,7 @@ def lines_of(server, name):
 
 
 def test_hooks(serve_counting):
-    """Each service and each of its workers has a part of its own, which begins before the service and ends after it."""
+    """Each service and each of its workers has its own part, which begins before the service and ends after it."""
     server = serve_counting(["one", "two"], {"Workers": 1})
     assert [ask(server, f"/{name}/count").body for name in ("one", "one", "two")] == [b"1", b"2", b"1"]
     server.wait_log("service one: a thread has a state")

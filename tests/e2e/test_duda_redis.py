@@ -620,7 +620,7 @@ def run_in_time(server, command):
     return answers[-1]
 
 
-def test_a_server_that_hangs_and_goes_on(serve_services, redis):
+def test_a_server_that_hangs_and_continues(serve_services, redis):
     """Late replies belong to no other command."""
     one = redis()
     server = serve_services({"web": source(one.address, timeout_ms=3000)}, {"Workers": 1})
@@ -832,7 +832,7 @@ def test_figures(serve_services, redis):
     one.start()
 
     def is_connected_again():
-        # Each worker has a connection of its own; only one that had one before counts it as made again.
+        # Each worker has its own connection; only one that had one before counts it as made again.
         return run(server, "SET k v") == "OK" and run(server, "GET k") == "v" and figures()[2] > 0
 
     await_true(is_connected_again, 30, "the next connections")

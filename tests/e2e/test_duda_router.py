@@ -236,7 +236,7 @@ static int refuse_carelessly(duda_request_t *dr)
     return 0;
 }
 static void must_not_run(duda_request_t *dr) { (void)dr; abort(); }
-static int go_on(duda_request_t *dr)
+static int proceed(duda_request_t *dr)
 {
     int first = router->next(dr), again = router->next(dr);
     response->printf(dr, "%d%d", first, again);
@@ -275,7 +275,7 @@ int duda_main(void)
     r = router->get("/guarded/:key", end);
     router->before(r, refuse);
     router->before(r, add_c);
-    router->before(router->get("/next", end), go_on);
+    router->before(router->get("/next", end), proceed);
     router->before(router->get("/careless", must_not_run), refuse_carelessly);
     r = router->get("/after", end);
     router->after(r, teapot);
@@ -351,7 +351,7 @@ int duda_main(void)
 )
 
 
-def test_a_callback_lets_the_request_go_on_later(ask):
+def test_a_callback_lets_the_request_continue_later(ask):
     svc = ask(ASYNC)
     assert tell(svc("/")) == (200, "b- -22")
     assert tell(svc("/", FORM, method="POST", body=b"a=1")) == (200, "b1 -22")

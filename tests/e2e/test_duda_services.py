@@ -378,7 +378,7 @@ def test_the_order_of_plugins(tmp_path, site_root, pages):
 # ── reload ──
 
 
-def test_an_unchanged_service_goes_on(serve_services, tmp_path):
+def test_an_unchanged_service_continues(serve_services, tmp_path):
     """Also if its file has another date, and if the rest of the configuration changes."""
     main, end = note(tmp_path, "main"), note(tmp_path, "exit")
     server = serve_services({"a": counter("a", main=main, end=end)}, {"Workers": 2})
@@ -560,7 +560,7 @@ def count_maps(server):
 
 @pytest.mark.concurrent
 def test_a_hundred_swaps(serve_services, tmp_path):
-    """Under load nothing is lost, the unchanged service goes on, and nothing is left of the versions before."""
+    """Under load nothing is lost, the unchanged service continues, and nothing is left of the versions before."""
     settings = {"Workers": 2, "MaxKeepAliveRequest": 1000000, "KeepAliveTimeout": "60s"}
     server = serve_services({"a": counter("a0"), "b": counter("b")}, settings)
     versions = [build_service(tmp_path / f"v{i}", "a", counter(f"a{i}")).read_bytes() for i in range(3)]

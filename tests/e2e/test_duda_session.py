@@ -701,7 +701,7 @@ def test_two_servers_share_sessions_in_redis(serve_services, redis):
 
 
 def test_what_redis_knows(serve_services, redis):
-    """No id, and an end of its own for each key."""
+    """No id, and its own end for each key."""
     one = redis()
     server = serve_services({"web": source(redis=one.address, idle_s=1000, absolute_s=500)})
     browser = Browser(server)
@@ -764,7 +764,7 @@ def test_redis_is_full(serve_services, redis):
     assert browser.set("a", "2") == IO
     assert Browser(server).set("a", "1") == IO
     server.wait_log("the sessions in Redis cannot be used: .*maxmemory")
-    assert browser.get("a") == "1"  # reading goes on
+    assert browser.get("a") == "1"  # reading continues
     assert browser.ask("/logout") == "0"
 
 

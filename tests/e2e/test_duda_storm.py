@@ -168,7 +168,7 @@ WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Pump:
-    """A client that goes on sending while it reads, because the server may answer before it has read all. One thread
+    """A client that continues sending while it reads, because the server may answer before it has read all. One thread
     does both: an SSLSocket is not made for two."""
 
     pending, most = b"", 1 << 30

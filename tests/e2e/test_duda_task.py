@@ -576,7 +576,7 @@ def await_counts(server, version=1, **expected):
 
 
 def test_others_are_served_meanwhile(serve_services, gate):
-    """Both threads block; the only worker goes on with files, and with what needs no thread."""
+    """Both threads block; the only worker continues with files, and with what needs no thread."""
     sources = {"t": blocks(gate), "r": RESULTS}
     server = serve_services(sources, {"Workers": 1}, keys={"t": {"Console": "/console"}})
     clients = begin(server, "/t/callback", "/t/run", "/t/await")

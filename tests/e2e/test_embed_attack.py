@@ -20,7 +20,7 @@ ROUNDS = {"threads": 20, "caller": 10, "plugins": 10, "closed": 5, "few": 5}
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     prefix = embed.install(tmp_path_factory.mktemp("prefix"))
-    return embed.compile_program(prefix, prefix, PROGRAMS / "attack.c")  # beside lib/, where it finds modules
+    return embed.compile_program(prefix, prefix, PROGRAMS / "attack.c")  # next to lib/, where it finds modules
 
 
 @pytest.mark.parametrize("kind", ROUNDS)

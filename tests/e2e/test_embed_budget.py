@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an embedded server costs: instructions of a request beside the framework, memory beside an empty program."""
+"""What an embedded server costs: instructions of a request, compared with the framework, and memory."""
 
 import os
 import pathlib

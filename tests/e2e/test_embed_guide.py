@@ -67,7 +67,7 @@ def run_console(block, folder, environment):
 @pytest.mark.parametrize("step", STEPS)
 def test_step(environment, prefix, step):
     folder, port = prefix / re.sub(r"\W", "-", step), str(free_port())
-    folder.mkdir()  # beside lib/, where the program finds modules
+    folder.mkdir()  # next to lib/, where the program finds modules
     for kind, block in STEPS[step]:
         block = block.replace("2001", port)
         if kind == "c":

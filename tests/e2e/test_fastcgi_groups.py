@@ -343,7 +343,7 @@ def test_requests_are_held(serve_places, places):
 
 
 def test_sticky(serve_places, places):
-    """The cookie is beside those of the application, comes once, and brings the client to the same server."""
+    """The cookie is added to those of the application, comes once, and brings the client to the same server."""
     head = b"Set-Cookie: own=1\r\nContent-Type: text/plain\r\n\r\n"
     servers = [place for number in range(4) for place in places(1, answer(b"%d" % number, head))]
     server = serve_places(servers, {"Balance": "Sticky"})

@@ -46,7 +46,7 @@ def curl(*args):
 
 @needs("curl")
 def test_curl_loads_the_sample_site(tour, tmp_path):
-    """Each file on a connection of its own: curl 7.88 loses its way on the second request after prior knowledge."""
+    """Each file on its own connection: curl 7.88 loses its way on the second request after prior knowledge."""
     for name in sample_files():
         output = curl("-w", "%{http_version} %{http_code}", "-o", tmp_path / "file", f"{tour.url}/{name}")
         assert output == b"2 200" and (tmp_path / "file").read_bytes() == (HTDOCS / name).read_bytes()

@@ -57,7 +57,7 @@ def test_tunnel(probe):
 
 @build.needs_probe
 def test_tunnel_holds_the_client_back(probe):
-    """The client does not read the echo: the window of the stream stays closed, and the connection goes on."""
+    """The client does not read the echo: the window of the stream stays closed, and the connection continues."""
     client = probe(PATIENT).connect_h2(window=1000, credit=False)
     number = open_tunnel(client)
     body = cycle(1_000_000)
@@ -264,7 +264,7 @@ def test_silent_connection_ends(serve):
 
 
 def test_slow_head(serve):
-    """A head that goes on in CONTINUATION, which does not come."""
+    """A head that continues in CONTINUATION, which does not come."""
     server = serve({**PATIENT, "Timeout": "300ms"})
     with f.FrameConnection(server.addresses[0]) as conn:
         conn.send(f.headers(1, f.get()[:10], whole=False))

@@ -152,7 +152,7 @@ def test_expectation(probe):
 @build.needs_probe
 @pytest.mark.parametrize("path", ["/probe/broken", "/probe/promise"])
 def test_incomplete_answers_are_reset(probe, path):
-    """A client cannot take a truncated response for a complete one, and the other streams go on."""
+    """A client cannot take a truncated response for a complete one, and the other streams continue."""
     client = probe().connect_h2()
     other, cut = client.begin("/probe/late?100"), client.begin(path)
     assert code_of(client, cut) != f.NO_ERROR
@@ -259,7 +259,7 @@ MALFORMED = {
 
 
 def assert_malformed(conn, block, site):
-    """RFC 9113 §8.1.1: a stream error, or 400; nothing is served, and the connection goes on."""
+    """RFC 9113 §8.1.1: a stream error, or 400; nothing is served, and the connection continues."""
     conn.send(f.headers(1, block))
     answer = next(frame for frame in iter(conn.read, None) if frame.stream == 1)
     if answer.type == f.RST_STREAM:

@@ -18,7 +18,7 @@ TERM = signal.SIGTERM
 
 @pytest.fixture
 def healthy(serve):
-    """A server with a [HEALTH] section, in a file of its own beside monkey.conf."""
+    """A server with a [HEALTH] section, in a file of its own next to monkey.conf."""
 
     def start(health=BOTH, settings=None, **rest):
         rest.setdefault("config", {})["plugins/health/health.conf"] = section("HEALTH", health)
@@ -158,7 +158,7 @@ def await_heads(server, count=1):
 
 
 def test_stop_delay(healthy):
-    """Everything goes on, but readiness says no; a second signal is the end."""
+    """Everything continues, but readiness says no; a second signal is the end."""
     server = healthy(settings={"ShutdownDelay": "1h", "Workers": 2})
     kept = server.connect()
     assert kept.ask("/").body == b"site\n"

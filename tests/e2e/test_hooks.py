@@ -131,7 +131,7 @@ def test_a_worker_that_cannot_start(ledger):
 @pytest.mark.parametrize("hook", ["generation_start", "host_start", "worker_start", '"worker 1"'])
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_reload_that_fails(ledger, hook, workers):
-    """Whatever had started under the new configuration is stopped again; the old one goes on."""
+    """Whatever had started under the new configuration is stopped again; the old one continues."""
     server = ledger.write(workers=2).start()
     ledger.write("second", fail=hook, workers=workers)
     ledger.reload("is in use" if (hook, workers) == ('"worker 1"', 1) else "cannot be used")

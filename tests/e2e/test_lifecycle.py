@@ -255,7 +255,7 @@ def spin(server, seconds=0.5):
 
 
 def test_out_of_descriptors(serve):
-    """More clients than descriptors: the server neither spins nor dies, and goes on when some leave."""
+    """More clients than descriptors: the server neither spins nor dies, and continues when some leave."""
     server = serve({"KeepAliveTimeout": "60s", "Timeout": "60s"}, nofile=48)
     clients = [server.connect() for _ in range(100)]
     for client in clients:

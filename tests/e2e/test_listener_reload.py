@@ -57,7 +57,7 @@ class Listener:
     def start(self, *args, **rest):
         self.write(*args, **rest)
         self.server = Server("-c", self.folder / "conf", listeners=1 + len(rest.get("extra", ())))
-        self.server.wait_log("stall: worker 1 goes on")
+        self.server.wait_log("stall: worker 1 continues")
 
     def reload(self):
         self.server.send_signal(signal.SIGHUP)

@@ -278,7 +278,7 @@ def test_themes_by_path(start, tmp_path):
 
 
 def test_reload_reads_the_theme(start, tmp_path):
-    """A new generation has the new templates; one with a mistake is refused, and the old one goes on."""
+    """A new generation has the new templates; one with a mistake is refused, and the old one continues."""
     theme = write_theme(tmp_path / "theme", "one\n")
     server = start(keys={"Theme": theme})
     server.baseline += 2  # of the loop that waits for old generations

@@ -881,7 +881,7 @@ def fill(site, pipe):
 
 @pytest.mark.single_protocol  # a request that has timed out is asked for again
 def test_a_log_that_is_not_taken(site):
-    """Requests wait, other hosts and the loop go on, and what waits too long is refused."""
+    """Requests wait, other hosts and the loop continue, and what waits too long is refused."""
     other = section("HOST", {"ServerName": "other", "DocumentRoot": site.folder / "root"})
     with open_fifo(site, buffer="32K", WhenFull="wait", files={"sites/other": other}) as pipe:
         client, answered = fill(site, pipe)

@@ -96,7 +96,7 @@ def test_default_text(host, flag):
 
 
 def test_page(host, flag, tmp_path):
-    """Its name gives its type; what it needs goes on."""
+    """Its name gives its type; what it needs continues."""
     (tmp_path / "page.html").write_text("<h1>Back soon</h1>")
     flag.touch()
     with host({"Page": tmp_path / "page.html", "Except": ["/assets", "*.css"]}).connect() as client:
@@ -127,7 +127,7 @@ def test_no_other_plugin_is_asked(host, flag):
         assert c.ask("/", host="o").status == 301
 
 
-def test_health_goes_on(host, flag):
+def test_health_continues(host, flag):
     flag.touch()
     health = section("HEALTH", {"LivenessPath": "/healthz", "ReadinessPath": "/readyz"})
     with host(config={"plugins/health/health.conf": health}).connect() as client:

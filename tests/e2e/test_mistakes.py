@@ -28,7 +28,7 @@ SOME_PATHS = "; a section for some paths has a line Match, such as [HEADERS], [A
 A_BACKEND = "; a backend is a section [PROXY], in a file of sites/"
 PROXY = '; write "Match /PATH" and "To http://HOST:PORT" in [PROXY], in a file of sites/'
 
-# What the text of a case is put below, unless it begins with a line of its own.
+# What the text of a case is put below, unless it begins with its own line.
 SERVER, HOST, LOAD = "monkey.conf", "default", "plugins.load"
 HEADS = {SERVER: "[SERVER]\n", HOST: "[HOST]\n    DocumentRoot {root}\n", LOAD: "[PLUGINS]\n"}
 

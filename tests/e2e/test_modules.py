@@ -105,7 +105,7 @@ def test_twice(conf):
 
 @pytest.fixture
 def installed(tmp_path):
-    """A copy of the program with these modules beside it, and their folder; a test may spoil them."""
+    """A copy of the program with these modules next to it, and their folder; a test may spoil them."""
 
     def install(*names):
         (tmp_path / "lib" / "monkey").mkdir(parents=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A configuration without hosts, as when a deployment replaces `sites/` for a moment, with plugins that have sections
-of the server: refused at the start, at -t and at a reload, and the running server goes on."""
+of the server: refused at the start, at -t and at a reload, and the running server continues."""
 
 import os
 import shutil

@@ -58,7 +58,7 @@ def test_a_manager_that_is_not_there(tmp_path, site_root, address):
 
 
 def test_a_manager_that_does_not_read(tmp_path, site_root):
-    """Its queue is full: the server goes on without it."""
+    """Its queue is full: the server continues without it."""
     one = Manager(str(tmp_path / "m"))
     filler = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     filler.setblocking(False)

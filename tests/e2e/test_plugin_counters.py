@@ -121,7 +121,7 @@ def test_tokens(site, tmp_path):
 @needs("auth")
 @pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} has no tls")
 def test_certificates(site, users, tmp_path):  # noqa: F811
-    """They are counted beside the login behind them."""
+    """They are counted in addition to the login behind them."""
     ca = Authority(tmp_path / "ca")
     keys = {**ca.make("localhost", "localhost").keys(), "ClientCertificate": "Optional", "ClientCA": ca.cert}
     rules = [

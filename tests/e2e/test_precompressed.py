@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Precompressed variants: which file an Accept-Encoding gets, and that each variant is a representation of its own."""
+"""Precompressed variants: which file an Accept-Encoding gets, and that each variant is its own representation."""
 
 import gzip
 import os
@@ -159,7 +159,7 @@ def test_many_fields(site):
     ],
 )
 def test_only_where_it_is_wanted(serve, patterns, path, varies):
-    """Elsewhere nothing varies, and what lies beside the file does not matter."""
+    """Elsewhere nothing varies, and what lies next to the file does not matter."""
     client = serve(files=FILES, host={"Precompressed": "br gzip", "PrecompressedMatch": patterns}).connect()
     for _ in range(2):
         answer = client.ask(path, "Accept-Encoding: br, gzip")
@@ -168,7 +168,7 @@ def test_only_where_it_is_wanted(serve, patterns, path, varies):
 
 
 def test_patterns_and_what_was_tried(serve):
-    """By the name that stands for the path."""
+    """By the name that is taken for the path."""
     files = {"index.html": b"index", "index.html.gz": b"gzip of index"}
     host = {"TryFiles": "$path /index.html", "Precompressed": "gzip", "PrecompressedMatch": "*.html"}
     answer = serve(files=files, host=host).connect().ask("/users", "Accept-Encoding: gzip")

@@ -144,7 +144,7 @@ def test_cookies(proxy, keys, sent, wanted):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Files that only a backend may give out, beside one that it must not."""
+    """Files that only a backend may give out, next to one that it must not."""
     files = tmp_path / "private"
     (files / "sub").mkdir(parents=True)
     (files / "a.txt").write_bytes(b"0123456789")

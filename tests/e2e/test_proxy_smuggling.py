@@ -132,7 +132,7 @@ def run(serve, ca, request):
 
 
 def in_order(payload, got):
-    """As the client has sent them: a stream that is reset may be read later, from a connection of its own."""
+    """As the client has sent them: a stream that is reset may be read later, from its own connection."""
     return sorted(got, key=lambda each: each.target == AFTER) if hasattr(payload, "fields") else got
 
 
@@ -162,7 +162,7 @@ def find_fault(payload, statuses, what, got):
     if SMUGGLED_TARGET in targets or AFTER in targets[:-1]:
         return "smuggled"
     if payload.may == REFUSED and not hasattr(payload, "fields") and AFTER in targets:
-        return "goes on"
+        return "continues"
     if messages and payload.body is not None and messages[0].body != payload.body:
         return "another body"
     if wanted and not hasattr(payload, "fields") and [each.target for each in messages] != wanted[: len(messages)]:

@@ -125,7 +125,7 @@ def test_pipelined_requests(proxy):  # noqa: F811
 
 
 def test_backend_that_reads_slowly(proxy):  # noqa: F811
-    """What waits for it stands in a pipe of its own; others are served meanwhile, and then all of it arrives."""
+    """What waits for it stands in its own pipe; others are served meanwhile, and then all of it arrives."""
     count, body = 40, make_body(3_000_000)
 
     def turn(number):
@@ -260,7 +260,7 @@ def test_a_request_in_a_pipe_is_finished(serve, tmp_path):
 
 
 def test_reloads_amid_bodies(proxy):  # noqa: F811
-    """They go on under the configuration with which they began."""
+    """They continue under the configuration with which they began."""
     body = make_body(2 * MEGABYTE)
     with Backend(echo) as backend:
         server = proxy(backend)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HUP: the next configuration takes over while requests go on. Nothing is lost, mixed or left behind."""
+"""HUP: the next configuration takes over while requests continue. Nothing is lost, mixed or left behind."""
 
 import re
 import shutil

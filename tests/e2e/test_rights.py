@@ -517,7 +517,7 @@ class Policy:
     taken: str
     after: int = 421  # the status on connections that are open
     has_certificate: bool = True
-    goes_on: bool = False  # whether new connections are served
+    continues: bool = False  # whether new connections are served
 
 
 POLICIES = {
@@ -528,7 +528,7 @@ POLICIES = {
     "no login by certificate": Policy(
         OPTIONAL + "{ca}\n", OPTIONAL + "{ca}\n" + LOGIN, after=403, has_certificate=False
     ),
-    "depth": Policy(REQUIRED + "{ca}\n    ClientDepth 3\n", REQUIRED + "{ca}\n    ClientDepth 2\n", goes_on=True),
+    "depth": Policy(REQUIRED + "{ca}\n    ClientDepth 3\n", REQUIRED + "{ca}\n    ClientDepth 2\n", continues=True),
     "version": Policy("    Profile intermediate\n", "    Profile modern\n"),
 }
 
@@ -574,7 +574,7 @@ def test_a_policy_of_tls(secure, ca, name):
     server.take_away(policy.taken)
     assert [client.ask("/a.txt").status for client in clients] == [policy.after] * 2
     for kept in (None, session):
-        assert is_let_in(server, context, kept) == policy.goes_on
+        assert is_let_in(server, context, kept) == policy.continues
 
 
 def is_let_in(server, context, session):
@@ -586,7 +586,7 @@ def is_let_in(server, context, session):
 
 
 def test_a_certificate(secure, ca, certificate):
-    """New handshakes show the new one; connections, and sessions of the old one, go on, as plugins/tls/tls.md says."""
+    """New handshakes show the new one; connections, sessions of the old one continue, as plugins/tls/tls.md says."""
     server, context, other = secure(""), ca.context(), ca.make("next", "localhost")
     with server.connect(kind=TlsClient, context=context) as client:
         assert client.ask("/a.txt").status == 200 and client.fingerprint == certificate.fingerprint

@@ -145,7 +145,7 @@ def test_links_inside(place, serve, link):
     assert client.ask("/back").status == 404, "the former root is outside now"
 
 
-def test_download_goes_on(place, serve, clock):
+def test_download_continues(place, serve, clock):
     client = serve(root=place / "current").connect(rcvbuf=4096)
     with open(place / "releases" / "a" / "huge.bin", "wb") as file:
         file.write(b"a" * 20_000_000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[HANDLERS]: which plugin answers for which paths; and limits that a host has of its own."""
+"""[HANDLERS]: which plugin answers for which paths; and limits that its own host has."""
 
 import re
 import select

@@ -187,7 +187,7 @@ def test_wrong_lines(shown, shell, line, sentence):
     shown()
     one = shell()
     assert sentence.removeprefix("connections: ") in one.refused(line)
-    assert one.ask("uptime")  # the connection goes on
+    assert one.ask("uptime")  # the connection continues
 
 
 def test_a_line_too_long(shown, shell):
@@ -690,7 +690,7 @@ def test_rules(explained, shell, path):
 
 
 def test_long_answers_are_cut(shown, shell, site_root):
-    """What cannot be sent in pieces has a limit, and says so; the connection goes on."""
+    """What cannot be sent in pieces has a limit, and says so; the connection continues."""
     host = section("HOST", {"ServerName": "localhost", "DocumentRoot": site_root})
     rules = "".join(f"[HEADERS]\n    Add X-{i} {'v' * 850}\n" for i in range(1050))
     shown(config={"sites/default": host + rules})
@@ -926,7 +926,7 @@ def test_a_worker_that_does_not_answer(shown, shell, path):
 
 @contextlib.contextmanager
 def stopped_thread(thread):
-    """Stops one thread by ptrace(2), which also has it go on when the tracer ends."""
+    """Stops one thread by ptrace(2), which also has it continue when the tracer ends."""
     script = (
         "import ctypes, sys, os\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
@@ -1352,7 +1352,7 @@ def test_the_path_changes(shown, shell, path, tmp_path):
     other = tmp_path / "other.sock"
     conf.write_text(section("CHEETAH", {"Listen": other}))
     one.send("reload")
-    assert one.answer()[1]["ok"]  # the shell that is connected goes on
+    assert one.answer()[1]["ok"]  # the shell that is connected continues
     with Shell(other) as two:
         assert two.ask("status")[0]["generation"] == 2
     await_true(lambda: not path.exists())
@@ -1522,7 +1522,7 @@ class PassedShell(Shell):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_reload_takes_the_right_away(shown, open_folder):
-    """Shells of a user that is not allowed any more end with a sentence, also amid a command; others go on."""
+    """Shells of a user that is not allowed any more end with a sentence, also amid a command; others continue."""
     path = open_folder / "shell.sock"
     server = shown({"Workers": 2}, cheetah={"AllowedUsers": "nobody", "Listen": path})
     server.baseline += RELOADED
@@ -1552,7 +1552,7 @@ def test_a_reload_takes_the_right_away(shown, open_folder):
 
 
 def test_a_reload_removes_the_plugin(shown, shell, path):
-    """While a response of the old generation goes on: its shells end, its socket is closed, and may be opened again."""
+    """While a response of the old generation continues: its shells end, and its socket may be opened again."""
     server = shown({"Workers": 2, "ShutdownTimeout": "60s"}, files={"big.bin": b"x" * (32 << 20), "hello.txt": b"x"})
     server.baseline += RELOADED
     conf, load = server.conf / "plugins" / "cheetah" / "cheetah.conf", server.conf / "plugins.load"

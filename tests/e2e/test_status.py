@@ -183,7 +183,7 @@ def test_a_login_protects_it(watch, tmp_path):
 
 @pytest.mark.skipif(not (build.PLUGINS / "mandril.so").exists(), reason="the preset has no plugin mandril")
 def test_rules_hold_for_it(watch, tmp_path):
-    """By the path, and by the client that a trusted proxy names, on a listener of its own."""
+    """By the path, and by the client that a trusted proxy names, on its own listener."""
     rules = [{"Match": "/status", "Network": "192.0.2.0/24", "Action": "allow"}, {"Match": "/status", "Action": "deny"}]
     text = section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path})
     text += "".join(section("RULES", rule) for rule in rules)
@@ -448,7 +448,7 @@ def count_own_questions():
 
 
 def test_over_upgrades(chain, tmp_path):
-    """The new process goes on with the numbers of the old one."""
+    """The new process continues with the numbers of the old one."""
     one = chain(modules=("status.so",), files={CONF: status_section()})
     wanted = 0
     for n in range(4):
@@ -569,7 +569,7 @@ def test_events(serve, tmp_path, way):
     if not way.h2:
         reload(server)
         await_true(lambda: events.next() is None, 30, "the end of the stream")
-        assert client.ask("/a.txt").status == 200, "the connection goes on"
+        assert client.ask("/a.txt").status == 200, "the connection continues"
 
 
 def test_no_more_pages_than_allowed(watch):
@@ -705,7 +705,7 @@ def make_hosts(root, n):
 
 
 def test_scrapes_that_are_not_read(watch, tmp_path):
-    """A large output waits for its client; a few may wait, further ones get 503, and other requests go on."""
+    """A large output waits for its client; a few may wait, further ones get 503, and other requests continue."""
     root = tmp_path / "many"
     root.mkdir()
     server = watch({"Workers": 2, "Timeout": "60s", "KeepAliveTimeout": "60s"}, config=make_hosts(root, 150))

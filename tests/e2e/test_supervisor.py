@@ -542,7 +542,7 @@ def impostor(supervised, tmp_path):
 @pytest.mark.parametrize("what", ATTACKS)
 @pytest.mark.single_protocol  # the fake server knows HTTP/1.1 only
 def test_a_server_that_sends_what_no_server_sends(impostor, what):
-    """The supervisor keeps nothing of it, goes on with the server that it has, and can be upgraded."""
+    """The supervisor keeps nothing of it, continues with the server that it has, and can be upgraded."""
     attack, message = ATTACKS[what]
     one = impostor(attack)
     await_true(one.done.exists, 60, "the attack")

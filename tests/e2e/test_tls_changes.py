@@ -120,7 +120,7 @@ def test_garbage_at_a_reload(reloaded, key, content, fault):
 # ── sessions that a new policy ends ──
 
 V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
-POLICIES = {  # [TLS] before and after a reload, whether the client has a certificate, and whether its session goes on
+POLICIES = {  # [TLS] before and after a reload, whether the client has a certificate, and whether its session continues
     "the same": ("Optional ca", "Optional ca", True, True),
     "another authority": ("Optional ca", "Optional other", True, None),
     "one authority more": ("Required ca", "Required both", True, False),
@@ -133,8 +133,8 @@ POLICIES = {  # [TLS] before and after a reload, whether the client has a certif
 
 
 @pytest.mark.parametrize("version", [V12, V13])
-@pytest.mark.parametrize("before, after, has_one, goes_on", POLICIES.values(), ids=POLICIES)
-def test_a_session_ends_with_its_policy(serve, ca, certificate, tmp_path, before, after, has_one, goes_on, version):
+@pytest.mark.parametrize("before, after, has_one, continues", POLICIES.values(), ids=POLICIES)
+def test_a_session_ends_with_its_policy(serve, ca, certificate, tmp_path, before, after, has_one, continues, version):
     """Continues, does a full handshake (False), or is refused (None); the file of the authorities keeps its name."""
     authorities = tmp_path / "authorities"
     other = Authority(tmp_path / "other", "other")
@@ -159,14 +159,14 @@ def test_a_session_ends_with_its_policy(serve, ca, certificate, tmp_path, before
     server.send_signal(signal.SIGHUP)
     server.wait_log("is not in use any more")
     for _ in range(4):  # in both workers
-        if goes_on is None:
+        if continues is None:
             with pytest.raises((ssl.SSLError, ConnectionError)):
                 with TlsClient(server.addresses[0], context, session=session) as client:
                     client.assert_open()
             continue
         with TlsClient(server.addresses[0], context, session=session) as client:
             client.assert_open()
-            assert client.sock.session_reused == goes_on
+            assert client.sock.session_reused == continues
 
 
 def test_an_old_connection_meets_the_new_policy(serve, ca, certificate, tmp_path):

@@ -93,7 +93,7 @@ def watched(serve, tmp_path):
 
 @pytest.mark.parametrize("how", [replace, write])
 def test_new_certificates(watched, how):
-    """Connections that are open keep theirs, and go on."""
+    """Connections that are open keep theirs, and continue."""
     assert watched.shows(watched.pairs[0])
     with watched.connect() as old:
         for count, pair in enumerate(watched.pairs[1:] + watched.pairs[:1], 1):
@@ -106,7 +106,7 @@ def test_new_certificates(watched, how):
     assert KEPT not in watched.server.log or watched.longest > 0.05  # else it has looked between the two files
 
 
-def test_a_stream_of_http2_goes_on(serve, tmp_path):
+def test_a_stream_of_http2_continues(serve, tmp_path):
     watched = Watched(serve, tmp_path)
     with H2Client(watched.server.addresses[0], context=watched.ca.context(alpn=["h2"])) as client:
         assert client.ask("/hello.txt").body == HELLO

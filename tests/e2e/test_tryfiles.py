@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TryFiles: names that stand for a path; single-page applications, names without their suffix, a status at the end."""
+"""TryFiles: names in place of a path; single-page applications, names without their suffix, a status at the end."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are replaced while they are downloaded, the way rsync does it: a new file is written beside the old one,
+"""Files that are replaced while they are downloaded, the way rsync does it: a new file is written next to the old one,
 gets its time, and is renamed over it. Each answer is of one version from its head to its last byte.
 
 Every block of 16 bytes, and the time of the file, show its version: version N is N seconds older than none. What

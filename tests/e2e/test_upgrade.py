@@ -16,7 +16,7 @@ from harness.load import Load, Pausing
 from harness.protocol import Client
 from harness.server import await_true, is_alive, section, write_config
 
-pytestmark = [pytest.mark.concurrent, pytest.mark.single_protocol]  # the copied program has no modules beside it
+pytestmark = [pytest.mark.concurrent, pytest.mark.single_protocol]  # the copied program has no modules next to it
 SLOW = build.MODULES / "slow.so"
 HEADERS = build.PLUGINS / "headers.so"
 

@@ -195,7 +195,7 @@ def test_addresses_change_under_load(names, serve, serve_names, change_ms, secon
 
 
 def test_no_descriptor_for_a_lookup(serve_names, names, backends):
-    """The addresses that are known stay in use, and the lookups go on afterwards."""
+    """The addresses that are known stay in use, and the lookups continue afterwards."""
     one, two = backends(2)
     names.set(NAME, one.host)
     server = serve_names(f"{NAME}:{one.port}")
@@ -226,7 +226,7 @@ def test_many_addresses(names, serve, serve_names):
 
 
 def test_more_addresses_than_are_used(names, serve, serve_names):
-    """The log says so, beside those that are."""
+    """The log says so, next to those that are."""
     port = serve_everywhere(serve).port
     names.set(NAME, *[f"127.0.{number // 200}.{1 + number % 200}" for number in range(257)])
     server = serve_names(f"{NAME}:{port}")

@@ -9,7 +9,7 @@ from harness.content import populate
 from harness.messages import lines, request
 from harness.server import run, section, write_config
 
-# a file in sites/ to its names; each host has a document root of its own, whose /who holds the name of that file
+# a file in sites/ to its names; each host has its own document root, whose /who holds the name of that file
 SITES = {
     "default": "localhost 127.0.0.1",
     "exact": "example.org WWW.Example.Org trailing.example.",

@@ -24,7 +24,7 @@ IN_USE = "the new configuration is in use"
 
 
 class Walk:
-    """The page's steps below a folder of the test's own, at a port of its own."""
+    """The page's steps below a folder of the test's own, at its own port."""
 
     def __init__(self, folder, name):
         self.folder, self.name, self.port, self.reloads = folder, name, free_port(), 0

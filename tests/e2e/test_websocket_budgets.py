@@ -90,7 +90,7 @@ def test_calls_of_an_echo(start, tmp_path, number):
 
 
 def test_calls_of_a_broadcast(start, tmp_path):
-    """A send for each receiver, also of 16 messages; beside it the turn of the sender, and the eventfd."""
+    """A send for each receiver, also of 16 messages; besides it the turn of the sender, and the eventfd."""
     server, rounds, receivers, number = start(), 20, 20, 16
     clients = [connect(server, b"/all") for _ in range(receivers)]
 

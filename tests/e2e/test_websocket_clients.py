@@ -123,7 +123,7 @@ def test_chromium(visited, browser, path):
 
 
 class OtherServer:
-    """A server of the package websockets, in a thread with a loop of its own."""
+    """A server of the package websockets, in a thread with its own loop."""
 
     def __init__(self, handler, **options):
         self.loop, self.port = asyncio.new_event_loop(), None

@@ -151,7 +151,7 @@ def test_the_server_closes(start, way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_close_that_is_not_answered(start, way):
-    """The stream ends after close_ms, even if the client goes on sending."""
+    """The stream ends after close_ms, even if the client continues sending."""
     ws = WebSocket(start(way), "/ws/obey")
     ws.send_message("close")
     assert ws.closing() == (None, b"")
@@ -365,7 +365,7 @@ def test_storms(ws_server, path, seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_noise(ws_server, seed):
-    """Frames in which a byte is changed, and noise: the server answers, or closes for a reason, and goes on."""
+    """Frames in which a byte is changed, and noise: the server answers, or closes for a reason, and continues."""
     dice = random.Random(seed)
     ws = WebSocket(ws_server, "/ws/small", extensions="permessage-deflate" if seed % 2 else None)
     storm = Storm(seed, ws)
@@ -385,7 +385,7 @@ def test_noise(ws_server, seed):
 
 
 def test_many_at_once(ws_server):
-    """Clients of all kinds beside each other, in threads."""
+    """Clients of all kinds at the same time, in threads."""
     failures = []
 
     def work(seed):

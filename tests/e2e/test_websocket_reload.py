@@ -87,7 +87,7 @@ def test_echoes_over_reloads(start, way):
 
 
 def test_a_reload_that_removes_the_plugin(start):
-    """Open WebSockets go on; handshakes find nothing. The group ends with the last of them."""
+    """Open WebSockets continue; handshakes find nothing. The group ends with the last of them."""
     server = start("h1", {"Workers": 2})
     one, two = WebSocket(server, "/ws/shout"), WebSocket(server, "/ws/shout")
     (server.conf / "plugins.load").write_text("[PLUGINS]\n    Load liana\n    Load static\n")

@@ -93,7 +93,7 @@ def test_the_limit_holds_before_the_message_has_come(ws_server):
     ws.assert_end()
 
 
-def test_a_close_frame_reaches_a_client_that_goes_on_sending(ws_server):
+def test_a_close_frame_reaches_a_client_that_continues_sending(ws_server):
     """What the server has not read would otherwise reset the connection, and with it the close frame."""
     ws = WebSocket(ws_server, "/ws/small")
     ws.send_all_you_can(frame(TEXT, b"a" * 501) + frame(BINARY, bytes(200_000)))

@@ -125,7 +125,7 @@ static void add_field(struct head *head, struct mk_str name, struct mk_str value
     } else if (mk_str_eq(name, MK_STR("cookie"))) {
         head->cookie = add_bytes(add_bytes(head->cookie, head->has_cookie ? MK_STR("; ") : MK_STR("")), value);
         head->has_cookie = true;
-    } else if (!mk_str_eq(name, MK_STR("transfer-encoding"))) { /* which stands for a body without a length */
+    } else if (!mk_str_eq(name, MK_STR("transfer-encoding"))) { /* which means a body without a length */
         head->fields = add(add(head->fields, name), value);
     }
 }
@@ -380,7 +380,7 @@ static bool is_ended_or_depends_on_itself(const struct step *s)
     return is_ended(s) || depends_on_itself(s);
 }
 
-/* Trailers, in which Content-Length and Host have a meaning for nghttp2; or an empty :authority beside Host. */
+/* Trailers, in which Content-Length and Host have a meaning for nghttp2; or an empty :authority together with Host. */
 static bool is_trailers_or_lacks_authority(const struct step *s)
 {
     return is_live(s) || strstr(theirs.refused, "name: [:authority], value: []");

@@ -24,7 +24,7 @@ def main():
     sources = read_tree()
     checks = (tools, circles, commits, contracts, language, layers, mentions, prefixes, preprocessor, readme_tree,
               style)
-    with ThreadPoolExecutor() as threads:  # clang-format runs beside the rules of this folder
+    with ThreadPoolExecutor() as threads:  # clang-format runs at the same time as the rules of this folder
         found = threads.map(lambda check: list(check.check(sources)), checks)
     findings = sorted({*(each for of_one in found for each in of_one), *keys.check()})
     for finding in findings:

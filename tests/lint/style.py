@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 The rules of the project that a program can check: one function per rule, each yields (line, text). RULES says which
-kinds of files a rule is for. The layers have a file of their own, and so have the programs of others (tools.py).
+kinds of files a rule is for. The layers have their own file, and so have the programs of others (tools.py).
 """
 
 import re

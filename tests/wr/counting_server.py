@@ -10,7 +10,7 @@ BODY = b"0123456789" * 100000
 
 
 class CountingServer:
-    """Answers on 127.0.0.1 in a thread of its own. `requests` counts paths, `connections` the accepted ones.
+    """Answers on 127.0.0.1 in its own thread. `requests` counts paths, `connections` the accepted ones.
 
     /bytes/N     N bytes with a Content-Length      /chunked/N   the same, chunked
     /status/N    an empty answer with that status   /close/N     N bytes, then the connection is closed, as announced
@@ -65,11 +65,11 @@ class CountingServer:
                 method, path, _ = head.split(b"\r\n")[0].decode().split(" ")
                 self.requests[path] += 1
                 await self.wait_for_stall()
-                goes_on = await self.answer(writer, method, path.split("/")[1:], b"\r\nConnection: close\r\n" in head)
+                continues = await self.answer(writer, method, path.split("/")[1:], b"\r\nConnection: close\r\n" in head)
                 await writer.drain()
                 answered += 1
                 self.per_connection[number] = answered
-                if not goes_on or answered == self.most:
+                if not continues or answered == self.most:
                     break
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass

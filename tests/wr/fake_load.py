@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for wr-load: makes requests one after the other, and prints the same JSON.
+"""Replaces wr-load: makes requests one after the other, and prints the same JSON.
 
     fake_load.py [options of wr-load] [--share S] [--fail TEXT] [--child FILE] URL"""
 

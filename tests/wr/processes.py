@@ -87,7 +87,7 @@ def run_wr(*arguments, program=WR, cwd=None, path=None, timeout=300):
 
 
 def start_wr(*arguments, program=WR, cwd=None):
-    """Starts `wr` in a session of its own, where SIGINT is not ignored."""
+    """Starts `wr` in its own session, where SIGINT is not ignored."""
     return subprocess.Popen([PYTHON, str(program), *map(str, arguments)], cwd=cwd, text=True, start_new_session=True,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))

@@ -48,7 +48,7 @@ def why_not():
     missing = [name for name in PROGRAMS if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")]
     if missing:
         return f"NOT TESTED: {', '.join(missing)} missing"
-    return "" if can_mount() else "NOT TESTED: the ssh server needs a home of its own, which only root can mount"
+    return "" if can_mount() else "NOT TESTED: the ssh server needs its own home, which only root can mount"
 
 
 needs_server = pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")

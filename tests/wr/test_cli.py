@@ -22,7 +22,7 @@ HEADINGS = "clients req/s user s system s CPU µs/req PSS KB dirty KB p50 µs p9
 
 @pytest.fixture(scope="module")
 def wr(tmp_path_factory):
-    """A folder with `wr` and, beside it, the program that stands for wr-load."""
+    """A folder with `wr` and, next to it, the program that replaces wr-load."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "wr").symlink_to(WR)
     (folder / "wr-load").symlink_to(HERE / "fake_load.py")
@@ -118,7 +118,7 @@ def command_of(pid):
         return ""
 
 
-def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(wr, tmp_path):
+def test_ctrl_c_keeps_what_was_measured_and_resume_continues(wr, tmp_path):
     path = tmp_path / "r.jsonl"
     with small_server() as server:
         options = "-p", server.pid, "-u", server.url, "-c", "1,2,3,4", "-d", "0.7", *QUIET

@@ -76,7 +76,7 @@ def test_check(measured, tmp_path):
     assert done.returncode == 1 and "rules.toml:5: rule.1.cost_max: 'much' is not a number" in done.stderr
 
 
-def test_a_signal_keeps_what_was_measured_and_resume_goes_on(tmp_path):
+def test_a_signal_keeps_what_was_measured_and_resume_continues(tmp_path):
     path = tmp_path / "B.jsonl"
     command = ["run", "W1", "-s", "nginx", "-s", f"again={NGINX}", "-r", "3", *SHORT, "-o", str(path)]
     process = subprocess.Popen([PYTHON, str(WR), *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -132,7 +132,7 @@ def test_a_disturbed_pair_counts_only_without_others():
     assert compare_pairs(Results(lines), "W1", "monkey", "nginx").interval.count == 3
 
 
-def test_resume_goes_on_where_it_ended(tmp_path, small):
+def test_resume_continues_where_it_ended(tmp_path, small):
     plan = Plan(["W1"], make_servers(tmp_path, "a", "b", "c"), rounds=4, seconds=2, seed=5, chosen=True)
     whole = []
     run(small, plan, make_measure(dict.fromkeys("abc", 5), whole))

@@ -110,7 +110,7 @@ def test_mistakes_on_the_command_line(tmp_path):
 def test_what_to_do_about_a_missing_server():
     explain = lambda name: contest.explain_missing(servers.parse_choice(name).kind)
     assert explain("nginx") == "install the Debian package nginx-light"
-    assert explain("merecat") == "install the Debian package merecat, which cannot be installed beside h2o"
+    assert explain("merecat") == "install the Debian package merecat, which cannot be installed together with h2o"
     assert explain("monkey") == "build it first"
 
 
@@ -188,7 +188,7 @@ def test_it_says_what_is_not_measured(measured):
 
 
 @needs_servers
-def test_an_interrupted_contest_goes_on(tmp_path):
+def test_an_interrupted_contest_continues(tmp_path):
     write_contest(tmp_path, CONTEST.replace(', "liar.toml", "broken.toml"', "").replace(', "W2", "steps.toml"', ""))
     path = tmp_path / "c.jsonl"
     command = [PYTHON, str(WR), "run", "--contest", "small.toml", *OPTIONS, "-o", str(path)]

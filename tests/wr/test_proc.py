@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots against processes of known consumption, and against folders that stand for /proc."""
+"""Snapshots against processes of known consumption, and against folders that replace /proc."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ from watch_resources.proc import (
 )
 
 MB = 1024 * 1024
-TOLERANCE_NS = 30_000_000  # what starts and ends beside the known work
+TOLERANCE_NS = 30_000_000  # what starts and ends besides the known work
 
 BURN = """
 import resource, sys, time
@@ -51,7 +51,7 @@ def test_cpu_time_is_what_getrusage_says():
 
 
 def test_user_and_system_time_are_split():
-    """As getrusage splits it: beside other processes the kernel's own split is a coarse one."""
+    """As getrusage splits it: among other processes the kernel's own split is a coarse one."""
     text = BURN + """
 import os
 def measure(work):
@@ -281,7 +281,7 @@ def test_counts_of_the_namespace_only_grow():
 
 
 class Tree:
-    """A folder that stands for /proc."""
+    """A folder that replaces /proc."""
 
     def __init__(self, path: pathlib.Path):
         self.path = path

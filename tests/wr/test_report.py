@@ -565,7 +565,7 @@ def test_fits_a_phone(page, show):
 
 @pytest.mark.slow
 def test_charts_have_names(page, show):
-    """What a screen reader says; every chart has a table beside it."""
+    """What a screen reader says; every chart has a table next to it."""
     browser_page = show(page)
     assert browser_page.evaluate("""[...document.querySelectorAll("svg.chart")].every(chart =>
         chart.getAttribute("role") == "img" && chart.getAttribute("aria-labelledby").split(" ").every(

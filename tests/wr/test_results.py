@@ -145,7 +145,7 @@ def test_a_second_writer_is_refused(path):
 
 def test_a_file_with_results_is_not_written_over(path):
     write(path, SESSION)
-    with pytest.raises(WrError, match="exists: give another file, or go on in it with --resume"):
+    with pytest.raises(WrError, match="exists: give another file, or continue in it with --resume"):
         ResultsWriter(path)
 
 
@@ -159,7 +159,7 @@ def test_files_that_cannot_be_opened(path, tmp_path):
 
 
 def test_a_full_disk_is_a_sentence(path):
-    """A limit of the size of files stands for it: not every machine has /dev/full."""
+    """A limit of the size of files replaces it: not every machine has /dev/full."""
     own = resource.getrlimit(resource.RLIMIT_FSIZE)
     with ResultsWriter(path) as writer, pytest.raises(WrError, match="File too large; the results up to here are kept"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, own[1]))

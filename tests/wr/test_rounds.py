@@ -338,7 +338,7 @@ def test_a_series_keeps_and_repeats(tmp_path):
     ([[DISTURBED]] * 2, [[]], [(1, 10, [DISTURBED]), (2, 10, [DISTURBED, REPEATED]), (3, 20, [])]),
     ([], [[], []], [(1, 10, []), (2, 20, [])]),
 ])
-def test_a_resumed_series_goes_on_behind_the_last_complete_round(tmp_path, first, second, expected):
+def test_a_resumed_series_continues_behind_the_last_complete_round(tmp_path, first, second, expected):
     path = tmp_path / "r"
     series = make_series(path, measure_with(first))
     with pytest.raises(RoundError):

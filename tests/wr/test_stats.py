@@ -19,7 +19,7 @@ def draw_outliers(rng):
 
 
 def draw_disturbed(rng):
-    """One round in ten beside a neighbour that makes the first server dearer."""
+    """One round in ten with a neighbour that makes the first server dearer."""
     return rng.gauss(0, 0.05) + (0.4 if rng.random() < 0.1 else 0)
 
 

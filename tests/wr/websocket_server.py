@@ -18,7 +18,7 @@ def make_frame(data, first=0x81):
 
 
 class WebSocketServer:
-    """Answers on 127.0.0.1 in a thread of its own. `messages` are the distinct ones received, `count` all of them.
+    """Answers on 127.0.0.1 in its own thread. `messages` are the distinct ones received, `count` all of them.
 
     /echo   sends each message back, behind a ping     /all    sends it to all clients of /all, the sender included
     /two    in two fragments                           /wrong  with another character

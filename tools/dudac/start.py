@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Starts dudac: finds the package beside this file, or in share/monkey/dudac of an installation."""
+"""Starts dudac: finds the package next to this file, or in share/monkey/dudac of an installation."""
 
 import pathlib
 import sys

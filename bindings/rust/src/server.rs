@@ -73,7 +73,7 @@ impl Server {
         self.check(unsafe { sys::mk_server_start(self.raw) }).map(drop)
     }
 
-    /// Reads the files that the configuration names again. After a failure the server goes on as before.
+    /// Reads the files that the configuration names again. After a failure the server continues as before.
     pub fn reload(&mut self) -> Result<(), Error> {
         self.check(unsafe { sys::mk_server_reload(self.raw) }).map(drop)
     }

@@ -55,7 +55,7 @@ void dispatch_finish(struct duda_request *dr);
 /* Calls the callbacks after the handler of a request whose head is about to be sent. */
 void dispatch_before_head(struct duda_request *dr);
 
-/* Goes on with a request that a callback has stopped. Returns 0 or -EINVAL. */
+/* Continues with a request that a callback has stopped. Returns 0 or -EINVAL. */
 int dispatch_next(struct duda_request *dr);
 
 #endif

@@ -34,7 +34,7 @@ def binary(preset=PRESET):
 
 
 def install(folder, *modules):
-    """The path of a copy with these modules beside it ("tls.so"), none of which is a link to what was built."""
+    """The path of a copy with these modules next to it ("tls.so"), none of which is a link to what was built."""
     built = binary()
     files = {built: folder / "bin" / "monkey"}
     for module in modules:
@@ -86,7 +86,7 @@ def speaks(protocol):
 
 
 def environment():
-    """The environment of a server: sanitizers must end the process with a status of their own."""
+    """The environment of a server: sanitizers must end the process with their own status."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MONKEY_", "PYTEST_"))}
     # frames that were left stay apart for 64 KB of later ones, not for 1 MB: 400 pages less for each process
     env["ASAN_OPTIONS"] = "exitcode=97:detect_stack_use_after_return=1:max_uar_stack_size_log=16"

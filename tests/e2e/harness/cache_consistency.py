@@ -24,7 +24,7 @@ from .cache_history import Window, check
 
 NOBODY = 65534
 ROOT_SECONDS = 1.0  # the path of a root is looked at once in this time, unless its name is watched
-SLACK_SECONDS = 0.25  # beside what the scheduler was seen to take
+SLACK_SECONDS = 0.25  # in addition to what the scheduler was seen to take
 FEW, MANY = 6_000, 100_000
 
 AGED_SECONDS = {"EachCycle": 4, "Notify 3s": 14, "Revalidate 1s": 14, "Immutable": 6}  # several ages, and reloads

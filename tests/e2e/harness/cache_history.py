@@ -127,7 +127,7 @@ class Slot:
 @contextlib.contextmanager
 def changing(outcomes, in_place=(), passing=None):
     """Records a change of some slots (slot to its new outcome), and of the bytes of those `in_place`. The outcome
-    `passing` may be seen while it goes on."""
+    `passing` may be seen while it continues."""
     begin, end = time.monotonic(), [None]
     states = [State(outcome, begin) for outcome in outcomes.values()]
     if passing:
@@ -308,7 +308,7 @@ def is_small_mixture(block, streams):
 
 
 def check(ask, answer, window):
-    """Fails if the answer is none that the history allows; None stands for a visible end. Returns 1 if it was mixed."""
+    """Fails if the answer is none that the history allows; None means a visible end. Returns 1 if it was mixed."""
     if answer is None:
         assert ask.view.was_written(window), f"an end amid {ask} that nobody wrote at that time"
         return 1

@@ -246,7 +246,7 @@ class Bytes:
         self.object = context.wrap_bio(self.incoming, self.outgoing, server_hostname=name)
 
     def step(self):
-        """Goes on with the handshake: whether it is done, and what is to be sent."""
+        """Continues with the handshake: whether it is done, and what is to be sent."""
         try:
             self.object.do_handshake()
             return True, self.outgoing.read()

@@ -14,7 +14,7 @@ SMALL, LARGE = b"small" * 100, b"large" * 400_000
 
 
 class Chain:
-    """A server and those that took its place; all of them write to the same log. It has these modules beside it."""
+    """A server and those that took its place; all of them write to the same log. It has these modules next to it."""
 
     def __init__(self, folder, settings=None, modules=(), files=None, **rest):
         self.folder, self.root = folder, populate(folder / "root", {"small": SMALL, "large": LARGE})

@@ -62,7 +62,7 @@ class CheckedPage:
                 assert url.startswith((f"{self.server.url}/", "data:")), f"a request to another host: {url}"
             entry = event["params"].get("entry", {})
             if entry.get("url", "").endswith("/favicon.ico") or entry.get("source") == "rendering":
-                continue  # what Chromium looks for beside a text file, and what it says of the comparison of pictures
+                continue  # what Chromium looks for besides a text file, and what it says of the comparison of pictures
             assert event["method"] not in COMPLAINTS, event
 
 

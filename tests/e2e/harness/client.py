@@ -106,7 +106,7 @@ class Response:
         """The fields that each status owes (RFC 9110 §15), and the rules of framing (RFC 9112 §6)."""
         length, coding = self["Content-Length"], self["Transfer-Encoding"]
         insist(length is None or re.fullmatch(r"\d+", length), "Content-Length: {!r}", length)
-        insist(length is None or coding is None, "Content-Length beside Transfer-Encoding: {}", self)
+        insist(length is None or coding is None, "Content-Length together with Transfer-Encoding: {}", self)
         if self.interim or self.status == 204:
             insist(length is None and coding is None, "framing fields in {}: {}", self.status, self)
         if self.interim:

@@ -80,7 +80,7 @@ def data(stream, payload=b"", *, end=False, pad=None):
 
 
 def headers(stream, block, *, end=True, whole=True, pad=None, priority=None):
-    """`block` is HPACK; `priority` (depends on, weight) is that of RFC 7540; without `whole` it goes on in
+    """`block` is HPACK; `priority` (depends on, weight) is that of RFC 7540; without `whole` it continues in
     CONTINUATION."""
     flags = (END_STREAM if end else 0) | (END_HEADERS if whole else 0)
     if priority is not None:

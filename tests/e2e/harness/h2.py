@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client over HTTP/2 with a strict reader: what RFC 9113 forbids a server is an error here, whatever the test asks.
-It has the calls of harness/client.py; streams run beside each other between `begin` and `response`."""
+It has the calls of harness/client.py; streams run at the same time between `begin` and `response`."""
 
 import re
 import struct
@@ -138,7 +138,7 @@ class H2Client:
     def begin(self, target="/hello.txt", *fields, method="GET", body=b"", end=True, trailers=(), **pseudo):
         """Opens a stream and returns its number; the body leaves as the server's windows allow. Fields are
         "Name: value", or pairs that are sent as they are. `pseudo` replaces (or with None removes) :authority,
-        :scheme, or adds :protocol. Without `end` the body goes on with `more`."""
+        :scheme, or adds :protocol. Without `end` the body continues with `more`."""
         self.settle(lambda: self.active() < self.most_streams or self.goaway, "room for a stream")
         names = {"method": method, "scheme": self.scheme, "authority": "localhost", "path": target, **pseudo}
         rows = [(f":{name}", value) for name, value in names.items() if value is not None]
@@ -226,7 +226,7 @@ class H2Client:
     # ── receiving ──
 
     def settle(self, condition, what):
-        """Reads frames until the condition holds; bodies go on leaving meanwhile."""
+        """Reads frames until the condition holds; bodies continue to leave meanwhile."""
         while not condition():
             frame = self.conn.read()
             if frame is None:

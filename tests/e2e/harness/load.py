@@ -11,7 +11,7 @@ from .server import await_true
 
 
 class Clients:
-    """Each kind is called in a thread of its own, again and again; the test tells of the errors."""
+    """Each kind is called in its own thread, again and again; the test tells of the errors."""
 
     def __init__(self, kinds):
         self.ending, self.errors, self.skipped = threading.Event(), [], None

@@ -47,7 +47,7 @@ class Answer(H2Response):
 
 
 class TranslatedClient(H2Client):
-    """The calls of Client over HTTP/2. Requests that are sent together run beside each other."""
+    """The calls of Client over HTTP/2. Requests that are sent together run at the same time."""
 
     asked = 0  # requests of the whole run
 

@@ -16,7 +16,7 @@ START_SECONDS = 60
 
 
 class Redis:
-    """redis-server in a folder of its own, without files of its data."""
+    """redis-server in its own folder, without files of its data."""
 
     def __init__(self, folder, *args, password=None):
         self.folder, self.args, self.password, self.process = folder, args, password, None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server behind TLS with a certificate of its own, for tests of what is carried by it."""
+"""A server behind TLS with its own certificate, for tests of what is carried by it."""
 
 from .certificates import Authority
 

@@ -84,7 +84,7 @@ def read_files(folder):
 
 @functools.cache
 def describe_tools():
-    """What a compiled service depends on beside its command and its files: the compiler, the linker, the headers."""
+    """What a compiled service depends on besides its command and its files: the compiler, the linker, the headers."""
     programs = map(shutil.which, (cached("CMAKE_C_COMPILER", "cc"), "as", "ld", "mold"))
     versions = [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in programs if name]
     return hashlib.sha256(repr((versions, read_files(INCLUDE))).encode()).hexdigest()

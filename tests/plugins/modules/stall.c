@@ -13,7 +13,7 @@ static void stall(struct mk_task *task)
     (void)task;
     mk_log_info("stall: worker 1 pauses");
     nanosleep(&pause, NULL);
-    mk_log_info("stall: worker 1 goes on");
+    mk_log_info("stall: worker 1 continues");
 }
 
 static int start_worker(struct mk_worker *worker, void **ret_state)

@@ -26,7 +26,7 @@ def check_size(folder: pathlib.Path) -> None:
         size += sum(os.lstat(os.path.join(place, name)).st_size for name in others)
         if files > FILES_MAX or size > BYTES_MAX:
             raise DudacError(f"{folder} has more than {SUMMARY}, which a test does not copy; "
-                             "make a folder test-data beside it with what the tests need")
+                             "make a folder test-data next to it with what the tests need")
 
 
 def skip_special(place: str, names: list) -> list:

@@ -100,7 +100,7 @@ def check_path(path: pathlib.Path) -> None:
 
 
 def find_build_folder(folder: pathlib.Path, build=None) -> pathlib.Path:
-    """What dudac makes is in a folder of its own, whose changes do not count."""
+    """What dudac makes is in its own folder, whose changes do not count."""
     path = pathlib.Path(os.path.abspath(build)) if build else folder / "build"
     if path == folder or path in folder.parents:
         raise DudacError(f"{path} cannot be the build folder, because the sources are in it")
@@ -126,7 +126,7 @@ def read_folder(path, build=None, sanitizers: tuple = ()) -> list:
 
 
 def read_texts(service: Service) -> list:
-    """The texts of the sources, of the headers beside them, and of what they include from the folders of -I."""
+    """The texts of the sources, of the headers next to them, and of what they include from the folders of -I."""
     sources = [unit.source for unit in service.units]
     headers = [path for folder in {source.parent for source in sources} for path in sorted(folder.glob("*.h"))]
     texts = {path: read_text(path, SOURCE_BYTES_MAX, "replace") for path in [*sources, *headers] if path.is_file()}
@@ -149,7 +149,7 @@ def list_include_folders(unit: Unit) -> list:
 
 
 def is_new(folder: pathlib.Path) -> bool:
-    """Sources beside a sub-folder with a Makefile.in: that is a library's, not one of the original layout."""
+    """Sources next to a sub-folder with a Makefile.in: that is a library's, not one of the original layout."""
     if (folder / "service.toml").exists():
         return True
     return not (folder / "Makefile.in").exists() and any(path.is_file() for path in folder.glob("*.c"))

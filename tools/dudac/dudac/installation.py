@@ -41,7 +41,7 @@ def find_include() -> pathlib.Path:
 
 
 def list_servers(program: pathlib.Path):
-    """The server beside the program, then those of the checkout's builds, then that of the installation."""
+    """The server next to the program, then those of the checkout's builds, then that of the installation."""
     for path in follow_links(program):
         yield path.parent / "monkey"
     checkout, installed = list_tops()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds a folder and serves it. With --watch again after each change:
 
-changed ──► build ──► reload: the server starts the new service beside the old one and ends the old one later
+changed ──► build ──► reload: the server starts the new service next to the old one and ends the old one later
                │          │
                ▼          ▼ it does not start
-            error page, until a build succeeds and the service starts; the old service goes on behind it
+            error page, until a build succeeds and the service starts; the old service continues behind it
 """
 
 import contextlib

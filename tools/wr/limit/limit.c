@@ -365,7 +365,7 @@ static int drop_body(int fd)
     return 1;
 }
 
-/* Goes on with a connection until it has to wait. */
+/* Continues with a connection until it has to wait. */
 static void serve_client(int fd)
 {
     struct conn *c = &conns[fd];

@@ -370,7 +370,7 @@ def describe(agent: Agent) -> dict[str, object]:
 
 
 def find_wr_load() -> str | None:
-    """Beside this program, in the build of a checkout, or in PATH."""
+    """Next to this program, in the build of a checkout, or in PATH."""
     from .generators import find_program
 
     return find_program(GENERATOR)

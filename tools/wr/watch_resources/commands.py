@@ -76,7 +76,7 @@ MARKDOWN = click.option("--markdown", is_flag=True, help="Print the table of the
               show_default=True, help="Seconds of a round.")  # fmt: skip
 @click.option("--seed", type=int, help="Of the order of the rounds; random, and kept in the file.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="The file of results; wr-TIME.jsonl.")
-@click.option("--resume", type=click.Path(dir_okay=False), help="Go on in this file, with what it was begun with.")
+@click.option("--resume", type=click.Path(dir_okay=False), help="Continue in this file, with what it was begun with.")
 @click.option("--others-max", type=click.FloatRange(min=0), default=0.05, show_default=True,
               help="CPUs that others may use in a round that counts.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(min=0), default=2, show_default=True,
@@ -86,7 +86,7 @@ MARKDOWN = click.option("--markdown", is_flag=True, help="Print the table of the
 @SHARE
 @click.pass_context
 def run(context, workloads, chosen, contest, output, resume, with_counts, markdown, **given) -> None:
-    """Measure servers beside each other in interleaved rounds.
+    """Measure servers side by side in interleaved rounds.
 
     WORKLOADS: W1, W2 ... or files of your own that end in .toml; all that wr has.
 
@@ -110,7 +110,7 @@ def run(context, workloads, chosen, contest, output, resume, with_counts, markdo
         try:
             run_plan(plan, writer, problems)
         except KeyboardInterrupt:
-            click.echo(f"\nended; {path} has what was measured, and --resume {path} goes on", err=True)
+            click.echo(f"\nended; {path} has what was measured, and --resume {path} continues", err=True)
             sys.exit(INTERRUPTED)
         finally:
             found = load_results(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures servers beside each other: interleaved rounds in random order, in pairs of the first server with each other
+"""Measures servers side by side: interleaved rounds in random order, in pairs of the first server with each other
 one. A pair counts because its two rounds are neighbours in time, whatever the machine does in the long run."""
 
 import contextlib
@@ -386,7 +386,7 @@ def resume_plan(known, path, names=(), chosen=()):
     """The plan of a file of results; what the command line names must be the same."""
     stored = next((plan for session in known.sessions if (plan := session.get("settings", {}).get("plan"))), None)
     if not stored:
-        raise Problem(f"{path} does not say what was to be measured, so --resume cannot go on with it")
+        raise Problem(f"{path} does not say what was to be measured, so --resume cannot continue with it")
     try:
         check_fields(Plan, stored)
         plan_of_file = Plan(**stored)

@@ -126,5 +126,5 @@ def explain_missing(kind):
     """What to do about a server that is not installed."""
     if not kind.package:
         return "build it first"
-    conflict = f", which cannot be installed beside {kind.conflicts}" if kind.conflicts else ""
+    conflict = f", which cannot be installed together with {kind.conflicts}" if kind.conflicts else ""
     return f"install the Debian package {kind.package}{conflict}"

@@ -147,8 +147,8 @@ def raise_loopback():
 
 
 def unshare_network():
-    """Returns "" or why there is no network namespace of our own. An ordinary user gets one beside a user namespace,
-    in which every id stays what it is."""
+    """Returns "" or why there is no network namespace of our own. An ordinary user gets one with a user
+    namespace, in which every id stays what it is."""
     if libc.unshare(CLONE_NEWNET) == 0:
         return ""
     user, group = os.geteuid(), os.getegid()

@@ -74,7 +74,7 @@ class Answers:
 
 
 def find_program(name: str) -> Optional[str]:
-    """Looks beside this program, in the build of a checkout, then in PATH."""
+    """Looks next to this program, in the build of a checkout, then in PATH."""
     checkout = pathlib.Path(__file__).resolve().parents[3]
     places = [pathlib.Path(sys.argv[0]).absolute().parent, *(checkout / folder for folder in BUILD_FOLDERS)]
     for place in places:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wr report --publish` and `--png`: what is kept of a run beside its page. A folder of the day holds the page, its
+"""`wr report --publish` and `--png`: what is kept of a run next to its page. A folder of the day holds the page, its
 tables as Markdown, and the rows, compressed."""
 
 from __future__ import annotations

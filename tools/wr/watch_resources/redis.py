@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Redis server of a server under test that asks one for each request: with a port and a folder of its own, on the
+"""The Redis server of a server under test that asks one for each request: with its own port and folder, on the
 CPU of the generator, so that it takes no time of the server's."""
 
 import os

@@ -52,7 +52,7 @@ def significant(value: float) -> str:
 
 @dataclass(frozen=True)
 class Number:
-    """A cell with the exact value beside the text that is shown."""
+    """A cell with the exact value next to the text that is shown."""
 
     value: float
     text: str
@@ -172,7 +172,7 @@ class Axes:
 
 @dataclass
 class Chart:
-    """A chart with its data: in the attribute data-series for programs, and in a table that stands beside it."""
+    """A chart with its data: in the attribute data-series for programs, and in a table that stands next to it."""
 
     name: str
     kind: str
@@ -217,7 +217,7 @@ class Row:
 
 
 def legend_mark(style: int) -> str:
-    """The line and mark of a server as a small picture beside its name."""
+    """The line and mark of a server as a small picture next to its name."""
     dashes = " ".join(str(2 * part) for part in DASHES[style % len(DASHES)])
     pattern = f' stroke-dasharray="{dashes}"' if dashes else ""
     path = MARKERS[(style + style // STYLES) % len(MARKERS)][1]

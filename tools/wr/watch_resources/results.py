@@ -295,7 +295,7 @@ class ResultsWriter:
         with open(self.path, "rb") as file:
             data = file.read()
         if data and not resume:
-            raise WrError(f"{self.path} exists: give another file, or go on in it with --resume {self.path}")
+            raise WrError(f"{self.path} exists: give another file, or continue in it with --resume {self.path}")
         results = parse_results(self.path, data)
         os.ftruncate(self.fd, results.good_bytes)
         if results.good_bytes and data[results.good_bytes - 1:results.good_bytes] != b"\n":

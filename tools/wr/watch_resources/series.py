@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds of growing concurrency against one running server: the settings, where to go on, and what is recorded."""
+"""Rounds of growing concurrency against one running server: the settings, where to continue, and what is recorded."""
 
 import dataclasses
 import ipaddress
@@ -166,7 +166,7 @@ Measure = Callable[[Target, Generator, Load, Limits, Reporter], Round]
 
 
 class Series:
-    """Measures each concurrency, appends each round as it ends, and goes on behind what the file has."""
+    """Measures each concurrency, appends each round as it ends, and continues behind what the file has."""
 
     def __init__(self, settings: Settings, target: Target, generator: Generator, writer: ResultsWriter,
                  reporter: Reporter, measure: Measure, limits: Limits = Limits(), repeats: int = 2):

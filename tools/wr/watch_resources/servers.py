@@ -32,7 +32,7 @@ BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem", "built", 
 BUILTINS += ("redis", "backend", "backend2", "backend3", "backend4")  # ports of other servers
 PEERS = DATA / "peers"  # the sources of servers that are built
 CHECKOUT = DATA.parent.parent.parent
-# Of programs, before what the system has: beside this program (a build, an installation), then the release.
+# Of programs, before what the system has: next to this program (a build, an installation), then the release.
 PLACES = pathlib.Path(sys.argv[0]).absolute().parent, CHECKOUT / "build/release/bin"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
 PARTS = {
@@ -63,7 +63,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 @dataclass(frozen=True)
 class Kind:
     """A server file. `keep_alive`: it can keep connections. `files`: the only ones that it can serve, or none for all.
-    `needs`: files without which it is not installed. `conflicts`: a package beside which its own cannot be installed.
+    `needs`: files without which it is not installed. `conflicts`: a package with which its own cannot be installed.
     `build`: a command that is run once before the server is started, with its results in @built@."""
 
     name: str
@@ -120,7 +120,7 @@ def check_placeholders(document, values):
     for keys, text in places:
         for name in PLACEHOLDER.findall(text):
             if name not in known:
-                raise document.problem(keys, f"@{name}@ stands for nothing; {data.suggest(name, sorted(known))}")
+                raise document.problem(keys, f"@{name}@ means nothing; {data.suggest(name, sorted(known))}")
 
 
 def load_kind(name):
@@ -253,7 +253,7 @@ def make_certificate(folder):
 
 
 class Names(dict):
-    """What stands for @name@; a certificate is made when it is asked for."""
+    """What replaces @name@; a certificate is made when it is asked for."""
 
     def __missing__(self, name):
         os.makedirs(self["folder"], exist_ok=True)
@@ -262,7 +262,7 @@ class Names(dict):
 
 
 class Server:
-    """A server with a folder and a port of its own; `built` is that of builds.build_all(), or of its own."""
+    """A server with its own folder and port; `built` is that of builds.build_all(), or of its own."""
 
     def __init__(self, choice, folder, root, cpu=None, built=None):
         self.choice, self.name, self.kind, self.cpu = choice, choice.label, choice.kind, cpu
@@ -423,7 +423,7 @@ class Server:
         return f"{self.name} {text}; its command was {' '.join(self.command)}{last}"
 
     def restart(self):
-        """Another process with the same configuration; what works for it goes on."""
+        """Another process with the same configuration; what works for it continues."""
         self.stop_program()
         self.start_program()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts programs that end with `wr`: each in a session of its own, so that Ctrl-C reaches only `wr`, and with a
+"""Starts programs that end with `wr`: each in its own session, so that Ctrl-C reaches only `wr`, and with a
 signal for the death of its parent: the thread that starts a program must live as long. They are ended by their PID."""
 
 import ctypes
@@ -28,7 +28,7 @@ def with_death_signal(command: Sequence[str]) -> list[str]:
 
 
 def list_children() -> set[int]:
-    """Returns the processes of this one that have a session of their own."""
+    """Returns the processes of this one that have their own session."""
     pids = {pid for pid in list_numbers("/proc") if (stat := read_stat(pid)) and stat.parent == os.getpid()}
     return {pid for pid in pids if session_of(pid) not in (None, os.getsid(0))}
 

@@ -68,7 +68,7 @@ def trimmed(values):
 
 
 def find_centre(values):
-    """What stands for positive values in tables and charts: the trimmed mean of their logarithms, as for ratios."""
+    """What represents positive values in tables and charts: the trimmed mean of their logarithms, as for ratios."""
     return math.exp(trimmed([math.log(value) for value in values])[0])
 
 

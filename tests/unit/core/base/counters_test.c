@@ -300,7 +300,7 @@ static void run_until_crash(int fd)
     assert_true(WIFSIGNALED(status));
 }
 
-TEST(the_next_process_goes_on)
+TEST(the_next_process_continues)
 {
     int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_true(fd >= 0);

@@ -219,7 +219,7 @@ TEST(a_late_reader_is_not_the_clients)
     close_fixture();
 }
 
-TEST(sending_goes_on_while_the_client_takes)
+TEST(sending_continues_while_the_client_takes)
 {
     open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));

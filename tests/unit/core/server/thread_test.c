@@ -117,7 +117,7 @@ TEST(a_drain_is_delayed)
     set_delay(0);
 }
 
-TEST(goes_on_during_a_delay)
+TEST(continues_during_a_delay)
 {
     set_delay(3600000);
     start();

@@ -129,7 +129,7 @@ TEST(hidden_when_no_section_names_it, open_all, close_all)
     mk_target_stats_close(&new, &all);
 }
 
-/* With the last generation the process ends: one that takes over goes on counting. */
+/* With the last generation the process ends: one that takes over continues counting. */
 TEST(not_hidden_at_the_end, open_all, close_all)
 {
     struct mk_target_stats b;

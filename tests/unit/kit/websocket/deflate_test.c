@@ -101,7 +101,7 @@ TEST(decompresses_the_examples_of_the_rfc)
     assert_int_equal(account.bytes, 0);
 }
 
-TEST(goes_on_behind_last_blocks)
+TEST(continues_behind_last_blocks)
 {
     uint8_t payload[64];
     struct mk__ws_inflater i;

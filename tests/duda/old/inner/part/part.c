@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A part of the service, which needs a flag and a library of its own. */
+/* A part of the service, which needs a flag and its own library. */
 #include <math.h>
 
 #ifndef PART

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Level 1: the sources are in a folder beside html, and a name with dots says so. */
+/* Level 1: the sources are in a folder next to html, and a name with dots says so. */
 #include "webservice.h"
 
 DUDA_REGISTER("Old services", "Sourced");

@@ -389,7 +389,7 @@ TEST(a_generator_waits_to_be_woken)
 }
 
 /* A response in pieces may take any time, if each piece comes within HandlerTimeout. */
-TEST(a_stream_of_pieces_goes_on)
+TEST(a_stream_of_pieces_continues)
 {
     open_fixture(generate_from_source);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));

@@ -96,7 +96,7 @@ TEST(large_heads)
     static const struct {
         unsigned fields, bytes;
         const char *path, *heard;
-        bool goes_on;
+        bool continues;
     } cases[] = {
         {15, 100, "/", HELLO_OF(1), true},
         {16, 10, "/", "1:431*!", true},           /* fields_max, with Host */
@@ -116,7 +116,7 @@ TEST(large_heads)
                      (uint8_t)((at ? 0 : END_STREAM) | (left == len ? END_HEADERS : 0)), 1, mk_str(block.p + at, len));
         }
         h2_expect(&t, cases[i].heard);
-        if (cases[i].goes_on) {
+        if (cases[i].continues) {
             h2_get_path(&t, 3, "/");
             h2_expect(&t, HELLO_OF(3));
         }

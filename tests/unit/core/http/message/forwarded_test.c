@@ -130,7 +130,7 @@ TEST(forwarded)
     }
 }
 
-TEST(lines_go_on_where_the_last_one_ended)
+TEST(lines_continue_where_the_last_one_ended)
 {
     struct mk__forwarded f = begin();
     read_line(&f, mk__forwarded_read_x_for, "10.0.0.3, 10.0.0.2");
