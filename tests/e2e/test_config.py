@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 
 import pytest
@@ -597,7 +598,15 @@ def test_sites_that_cannot_be_listed():
         os.chmod(folder, 0o755)
         (conf / "sites").chmod(0o711)
         result = run("-c", conf, "-t", user=nobody)
-    assert result.returncode == 1 and "sites cannot be listed" in result.stderr
+    assert result.returncode == 1 and "sites cannot be listed: Permission denied" in result.stderr
+
+
+def test_sites_that_lead_to_themselves(tmp_path):
+    conf = write_config(tmp_path / "conf", "/")
+    shutil.rmtree(conf / "sites")
+    (conf / "sites").symlink_to("sites")
+    result = run("-c", conf, "-t")
+    assert result.returncode == 1 and "sites cannot be listed: Too many levels of symbolic links" in result.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

@@ -146,10 +146,11 @@ static int copy_names(const glob_t *found, struct mk_arena *arena, struct mk_str
     return 0;
 }
 
-/* A missing directory matches nothing; one that cannot be read is an error. */
+/* A missing directory matches nothing; one that cannot be read is an error, which glob() leaves in errno. */
 static int on_glob_error(const char *path, int err)
 {
     (void)path;
+    errno = err;
     return err != ENOENT && err != ENOTDIR;
 }
 
@@ -167,7 +168,7 @@ int mk__file_glob(struct mk_str dir, struct mk_str pattern, unsigned flags, stru
     if (r == 0 || r == GLOB_NOMATCH)
         r = copy_names(&found, arena, ret_names, ret_n);
     else
-        r = r == GLOB_NOSPACE ? -ENOMEM : -EACCES;
+        r = r == GLOB_NOSPACE ? -ENOMEM : -errno;
     globfree(&found);
     return r;
 }

@@ -27,7 +27,7 @@ enum mk__file_glob { MK__FILE_ONLY = 0, MK__FILE_OR_FOLDER = 1, MK__FILE_SKIP_UN
  * Finds the files whose names consist of `dir` and something that matches the pattern: `dir` is no pattern. They are
  * sorted by their bytes. Dotfiles are left out unless the pattern has the dot, and folders without MK__FILE_OR_FOLDER.
  * No match is no error.
- * Returns 0, or -errno (-EACCES: a directory cannot be read, without MK__FILE_SKIP_UNREADABLE).
+ * Returns 0, -ENOMEM, or without MK__FILE_SKIP_UNREADABLE another -errno: a folder cannot be read.
  */
 int mk__file_glob(struct mk_str dir, struct mk_str pattern, unsigned flags, struct mk_arena *arena,
                   struct mk_str **ret_names, size_t *ret_n);

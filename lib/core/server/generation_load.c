@@ -25,6 +25,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { GENERATION_BYTES_MAX = 64 * 1024 * 1024, PATH_BYTES = 4096 };
 
@@ -337,14 +338,16 @@ static int read_hosts(struct mk_generation *g, const struct mk__generation_sourc
         return 0; /* reported already: monkey.conf cannot be read */
     mk_arena_init(&arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     int err = mk__file_glob(mk_str_c(source->dir), MK_STR("/sites/*"), MK__FILE_OR_FOLDER, &arena, &files, &n);
-    bool is_listed = err != -EACCES;
-    err = is_listed ? err : 0;
+    bool is_listed = err == 0;
+    if (err < 0 && err != -ENOMEM) {
+        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the folder %s/sites cannot be listed: %s", source->dir,
+                       strerror(-err));
+        err = 0;
+    }
     for (size_t i = 0; i < n && err == 0; i++)
         err = read_host(g, source, files[i]);
     mk_arena_release(&arena);
-    if (!is_listed)
-        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the folder %s/sites cannot be listed", source->dir);
-    else if (err == 0 && !g->default_host)
+    if (err == 0 && is_listed && !g->default_host)
         mk__conf_error(g->conf, (struct mk__conf_origin){0},
                        "%s/sites/default is missing: it answers for every name that no other host has", source->dir);
     return err;

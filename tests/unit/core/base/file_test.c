@@ -130,6 +130,20 @@ TEST(glob)
     }
 }
 
+TEST(glob_of_a_folder_that_cannot_be_read)
+{
+    struct mk_arena arena;
+    struct mk_str *names;
+    size_t n;
+    assert_int_equal(symlink("loop", "loop"), 0);
+    mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
+    assert_int_equal(mk__file_glob(MK_STR("loop"), MK_STR("/*"), MK__FILE_ONLY, &arena, &names, &n), -ELOOP);
+    assert_int_equal(mk__file_glob(MK_STR("loop"), MK_STR("/*"), MK__FILE_SKIP_UNREADABLE, &arena, &names, &n), 0);
+    assert_int_equal(n, 0);
+    mk_arena_release(&arena);
+    assert_int_equal(unlink("loop"), 0);
+}
+
 TEST(is_glob)
 {
     assert_true(mk__file_is_glob(MK_STR("a/*.conf")));

@@ -96,7 +96,8 @@ static const struct source_case cases[] = {
     {{"a", "@INCLUDE loop/*\n"},
      -EINVAL,
      "",
-     "a:1:10: error: cannot read the directory of \"loop/*\": Permission denied\n@INCLUDE loop/*\n         ^\n"},
+     "a:1:10: error: cannot read the directory of \"loop/*\": Too many levels of symbolic links\n@INCLUDE loop/*\n     "
+     "    ^\n"},
     {{"d/a", "@INCLUDE ./../d/a\n"}, -EINVAL, "", NULL}, /* the names differ each time: the depth ends it */
 };
 
