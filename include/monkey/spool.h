@@ -149,6 +149,11 @@ MK_API int mk_spool_room(struct mk_spool *s);
  *   -ENOMEM, -ECANCELED  no memory; no disk thread, as the loop ends
  */
 MK_API int mk_spool_write(struct mk_spool *s, struct mk_str bytes);
+/*
+ * Writes a piece of any length of a body that may have `bytes_max` bytes. Returns as mk_spool_write(); -EFBIG if the
+ * body becomes longer: then nothing of the piece was taken.
+ */
+MK_API int mk_spool_add(struct mk_spool *s, struct mk_str piece, uint64_t bytes_max);
 /* Says that all bytes are written. Returns 0 or an -errno as mk_spool_write(). A second call does nothing. */
 MK_API int mk_spool_end(struct mk_spool *s);
 

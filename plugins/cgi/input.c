@@ -199,27 +199,13 @@ static void on_spool(struct mk_spool *spool, unsigned what, void *ctx)
         mk_request_resume(r->req);
 }
 
-/* Adds a piece. Returns 0, MK_AGAIN (the client must wait) or -errno. */
-static int keep_piece(struct run *r, struct mk_str piece)
-{
-    int err = 0;
-    uint64_t length = mk_spool_length(r->received.spool);
-    if (r->conf->spool_request_bytes && piece.len > r->conf->spool_request_bytes - length)
-        return -EFBIG;
-    while (piece.len && err >= 0) {
-        size_t n = piece.len < MK_SPOOL_WRITE_MAX ? piece.len : MK_SPOOL_WRITE_MAX;
-        err = mk_spool_write(r->received.spool, mk_str(piece.p, n));
-        piece = mk_str_after(piece, n);
-    }
-    return err;
-}
-
 static void receive_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
 {
     struct run *r = ctx;
     if (r->has_failed || !r->received.spool)
         return;
-    int err = keep_piece(r, piece);
+    uint64_t bytes_max = r->conf->spool_request_bytes ? r->conf->spool_request_bytes : UINT64_MAX;
+    int err = mk_spool_add(r->received.spool, piece, bytes_max);
     if (err >= 0 && end)
         err = mk_spool_end(r->received.spool);
     r->body_ended |= end;

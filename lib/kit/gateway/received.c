@@ -31,26 +31,12 @@ static void complete_receive(struct mk__gw_received *r)
         r->ready(r, 0);
 }
 
-/* Adds a piece. Returns 0, MK_AGAIN (the client must wait) or -errno. */
-static int add_piece(struct mk__gw_received *r, struct mk_str piece)
-{
-    int err = 0;
-    if (piece.len > r->bytes_max - mk_spool_length(r->spooled->spool))
-        return -EFBIG;
-    while (piece.len && err >= 0) {
-        size_t n = piece.len < MK_SPOOL_WRITE_MAX ? piece.len : MK_SPOOL_WRITE_MAX;
-        err = mk_spool_write(r->spooled->spool, mk_str(piece.p, n));
-        piece = mk_str_after(piece, n);
-    }
-    return err;
-}
-
 static void take_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
 {
     struct mk__gw_received *r = ctx;
     if (r->has_failed)
         return;
-    int err = add_piece(r, piece);
+    int err = mk_spool_add(r->spooled->spool, piece, r->bytes_max);
     if (err >= 0 && end)
         err = mk_spool_end(r->spooled->spool);
     if (err < 0)

@@ -164,6 +164,20 @@ int mk_spool_write(struct mk_spool *s, struct mk_str bytes)
     return mk_spool_room(s);
 }
 
+int mk_spool_add(struct mk_spool *s, struct mk_str piece, uint64_t bytes_max)
+{
+    int err = 0;
+    assert(s->written_bytes <= bytes_max);
+    if (piece.len > bytes_max - s->written_bytes)
+        return -EFBIG;
+    while (piece.len && err >= 0) {
+        size_t n = piece.len < MK_SPOOL_WRITE_MAX ? piece.len : MK_SPOOL_WRITE_MAX;
+        err = mk_spool_write(s, mk_str(piece.p, n));
+        piece = mk_str_after(piece, n);
+    }
+    return err;
+}
+
 int mk_spool_end(struct mk_spool *s)
 {
     s->has_ended = true;

@@ -286,6 +286,22 @@ TEST(a_body_of_known_length_needs_no_more, open_fixture, close_fixture)
     close_spool();
 }
 
+TEST(pieces_of_any_length_up_to_a_limit, open_fixture, close_fixture)
+{
+    static const char piece[MK_SPOOL_WRITE_MAX + 5];
+    struct mk_spool_options options = make_options();
+    options.is_kept = true;
+    open_spool(&options);
+    assert_int_equal(mk_spool_add(spool, mk_str(piece, sizeof(piece)), sizeof(piece) + 3), 0);
+    assert_int_equal(mk_spool_add(spool, mk_str(piece, 4), sizeof(piece) + 3), -EFBIG);
+    assert_int_equal(mk_spool_length(spool), sizeof(piece));
+    assert_int_equal(mk_spool_add(spool, mk_str(piece, 3), sizeof(piece) + 3), 0);
+    assert_int_equal(mk_spool_add(spool, MK_STR_NONE, sizeof(piece) + 3), 0);
+    assert_int_equal(mk_spool_add(spool, mk_str(piece, 1), UINT64_MAX), 0);
+    assert_int_equal(mk_spool_length(spool), sizeof(piece) + 4);
+    close_spool();
+}
+
 TEST(a_body_above_the_limits_is_an_error, open_fixture, close_fixture)
 {
     struct mk_spool_options options = make_options();
