@@ -42,7 +42,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "old_types.h"
+#include "compat/types.h"
 
 /* Objects that are the same as those of new services. */
 #include "conf.h"
@@ -65,16 +65,16 @@
 #include "param.h"
 #include "qs.h"
 
-#include "old_routes.h"
+#include "compat/routes.h"
 
-#include "old_console.h"
-#include "old_dthread.h"
-#include "old_event.h"
-#include "old_list.h"
-#include "old_monkey.h"
-#include "old_request.h"
-#include "old_response.h"
-#include "old_service.h"
-#include "old_session.h"
+#include "compat/console.h"
+#include "compat/dthread.h"
+#include "compat/event.h"
+#include "compat/list.h"
+#include "compat/monkey.h"
+#include "compat/request.h"
+#include "compat/response.h"
+#include "compat/service.h"
+#include "compat/session.h"
 
 #endif

@@ -13,15 +13,15 @@
 
 #include <duda/event.h>
 #include <duda/map.h>
-#include <duda/old_console.h>
-#include <duda/old_dthread.h>
-#include <duda/old_event.h>
-#include <duda/old_monkey.h>
-#include <duda/old_request.h>
-#include <duda/old_response.h>
-#include <duda/old_routes.h>
-#include <duda/old_service.h>
-#include <duda/old_session.h>
+#include <duda/compat/console.h>
+#include <duda/compat/dthread.h>
+#include <duda/compat/event.h>
+#include <duda/compat/monkey.h>
+#include <duda/compat/request.h>
+#include <duda/compat/response.h>
+#include <duda/compat/routes.h>
+#include <duda/compat/service.h>
+#include <duda/compat/session.h>
 #include <monkey/request.h>
 #include <stdarg.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The original API: coroutines that resume each other (<duda/old_dthread.h>), on those of dthread.c.
+ * The original API: coroutines that resume each other (<duda/compat/dthread.h>), on those of dthread.c.
  */
 #include "common/current.h"
 #include "common/heap.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The original API: the object "session.1" (<duda/old_session.h>), on stores in memory.
+ * The original API: the object "session.1" (<duda/compat/session.h>), on stores in memory.
  */
 #include "common/current.h"
 #include "common/mem.h"

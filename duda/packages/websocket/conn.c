@@ -31,7 +31,7 @@ static bool add_slab(struct ws_worker *w)
     return true;
 }
 
-/* Returns the descriptor, with which a request of levels 0 to 2 begins (<duda/old_request.h>); else -1. */
+/* Returns the descriptor, with which a request of levels 0 to 2 begins (<duda/compat/request.h>); else -1. */
 static int get_socket(const duda_request_t *dr)
 {
     int fd = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The original API: the package coro of 2013, which became the object `dthread` (<duda/old_dthread.h>). It needs no
+ * The original API: the package coro of 2013, which became the object `dthread` (<duda/compat/dthread.h>). It needs no
  * file: duda_load_package(coro, "coro") gives services of the original API that object.
  */
 #ifndef DUDA_PACKAGES_CORO_H

@@ -2,10 +2,10 @@
 /*
  * The original API: the object `monkey`, functions of the server's core that services used. All memory is of malloc().
  */
-#ifndef DUDA_OLD_MONKEY_H
-#define DUDA_OLD_MONKEY_H
+#ifndef DUDA_COMPAT_MONKEY_H
+#define DUDA_COMPAT_MONKEY_H
 
-#include "old_types.h"
+#include "types.h"
 
 #include <pthread.h>
 #include <time.h>

@@ -3,10 +3,10 @@
  * The original API: the objects `map`, `router`, `param`, `qs` and `cookie`, whose tables are in <duda/map.h> and
  * others.
  */
-#ifndef DUDA_OLD_ROUTES_H
-#define DUDA_OLD_ROUTES_H
+#ifndef DUDA_COMPAT_ROUTES_H
+#define DUDA_COMPAT_ROUTES_H
 
-#include "old_types.h"
+#include "types.h"
 
 /*
  * A parameter by its number (a new string for free()) or by its name (valid until the request ends), for services whose

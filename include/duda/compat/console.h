@@ -2,10 +2,10 @@
 /*
  * The original API: the objects `console` and `debug`.
  */
-#ifndef DUDA_OLD_CONSOLE_H
-#define DUDA_OLD_CONSOLE_H
+#ifndef DUDA_COMPAT_CONSOLE_H
+#define DUDA_COMPAT_CONSOLE_H
 
-#include "old_types.h"
+#include "types.h"
 
 struct duda_old_console {
     /* Writes a line with the request and the place in the source to the messages of the service. */

@@ -2,10 +2,10 @@
 /*
  * The original API: a request, and the object `request`.
  */
-#ifndef DUDA_OLD_REQUEST_H
-#define DUDA_OLD_REQUEST_H
+#ifndef DUDA_COMPAT_REQUEST_H
+#define DUDA_COMPAT_REQUEST_H
 
-#include "old_types.h"
+#include "types.h"
 
 struct web_service;
 

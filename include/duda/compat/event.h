@@ -2,10 +2,10 @@
 /*
  * The original API: events, global values, logs; names of its time for what <duda/event.h> and others offer.
  */
-#ifndef DUDA_OLD_EVENT_H
-#define DUDA_OLD_EVENT_H
+#ifndef DUDA_COMPAT_EVENT_H
+#define DUDA_COMPAT_EVENT_H
 
-#include "old_routes.h"
+#include "routes.h"
 
 #if DUDA_API_LEVEL == 0 || defined(DUDA_FRAMEWORK)
 

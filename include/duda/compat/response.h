@@ -2,10 +2,10 @@
 /*
  * The original API: the object `response`. All calls return 0, or -1 for an error.
  */
-#ifndef DUDA_OLD_RESPONSE_H
-#define DUDA_OLD_RESPONSE_H
+#ifndef DUDA_COMPAT_RESPONSE_H
+#define DUDA_COMPAT_RESPONSE_H
 
-#include "old_types.h"
+#include "types.h"
 
 struct duda_old_response {
     int (*http_status)(duda_request_t *dr, int status);

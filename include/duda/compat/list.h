@@ -2,8 +2,8 @@
 /*
  * The original API: the list, and the lines that the configuration object returns in one.
  */
-#ifndef DUDA_OLD_LIST_H
-#define DUDA_OLD_LIST_H
+#ifndef DUDA_COMPAT_LIST_H
+#define DUDA_COMPAT_LIST_H
 
 #ifdef DUDA_FRAMEWORK
 

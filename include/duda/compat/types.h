@@ -6,15 +6,15 @@
  * it DUDA_OLD_ANY_LEVEL is set: the header then takes the forms of level 1, and those of level 2 where a call can tell
  * them apart.
  */
-#ifndef DUDA_OLD_TYPES_H
-#define DUDA_OLD_TYPES_H
+#ifndef DUDA_COMPAT_TYPES_H
+#define DUDA_COMPAT_TYPES_H
 
 #ifndef DUDA_API_LEVEL
 #define DUDA_API_LEVEL 1
 #define DUDA_OLD_ANY_LEVEL 1
 #endif
 
-#include "types.h"
+#include "../types.h"
 
 /* Not terminated by a NUL, unless the description of a field says so. */
 struct duda_old_string {

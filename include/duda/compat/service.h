@@ -2,11 +2,11 @@
 /*
  * The original API: the service itself.
  */
-#ifndef DUDA_OLD_SERVICE_H
-#define DUDA_OLD_SERVICE_H
+#ifndef DUDA_COMPAT_SERVICE_H
+#define DUDA_COMPAT_SERVICE_H
 
-#include "old_types.h"
-#include "package.h"
+#include "types.h"
+#include "../package.h"
 
 /* The strings end with a NUL. Folders end with a slash; .data is NULL for those that are not set. */
 struct web_service {

@@ -3,10 +3,10 @@
  * The original API: coroutines. A dthread runs when resume() is called, until it yields, ends or resumes another one.
  * Numbers begin with 0 and are used again.
  */
-#ifndef DUDA_OLD_DTHREAD_H
-#define DUDA_OLD_DTHREAD_H
+#ifndef DUDA_COMPAT_DTHREAD_H
+#define DUDA_COMPAT_DTHREAD_H
 
-#include "old_types.h"
+#include "types.h"
 
 /* READY: it has not begun. SUSPEND: it has yielded, or has resumed another one. */
 enum { DTHREAD_DEAD, DTHREAD_READY, DTHREAD_RUNNING, DTHREAD_SUSPEND };

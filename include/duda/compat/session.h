@@ -3,10 +3,10 @@
  * The original API: the object `session`. Sessions are in memory, one store for each service, and have a cookie
  * DUDA_SESSION. A session ends a day after its last use, and with the server.
  */
-#ifndef DUDA_OLD_SESSION_H
-#define DUDA_OLD_SESSION_H
+#ifndef DUDA_COMPAT_SESSION_H
+#define DUDA_COMPAT_SESSION_H
 
-#include "old_types.h"
+#include "types.h"
 
 /* A function of the original that was called with and without an argument, which does not matter. */
 #ifdef DUDA_FRAMEWORK
