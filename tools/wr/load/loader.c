@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-#define NS 1000000000.0
-
 /* ── the schedule ── */
 
 uint64_t loader_find_start_ns(const struct loader *l, uint64_t n)
