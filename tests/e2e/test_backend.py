@@ -56,6 +56,22 @@ def test_a_head_in_pieces_and_a_reset():
         assert pauses == list(range(1, 20))
 
 
+def test_a_reset_while_the_script_waits():
+    """Whatever gets the descriptor next."""
+    with Backend(answer()) as backend, contextlib.ExitStack() as others:
+        for number in range(20):
+            client = others.enter_context(dial(backend))
+            client.send(request("/"))
+            client.until(b"hello")
+            backend.peers[number].reset()
+            for other in socket.socketpair():
+                others.enter_context(other)
+            with pytest.raises(OSError):
+                client.sock.sendall(request("/"))
+                client.sock.recv(1)
+        backend.wait_open(0)
+
+
 def test_requests_are_recorded_and_counted():
     with Backend(answer()) as backend:
         host, port = backend.address.split(":")
