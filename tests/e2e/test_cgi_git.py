@@ -109,7 +109,7 @@ def test_push_and_clone(project, tmp_path, size):
 
 
 def test_two_clients_at_once(project, tmp_path):
-    """Both push to their own branch, in many small objects."""
+    """Each pushes to its own branch, in many small objects."""
     works = [tmp_path / f"work{n}" for n in range(2)]
     for work in works:
         git("init", work)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/2 (RFC 9113): how connections begin, streams at the same time, flow control both ways, and priorities. That
+"""HTTP/2 (RFC 9113): how connections begin, concurrent streams, flow control both ways, and priorities. That
 everything else is the same on a stream, the whole suite shows: MONKEY_PROTOCOL=h2c."""
 
 import itertools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[HANDLERS]: which plugin answers for which paths; and limits that its own host has."""
+"""[HANDLERS]: which plugin answers for which paths; and limits that only one host has."""
 
 import re
 import select

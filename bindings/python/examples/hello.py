@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that answer, next to the files of a folder. Ends with a request for /stop."""
+"""Functions that answer, and the files of a folder. Ends with a request for /stop."""
 
 import sys
 

@@ -133,7 +133,7 @@ class Browser:
     # ── life ──
 
     def page(self, width=1024, height=768, user=None):
-        """A page of its own user, or of that of another page: it has the cookies and the connections."""
+        """A page for a new user, or for that of another page: it has the cookies and the connections."""
         return Page(self, width, height, user.context if user else None)
 
     def close(self):
