@@ -4,8 +4,6 @@
  */
 #include "link.h"
 
-#include <monkey/json.h>
-
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -210,10 +208,15 @@ int link_ask(struct link *l, struct mk_str line, int wait_fd, link_fn fn, void *
     return err < 0 ? err : a.ok;
 }
 
+/* Not by <monkey/json.h>, which replaces bytes that are no UTF-8: a path may have them. */
 void link_add_words(struct mk_buf *out, char *const *words, int n)
 {
-    mk_json_open(out, NULL, '[');
-    for (int i = 0; i < n; i++)
-        mk_json_cstr(out, NULL, words[i]);
-    mk_json_close(out, ']');
+    mk_buf_addc(out, '[');
+    for (int i = 0; i < n; i++) {
+        mk_buf_adds(out, i ? MK_STR(",\"") : MK_STR("\""));
+        for (const unsigned char *p = (const unsigned char *)words[i]; *p; p++)
+            mk_buf_addf(out, *p < 0x20 ? "\\u%04x" : *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+        mk_buf_addc(out, '"');
+    }
+    mk_buf_addc(out, ']');
 }

@@ -8,7 +8,7 @@ add_library(monkey-shell-parts OBJECT ${sources})
 target_include_directories(monkey-shell-parts PRIVATE ${CMAKE_SOURCE_DIR}/include)
 add_executable(monkey-shell ${program_sources} $<TARGET_OBJECTS:monkey-shell-parts>)
 target_include_directories(monkey-shell PRIVATE ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(monkey-shell PRIVATE monkey-kit monkey-static)
+target_link_libraries(monkey-shell PRIVATE monkey-kit monkey-static m)
 mk_link_library(monkey-shell editline/readline.h edit libedit-dev "the shell of the server"
     "build without the plugin cheetah (-D MK_MODULES=...)")
 mk_link_library(monkey-shell jansson.h jansson libjansson-dev "the shell of the server"

@@ -8,6 +8,8 @@
 
 #include <monkey/json.h>
 
+#include <math.h>
+
 void top_view_compare(struct top_view *v)
 {
     double seconds = v->now->at - v->before->at;
@@ -38,9 +40,9 @@ void top_view_add_line(const struct top_view *v, struct mk_buf *out)
 void top_view_add_json(const struct top_view *v, struct mk_buf *out)
 {
     mk_json_open(out, NULL, '{');
-    mk_json_real(out, "requests_per_s", v->r.requests);
-    mk_json_real(out, "sent_bytes_per_s", v->r.sent);
-    mk_json_real(out, "received_bytes_per_s", v->r.received);
+    mk_json_real(out, "requests_per_s", round(10 * v->r.requests) / 10);
+    mk_json_real(out, "sent_bytes_per_s", round(v->r.sent));
+    mk_json_real(out, "received_bytes_per_s", round(v->r.received));
     if (v->r.timed) {
         mk_json_number(out, "p50_us", (int64_t)v->r.p50_us);
         mk_json_number(out, "p99_us", (int64_t)v->r.p99_us);

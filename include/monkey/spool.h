@@ -150,8 +150,9 @@ MK_API int mk_spool_room(struct mk_spool *s);
  */
 MK_API int mk_spool_write(struct mk_spool *s, struct mk_str bytes);
 /*
- * Writes a piece of any length of a body that may have `bytes_max` bytes. Returns as mk_spool_write(); -EFBIG if the
- * body becomes longer: then nothing of the piece was taken.
+ * Writes a piece of any length of a body that may have `bytes_max` bytes. Returns as mk_spool_write(), and -EFBIG if
+ * the body became longer: then nothing of the piece is taken. After another error a part of it may have been. For kept
+ * bodies, or where there is room for the whole piece.
  */
 MK_API int mk_spool_add(struct mk_spool *s, struct mk_str piece, uint64_t bytes_max);
 /* Says that all bytes are written. Returns 0 or an -errno as mk_spool_write(). A second call does nothing. */

@@ -288,15 +288,13 @@ static void on_timer(struct mk_timer *timer)
 
 void client_reject(int fd, const char *error)
 {
-    struct mk_buf out;
-    mk_buf_init(&out, REFUSAL_BYTES_MAX);
+    MK_BUF_ON_STACK(out, REFUSAL_BYTES_MAX);
     mk_json_open(&out, NULL, '{');
     mk_json_bool(&out, "end", true);
     mk_json_bool(&out, "ok", false);
     mk_json_cstr(&out, "error", error);
     mk_json_close_line(&out);
     (void)!send(fd, out.data, out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-    mk_buf_release(&out);
     close(fd);
 }
 
