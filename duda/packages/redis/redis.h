@@ -28,7 +28,7 @@ struct redis_worker;
 
 /* What has become of a command. */
 struct redis_result {
-    int err;               /* 0, or as redis.h has them */
+    int err;               /* 0, or as <duda/packages/redis/redis.h> has them */
     redisReply *reply;     /* 0: taken by done(); else NULL */
     const char *text;      /* of an error: a sentence, valid until done() returns */
     redisReply *refusal;   /* the error reply of the server, valid as long; or NULL */

@@ -264,6 +264,9 @@ class Peer:
     def reset(self):
         """Ends the connection with RST instead of FIN. Not by close(): the poll() of a thread that waits for bytes
         would keep the connection, and wait for the socket that gets the descriptor next."""
+        if self.sock.family == socket.AF_UNIX:  # it has no RST
+            self.sock.close()
+            return
         disconnect = struct.pack("H14x", socket.AF_UNSPEC)
         if LIBC.connect(self.sock.fileno(), disconnect, len(disconnect)) < 0:
             raise OSError(ctypes.get_errno(), "the connection cannot be reset")
