@@ -78,14 +78,19 @@ void client_add_lines(struct client *c, struct mk_str text)
     }
 }
 
+static void add_end(struct mk_buf *out, const char *error)
+{
+    mk_json_open(out, NULL, '{');
+    mk_json_bool(out, "end", true);
+    mk_json_bool(out, "ok", !error);
+    if (error)
+        mk_json_cstr(out, "error", error);
+    mk_json_close_line(out);
+}
+
 void client_end(struct client *c, const char *error)
 {
-    mk_json_open(&c->out, NULL, '{');
-    mk_json_bool(&c->out, "end", true);
-    mk_json_bool(&c->out, "ok", !error);
-    if (error)
-        mk_json_cstr(&c->out, "error", error);
-    mk_json_close_line(&c->out);
+    add_end(&c->out, error);
     c->run = NULL;
 }
 
@@ -107,12 +112,10 @@ static void run_line(struct client *c, char *line, size_t len)
     struct words words;
     c->command = "";
     const char *error = words_split(line, len, &words);
-    if (error) {
-        client_begin(c, "text");
-        client_end(c, error);
-    } else if (words.n) {
+    if (error)
+        client_refuse(c, "%s", error);
+    else if (words.n)
         c->on_request(c, &words);
-    }
 }
 
 /* They get no answer, whose end would have the next line run. */
@@ -289,11 +292,7 @@ static void on_timer(struct mk_timer *timer)
 void client_reject(int fd, const char *error)
 {
     MK_BUF_ON_STACK(out, REFUSAL_BYTES_MAX);
-    mk_json_open(&out, NULL, '{');
-    mk_json_bool(&out, "end", true);
-    mk_json_bool(&out, "ok", false);
-    mk_json_cstr(&out, "error", error);
-    mk_json_close_line(&out);
+    add_end(&out, error);
     (void)!send(fd, out.data, out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(fd);
 }

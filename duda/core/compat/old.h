@@ -11,8 +11,6 @@
 #ifndef DUDA_CORE_COMPAT_OLD_H
 #define DUDA_CORE_COMPAT_OLD_H
 
-#include <duda/event.h>
-#include <duda/map.h>
 #include <duda/compat/console.h>
 #include <duda/compat/dthread.h>
 #include <duda/compat/event.h>
@@ -22,6 +20,8 @@
 #include <duda/compat/routes.h>
 #include <duda/compat/service.h>
 #include <duda/compat/session.h>
+#include <duda/event.h>
+#include <duda/map.h>
 #include <monkey/request.h>
 #include <stdarg.h>
 

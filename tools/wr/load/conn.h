@@ -58,7 +58,7 @@ void conn_fill(struct conn *c);
 bool conn_start(struct conn *c, uint64_t now_ns);
 /* Returns whether the connection can take a request. */
 bool conn_has_room(const struct conn *c);
-/* Notes that the connection could take a request: of the open loop. */
+/* Adds the connection to the ring of idle ones, in the open loop. */
 void conn_add_idle(struct conn *c);
 /* Fails the connection if nothing has happened for too long. */
 void conn_check_timeout(struct conn *c, uint64_t now_ns);

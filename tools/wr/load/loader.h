@@ -102,8 +102,9 @@ static inline uint64_t loader_now_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Returns when the request number `n` of this thread is intended to start, and how many are before `at_ns`. */
+/* Returns when the request number `n` of this thread is intended to start. */
 uint64_t loader_find_start_ns(const struct loader *l, uint64_t n);
+/* Returns how many starts of this thread are intended before `at_ns`. */
 uint64_t loader_count_starts(const struct loader *l, uint64_t at_ns);
 /* Gives the next request to a connection if one is due. Returns false otherwise. */
 bool loader_take(struct loader *l, uint64_t now_ns, struct flight *ret);

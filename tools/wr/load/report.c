@@ -65,9 +65,10 @@ static void add_counters(const struct report *r, struct mk_buf *out)
     mk_json_number(out, "head_bytes", (int64_t)c->head_bytes);
     mk_json_open(out, "statuses", '{');
     for (unsigned i = 0; i < LOAD_STATUSES; i++) {
+        if (!c->statuses[i])
+            continue;
         snprintf(status, sizeof(status), "%u", i);
-        if (c->statuses[i])
-            mk_json_number(out, status, (int64_t)c->statuses[i]);
+        mk_json_number(out, status, (int64_t)c->statuses[i]);
     }
     mk_json_close(out, '}');
     mk_json_open(out, "errors", '{');
