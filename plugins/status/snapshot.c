@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Asks the workers and runs the job (snapshot.h). The snapshot is owned by the worker that began it; each question
- * holds it, too, because a worker may answer long after the snapshot has gone on without it.
+ * holds it, too, because a worker may answer long after the snapshot was taken without it.
  */
 #include "snapshot.h"
 

@@ -21,7 +21,7 @@ BANNED = {
     "(?<![-\"/])whom?": "which client, which user ...",
     "(?:client|frame|head|module|object|request|response|setting)s? of http/[12]": "HTTP/2 frame ...",
     "slip of the keyboard": "a typo", "moments? of a plugin": "hook", "hoards?|hoarders?": "stalled streams",
-    "go(?:es)? on": "continue", "stands? for": "mean, replace",
+    "(?:go(?:es|ne|ing)?|went) on": "continue", "st(?:ands?|anding|ood) for": "mean, replace",
     "truth machines?": "the check of consistency", "verdicts?": "the result, the comparison ...",
 }
 

@@ -135,7 +135,7 @@ TEST(flushes)
     assert_int_equal(script.flags, MK_IO_MORE);
     answer(1);
     answer(ALL);
-    assert_int_equal(flush(&s, &account, "two", 0), 0); /* a short write is gone on with */
+    assert_int_equal(flush(&s, &account, "two", 0), 0); /* a short write is continued */
     assert_int_equal(script.flags, 0);
     assert_str_equal(mk_str(script.sent, script.sent_len), "onetwo");
     assert_int_equal(account.bytes, 0);
