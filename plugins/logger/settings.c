@@ -49,10 +49,11 @@ static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_PATTERNS(struct logger_host_conf, filter.except, "Except", NULL,
                          "Requests for these paths are not in the access log: patterns as for `Match`.",
                          .flags = MK_CONF_REPEAT),
-    MK_CONF_KEY_CUSTOM(struct logger_host_conf, filter.statuses, "Status", NULL,
-                       "Only exchanges with one of these statuses are in the access log: `404`, `5xx`; `aborted` means "
-                       "those whose response is not complete.",
-                       .flags = MK_CONF_REPEAT, .unit = "status ...", .parse = filter_parse_statuses),
+    MK_CONF_KEY_CUSTOM(
+        struct logger_host_conf, filter.statuses, "Status", NULL,
+        "Only exchanges with one of these statuses are in the access log: `404`, `5xx`; `aborted` selects "
+        "those whose response is not complete.",
+        .flags = MK_CONF_REPEAT, .unit = "status ...", .parse = filter_parse_statuses),
     MK_CONF_KEY_DURATION(struct logger_host_conf, filter.slower_ms, "SlowerThan", "0",
                          "Only exchanges that took at least this time, from the first byte of the request to the end, "
                          "are in the access log.",

@@ -57,7 +57,7 @@ def test_a_head_in_pieces_and_a_reset():
 
 
 def test_a_reset_while_the_script_waits():
-    """Whatever gets the descriptor next."""
+    """The client gets the reset, whatever socket has the descriptor then."""
     with Backend(answer()) as backend, contextlib.ExitStack() as others:
         for number in range(20):
             client = others.enter_context(dial(backend))

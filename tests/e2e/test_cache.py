@@ -241,7 +241,7 @@ def test_the_first_rule_that_matches(cached, clock):
 
 
 def test_the_default_of_all_hosts(serve, clock):
-    """Stands with the keys of the server; the section of a host replaces it."""
+    """Is written with the keys of the server; the section of a host replaces it."""
     files = {"plugins/cache/cache.conf": section("CACHE", {"Memory": "8M", "Files": "Immutable"})}
     rule = section("CACHE", {"Files": "EachCycle"})
     server, other = (serve(files=FILES, config=files, text=text) for text in ("", rule))

@@ -353,6 +353,6 @@ def test_expect_unknown(site, value):
 
 
 def test_expect_page_does_not_reflect(site):
-    """The field's value must not come back as HTML (its own class in old servers)."""
+    """The field's value must not come back as HTML (a class of defects of old servers)."""
     answer = site.talk(lines("GET / HTTP/1.1", HOST, "Expect: <script>alert(1)</script>", CLOSE))[0]
     assert answer.status == 417 and b"<script>" not in answer.body

@@ -54,7 +54,7 @@ def count(serve):
 
 
 def await_count(server, wanted, name, **labels):
-    """Waits for the value: what ends a connection is counted with it."""
+    """Waits for the value: the end of a connection may be counted a little later."""
     await_true(lambda: server.count(name, **labels) == wanted, 30, f"{name} {labels} {wanted}")
 
 
@@ -364,7 +364,7 @@ def test_disks_that_take_too_long(count):
 
 @needs_h2
 def test_clients_of_http2_that_read_nothing(count):
-    """The windows are open: the connection waits, and its end is its own timeout."""
+    """The windows are open: the connection waits, and it ends by another timeout."""
     server = count({**PATIENT, "SendTimeout": "300ms"})
     for n in (1, 2):
         with f.FrameConnection(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX}) as conn:

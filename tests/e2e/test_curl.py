@@ -142,7 +142,7 @@ def test_http2_prior_knowledge(site):
 
 
 def test_http2_prior_knowledge_fails_cleanly(serve):
-    """A client that insists on HTTP/2 where there is none gets its own error and no hang."""
+    """A client that insists on HTTP/2 where there is none reports an error and does not hang."""
     site = serve(config=HTTP1_ONLY)
     result = subprocess.run(
         ["curl", "-sS", "--max-time", "60", "--noproxy", "*", "--http2-prior-knowledge", f"{site.url}/hello.txt"],

@@ -145,7 +145,7 @@ def test_package(serve_players, packages):
     ],
 )
 def test_bad_package(serve_players, packages, name, reason):
-    """A service whose package cannot be loaded does not continue: one error that names both, and the others run."""
+    """A service whose package cannot be loaded is not started: one error that names both, and the others run."""
     build_package(packages, "plain", "int number = 1;")
     build_package(packages, "older", DICE.replace(DICE_MAIN, OLDER_MAIN))
     build_package(packages, "empty", DICE.replace(DICE_MAIN, OLDER_MAIN.replace("&older", "older.abi ? NULL : &older")))

@@ -701,7 +701,7 @@ def test_two_servers_share_sessions_in_redis(serve_services, redis):
 
 
 def test_what_redis_knows(serve_services, redis):
-    """No id, and its own end for each key."""
+    """Redis holds no id, and each key has its own expiry."""
     one = redis()
     server = serve_services({"web": source(redis=one.address, idle_s=1000, absolute_s=500)})
     browser = Browser(server)

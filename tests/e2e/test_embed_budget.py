@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an embedded server costs: instructions of a request, compared with the framework, and memory."""
+"""What an embedded server costs, compared with the framework and with an empty program."""
 
 import os
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a plugin that forwards requests needs of an exchange, over HTTP/1.1 and HTTP/2: interim responses, the date of
-an origin, its own wait, trailers, notes for the log, paths with an encoded slash. The plugin is `gateway`."""
+an origin, a separate timeout, trailers, notes for the log, paths with an encoded slash. The plugin is `gateway`."""
 
 import json
 import time

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What handlers can do that files never do: read bodies, answer late, in pieces, or not at all. The plugin
-tests/plugins/probe is built into its own server for this."""
+tests/plugins/probe is built into a separate server for this."""
 
 import itertools
 

@@ -96,7 +96,7 @@ def test_default_text(host, flag):
 
 
 def test_page(host, flag, tmp_path):
-    """Its name gives its type; what it needs continues."""
+    """Its name gives its type; what the page needs is served."""
     (tmp_path / "page.html").write_text("<h1>Back soon</h1>")
     flag.touch()
     with host({"Page": tmp_path / "page.html", "Except": ["/assets", "*.css"]}).connect() as client:

@@ -22,7 +22,7 @@ BODY, LARGE = b"x" * 40_000, b"x" * 4_000_000
 
 
 def respond_in_chunks(peer):
-    """The head and each chunk come with their own write; every second connection ends with the response."""
+    """The head and each chunk come in separate writes; every second connection ends with the response."""
     while True:
         peer.request()
         peer.send(lines("HTTP/1.1 200 OK", TEXT, "Trailer: A", "Transfer-Encoding: chunked"))

@@ -430,7 +430,7 @@ def test_requests_that_cannot_be_upgraded(start):
 
 
 def test_choice_of_several(start):
-    """The first one of the client that is allowed, in any case of letters; h2c in addition to it is dropped."""
+    """The first one of the client that is allowed, in any case of letters; h2c, which is offered too, is dropped."""
     with Backend(echo_raw) as backend:
         raw = Raw(start(backend, keys=RAW), token="h2c, RAW, websocket")
         raw.send(b"hello")

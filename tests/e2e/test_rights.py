@@ -586,7 +586,7 @@ def is_let_in(server, context, session):
 
 
 def test_a_certificate(secure, ca, certificate):
-    """New handshakes show the new one; connections, sessions of the old one continue, as plugins/tls/tls.md says."""
+    """New handshakes show the new one; connections and sessions of the old one continue, as plugins/tls/tls.md says."""
     server, context, other = secure(""), ca.context(), ca.make("next", "localhost")
     with server.connect(kind=TlsClient, context=context) as client:
         assert client.ask("/a.txt").status == 200 and client.fingerprint == certificate.fingerprint

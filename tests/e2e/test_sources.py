@@ -669,7 +669,7 @@ WAYS = {
     "REWRITE.Match": test_rewrite,
     "REWRITE.To": test_rewrite,
 }
-# Directives with their own word that name no file which a client gets, section by section.
+# Directives with a word that names no file which a client gets, section by section.
 NO_WAY = {
     "SERVER": "Listen TrustedProxies DefaultMimeType TransportLayer ErrorLog PidFile User Group",
     "PLUGINS": "Load",

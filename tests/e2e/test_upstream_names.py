@@ -226,7 +226,7 @@ def test_many_addresses(names, serve, serve_names):
 
 
 def test_more_addresses_than_are_used(names, serve, serve_names):
-    """The log says so, next to those that are."""
+    """The log says so, and names those that are."""
     port = serve_everywhere(serve).port
     names.set(NAME, *[f"127.0.{number // 200}.{1 + number % 200}" for number in range(257)])
     server = serve_names(f"{NAME}:{port}")

@@ -172,7 +172,7 @@ def test_a_file_that_memory_does_not_hold(tmp_path):
 
 
 def test_closed_and_full_outputs(tmp_path):
-    """A limit of the size of files replaces a full disk: not every machine has /dev/full."""
+    """A limit of the size of files is used instead of a full disk: not every machine has /dev/full."""
     (tmp_path / "r").write_text(to_line(make_round()))
     full = "prlimit --fsize=10 -- {} >out"
     for shell, status in (("{} >&-", 0), ("{} 2>&-", 0), (full, 1), ("{} | true", 0), ("{} | head -1", 0)):

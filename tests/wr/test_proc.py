@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots against processes of known consumption, and against folders that replace /proc."""
+"""Snapshots against processes of known consumption, and against folders that are used instead of /proc."""
 
 import os
 import pathlib
@@ -281,7 +281,7 @@ def test_counts_of_the_namespace_only_grow():
 
 
 class Tree:
-    """A folder that replaces /proc."""
+    """A folder that is used instead of /proc."""
 
     def __init__(self, path: pathlib.Path):
         self.path = path

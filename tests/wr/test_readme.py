@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of the README are those that `wr` prints of the rounds in docs/figures; the rules of `wr check` hold."""
 
+import collections
+import json
 import pathlib
 import re
 
@@ -31,6 +33,17 @@ def test_table(page, rounds, mark, rows):
     table = [cells_of(line) for line in printed if line.startswith("|")]
     assert len(table) > rows
     assert [cells_of(line) for line in written[begin:begin + len(table)]] == table
+
+
+@pytest.mark.parametrize("rounds", [ROUNDS, CACHE])
+def test_a_row_is_of_one_session(rounds):
+    """Costs of other hours are not comparable."""
+    sessions = collections.defaultdict(set)
+    for line in rounds.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["type"] == "round":
+            sessions[row["workload"]].add(row["session"])
+    assert sessions and {len(each) for each in sessions.values()} == {1}
 
 
 def test_some_servers_and_workloads():

@@ -159,7 +159,7 @@ def test_files_that_cannot_be_opened(path, tmp_path):
 
 
 def test_a_full_disk_is_a_sentence(path):
-    """A limit of the size of files replaces it: not every machine has /dev/full."""
+    """A limit of the size of files is used instead: not every machine has /dev/full."""
     own = resource.getrlimit(resource.RLIMIT_FSIZE)
     with ResultsWriter(path) as writer, pytest.raises(WrError, match="File too large; the results up to here are kept"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, own[1]))

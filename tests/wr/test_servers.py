@@ -164,7 +164,7 @@ def test_mistakes_of_the_command_line(text, message):
 def test_placeholders_are_checked(tmp_path):
     path = tmp_path / "own.toml"
     path.write_text(SERVER.replace("@code@", "@cod@"))
-    with pytest.raises(Problem, match=r"own.toml:7: config.server.py: @cod@ means nothing; do you mean code\?"):
+    with pytest.raises(Problem, match=r"own.toml:7: config.server.py: @cod@ is no placeholder; do you mean code\?"):
         servers.load_kind(str(path))
     path.write_text(SERVER + '[variants.tls.values]\ncoed = ""\n')
     with pytest.raises(Problem, match=r"own.toml:14: variants.tls.values.coed: \[values\] has no such name"):
@@ -360,7 +360,7 @@ def test_a_server_whose_library_is_missing(tmp_path):
 
 
 def test_names_of_a_build_are_checked(tmp_path):
-    with pytest.raises(Problem, match="own.toml:7: build: @builts@ means nothing; do you mean built?"):
+    with pytest.raises(Problem, match="own.toml:7: build: @builts@ is no placeholder; do you mean built?"):
         make_built(tmp_path, "@builts@")
 
 

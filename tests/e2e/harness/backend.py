@@ -24,6 +24,7 @@ import contextlib
 import ctypes
 import fcntl
 import hashlib
+import os
 import re
 import socket
 import ssl
@@ -269,7 +270,7 @@ class Peer:
             return
         disconnect = struct.pack("H14x", socket.AF_UNSPEC)
         if LIBC.connect(self.sock.fileno(), disconnect, len(disconnect)) < 0:
-            raise OSError(ctypes.get_errno(), "the connection cannot be reset")
+            raise AssertionError(f"the connection cannot be reset: {os.strerror(ctypes.get_errno())}")
 
 
 class Backend(FakeServer):

@@ -127,7 +127,7 @@ class Slot:
 @contextlib.contextmanager
 def changing(outcomes, in_place=(), passing=None):
     """Records a change of some slots (slot to its new outcome), and of the bytes of those `in_place`. The outcome
-    `passing` may be seen while it continues."""
+    `passing` may be seen during the change."""
     begin, end = time.monotonic(), [None]
     states = [State(outcome, begin) for outcome in outcomes.values()]
     if passing:

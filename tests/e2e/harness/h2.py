@@ -226,7 +226,7 @@ class H2Client:
     # ── receiving ──
 
     def settle(self, condition, what):
-        """Reads frames until the condition holds; bodies continue to leave meanwhile."""
+        """Reads frames until the condition holds; bodies are sent meanwhile."""
         while not condition():
             frame = self.conn.read()
             if frame is None:

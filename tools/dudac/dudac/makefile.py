@@ -19,7 +19,7 @@ QUOTED_PAIR = re.compile(r"""(?:"([^"]*)"|'([^']*)')[ \t]*(?:"([^"]*)"|'([^']*)'
 RULE = re.compile(r"^[^\t#=]*:(?!=)")
 CLOSING = {"(": ")", "{": "}"}
 DEPTH_MAX = 32
-BYTES_MAX = 1 << 20  # of a file, and of what replaces a reference
+BYTES_MAX = 1 << 20  # of a file, and of what a reference expands to
 REFERENCES_MAX = 10_000  # of one variable, by way of others, too
 PRODUCT_MAX = 1 << 24  # of the lengths of a function's arguments, which limit its result and its time
 INCLUDES_MAX = 100

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the folder of a new service from a template: a folder of files in which NEW_SERVICE means the name, also
+"""Makes the folder of a new service from a template: a folder of files in which the name replaces NEW_SERVICE, also
 in the names of files. A new folder in templates/ is a new template; nothing else has to know of it."""
 
 import contextlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Charts as SVG that is part of a page, at two widths, or as PNG. In a page colours are variables of its style sheet,
-so that they follow its dark mode: matplotlib draws with colours that mean variables, #0100xx for ink, grid and
+so that they follow its dark mode: matplotlib draws with colours that variables replace, #0100xx for ink, grid and
 page, #0102xx for series xx. A PNG has the colours of the light scheme.
 """
 

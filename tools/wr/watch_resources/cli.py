@@ -106,7 +106,7 @@ def terminate(number: int, _) -> None:
 @click.option("--pipeline", type=click.IntRange(min=1), help="Requests in flight on a connection; 1.")
 @click.option("-H", "--header", "headers", multiple=True, help="A header line, NAME: VALUE.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="The file of results; wr-TIME.jsonl.")
-@click.option("--resume", type=click.Path(dir_okay=False), help="Continue behind the last complete round of this file.")
+@click.option("--resume", type=click.Path(dir_okay=False), help="Continue after the last complete round of this file.")
 @click.option("--remote-ok", is_flag=True, help="Permit a URL of another machine.")
 @click.option("--others-max", type=click.FloatRange(min=0), default=0.05, show_default=True,
               help="CPUs that others may use in a round that counts.")

@@ -110,7 +110,7 @@ def run(context, workloads, chosen, contest, output, resume, with_counts, markdo
         try:
             run_plan(plan, writer, problems)
         except KeyboardInterrupt:
-            click.echo(f"\nended; {path} has what was measured, and --resume {path} continues", err=True)
+            click.echo(f"\nended; {path} has what was measured, and --resume {path} continues it", err=True)
             sys.exit(INTERRUPTED)
         finally:
             found = load_results(path)

@@ -120,7 +120,7 @@ def check_placeholders(document, values):
     for keys, text in places:
         for name in PLACEHOLDER.findall(text):
             if name not in known:
-                raise document.problem(keys, f"@{name}@ means nothing; {data.suggest(name, sorted(known))}")
+                raise document.problem(keys, f"@{name}@ is no placeholder; {data.suggest(name, sorted(known))}")
 
 
 def load_kind(name):

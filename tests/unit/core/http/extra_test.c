@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What only some exchanges need: the date of an origin, their own wait, notes. */
+/* What only some exchanges need: the date of an origin, a separate timeout, notes. */
 #include "http/h2_fixture.h"
 
 #include <errno.h>
