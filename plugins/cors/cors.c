@@ -10,6 +10,8 @@
 
 #include <assert.h>
 
+#include "origin.h"
+
 extern const struct mk_plugin mk_plugin_cors;
 
 /* ── directives ── */
@@ -31,7 +33,8 @@ static const struct mk_conf_key keys[] = {
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_LIST(
         struct cors_rule, origins, "Origins", NULL,
-        "The origins that are allowed, as browsers write them (`https://app.example.org`), or `*` for all.",
+        "The origins that are allowed, as browsers write them (`https://app.example.org`: without a path, and without "
+        "the scheme's own port), or `*` for all.",
         .flags = MK_CONF_REQUIRED | MK_CONF_REPEAT),
     MK_CONF_KEY_LIST(struct cors_rule, methods, "Methods", "GET HEAD POST", "The methods that their pages may use."),
     MK_CONF_KEY_LIST(struct cors_rule, headers, "Headers", NULL, "The request headers that they may send."),
@@ -56,25 +59,43 @@ static struct mk_str join_list(struct mk_buf *texts, const struct mk_conf_list *
     return mk_str(texts->data + at, texts->len - at);
 }
 
+/* The server compares origins byte by byte, so one that browsers write differently would never match. */
+static void check_origin(const struct mk_conf_check *check, uint32_t nth, struct mk_str origin)
+{
+    MK_BUF_ON_STACK(sent, 512);
+    const char *why = origin_print(origin, &sent);
+    if (!why && sent.err)
+        why = "it is too long for a host";
+    if (why)
+        mk_conf_error_nth(check, offsetof(struct cors_rule, origins), nth, "no page has the origin \"%.*s\": %s",
+                          MK_STR_ARG(origin), why);
+    else if (!mk_str_eq(mk_buf_str(&sent), origin))
+        mk_conf_error_nth(check, offsetof(struct cors_rule, origins), nth,
+                          "no page has the origin \"%.*s\": browsers send \"%.*s\", so write that", MK_STR_ARG(origin),
+                          MK_STR_ARG(mk_buf_str(&sent)));
+}
+
+static void check_origins(const struct mk_conf_check *check, struct cors_rule *r)
+{
+    for (uint32_t i = 0; i < r->origins.n; i++) {
+        if (mk_str_eq(r->origins.items[i], MK_STR("*")))
+            r->any_origin = true;
+        else
+            check_origin(check, i, r->origins.items[i]);
+    }
+    if (r->any_origin && r->origins.n > 1)
+        mk_conf_warn(check, offsetof(struct cors_rule, origins), "* allows all origins: the others have no effect");
+    if (r->any_origin && r->credentials)
+        mk_conf_error(check, offsetof(struct cors_rule, credentials),
+                      "browsers refuse credentials for every origin: name the origins");
+}
+
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
     struct cors_rule *r = section;
     struct mk_buf texts;
     mk_buf_init_fixed(&texts, r->texts, sizeof(r->texts));
-    for (uint32_t i = 0; i < r->origins.n; i++) {
-        struct mk_str origin = r->origins.items[i];
-        bool any = mk_str_eq(origin, MK_STR("*"));
-        r->any_origin |= any;
-        if (!any && (!memmem(origin.p, origin.len, "://", 3) || origin.p[origin.len - 1] == '/'))
-            mk_conf_error_nth(
-                check, offsetof(struct cors_rule, origins), i,
-                "an origin is a scheme and a host without a slash at the end, such as https://example.org, "
-                "not \"%.*s\"",
-                MK_STR_ARG(origin));
-    }
-    if (r->any_origin && r->credentials)
-        mk_conf_error(check, offsetof(struct cors_rule, credentials),
-                      "browsers refuse credentials for every origin: name the origins");
+    check_origins(check, r);
     r->methods_text = join_list(&texts, &r->methods);
     r->headers_text = join_list(&texts, &r->headers);
     r->expose_text = join_list(&texts, &r->expose);
@@ -213,6 +234,10 @@ static void remove_headers(struct mk_request *req)
         mk_response_header_remove(req, names[i]);
 }
 
+/*
+ * With `Origins *` the headers do not depend on the request: a response to one without Origin may be kept by a browser
+ * and used for one with it (Fetch standard, "CORS protocol and HTTP caches").
+ */
 static void add_cors_headers(struct mk_request *req)
 {
     const struct cors_rule *r = find_rule(req);
@@ -222,9 +247,9 @@ static void add_cors_headers(struct mk_request *req)
     if (!r->any_origin)
         add_header(req, MK_STR("Vary"),
                    MK_STR("Origin")); /* caches must not send the response for one origin to another */
-    if (!origin.p)
-        return;
     remove_headers(req);
+    if (!r->any_origin && !origin.p)
+        return;
     if (!is_allowed_origin(r, origin)) {
         count_refused(req, origin);
         return;
@@ -242,14 +267,6 @@ static int start_host(struct mk_host *host, void **ret_state)
     return mk_host_check_patterns(host, sections, offsetof(struct cors_rule, match));
 }
 
-static bool allows_origin(const struct cors_rule *r, struct mk_str origin)
-{
-    for (uint32_t i = 0; i < r->origins.n; i++)
-        if (mk_str_ieq(r->origins.items[i], origin))
-            return true;
-    return r->any_origin;
-}
-
 static void explain_cors(const struct mk_host *host, struct mk_explain *e)
 {
     const void *found = NULL;
@@ -260,14 +277,16 @@ static void explain_cors(const struct mk_host *host, struct mk_explain *e)
     const struct cors_rule *r = found;
     bool preflight = mk_str_eq(e->method, MK_STR("OPTIONS")) && origin.p &&
                      mk_explain_header(e, MK_STR("Access-Control-Request-Method")).p;
+    bool allowed = is_allowed_origin(r, origin);
     if (e->phase == MK_EXPLAIN_REQUEST && preflight)
-        mk_explain_add(e, host, r, MK_EXPLAIN_ANSWERS, "[CORS] answers the preflight request of %.*s",
-                       MK_STR_ARG(origin));
+        mk_explain_add(e, host, r, MK_EXPLAIN_ANSWERS, "[CORS] answers the preflight request of %.*s with %s",
+                       MK_STR_ARG(origin), allowed ? "204" : "403: it does not allow this origin");
     else if (e->phase == MK_EXPLAIN_RESPONSE && origin.p && !preflight)
-        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[CORS] %s the origin %.*s",
-                       allows_origin(r, origin) ? "allows" : "does not allow", MK_STR_ARG(origin));
+        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[CORS] %s the origin %.*s", allowed ? "allows" : "does not allow",
+                       MK_STR_ARG(origin));
     else if (e->phase == MK_EXPLAIN_RESPONSE && !preflight)
-        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[CORS] holds, but the request has no Origin");
+        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE,
+                       r->any_origin ? "[CORS] allows all origins" : "[CORS] holds, but the request has no Origin");
 }
 
 MK_PLUGIN(cors) = {

@@ -21,6 +21,7 @@ RULES = """
 [CORS]
     Match       /open
     Origins     *
+    Expose      X-All
 """
 APP = "Origin: https://app.example.org"
 PREFLIGHT = "Access-Control-Request-Method: DELETE"
@@ -101,25 +102,38 @@ def test_without_an_origin(client):
     assert not allowed(answer) and vary(answer) == {"origin"}
 
 
-def test_everybody(client):
-    answer = client.ask("/open/b.json", "Origin: https://any.example")
-    assert allowed(answer) == {"origin": "*"} and not vary(answer)
-    assert not allowed(client.ask("/open/b.json"))
+@pytest.mark.parametrize("origin", [(), ("Origin: https://any.example",), ("Origin: null",)], ids=len)
+@pytest.mark.parametrize(
+    "method, path, fields, status",
+    [
+        ("GET", "/open/b.json", (), 200),
+        ("HEAD", "/open/b.json", (), 200),
+        ("GET", "/open/b.json", ("If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT",), 304),
+        ("GET", "/open/b.json", ("Range: bytes=0-0",), 206),
+        ("GET", "/open/missing", (), 404),
+        ("OPTIONS", "/open/b.json", (), 204),
+    ],
+)
+def test_all_origins(client, method, path, fields, status, origin):
+    """A browser may keep the response to <img>, which sends no Origin, and use it for fetch()."""
+    answer = client.ask(path, *fields, *origin, method=method)
+    assert answer.status == status and allowed(answer) == {"origin": "*"} and not vary(answer)
+    assert answer["Access-Control-Expose-Headers"] == (None if method == "OPTIONS" else "X-All")
 
 
 def test_elsewhere(client):
     assert not allowed(client.ask("/other.txt", APP))
 
 
-@pytest.mark.parametrize("origin", ["https://app.example.org", "https://other.example.org"])
+@pytest.mark.parametrize("origin", ["https://app.example.org", "https://other.example.org", None])
 def test_fields_of_a_backend(serve, origin):
     """The rule decides in its place, and each field has one value."""
     own = [f"Access-Control-{name}" for name in ("Allow-Origin: *", "Allow-Credentials: true", "Expose-Headers: X")]
     with Backend(answer(b"{}", TEXT, *own)) as backend:
         with serve(text=proxy_section(backend) + RULES).connect() as client:
-            got = client.ask("/api/a.json", f"Origin: {origin}")
+            got = client.ask("/api/a.json", *([f"Origin: {origin}"] if origin else []))
             given = [(name.lower(), value) for name, value in got.fields if name.lower().startswith("access-control-")]
-            assert given == ([] if "other" in origin else [
+            assert given == ([] if not origin or "other" in origin else [
                 ("access-control-allow-origin", origin),
                 ("access-control-allow-credentials", "true"),
                 ("access-control-expose-headers", "X-Total"),
@@ -130,8 +144,8 @@ def test_fields_of_a_backend(serve, origin):
     "text, message",
     [
         ("[CORS]\n    Origins *\n    Credentials On\n", "name the origins"),
-        ("[CORS]\n    Origins example.org\n", "a scheme and a host"),
-        ("[CORS]\n    Origins https://example.org/\n", "without a slash"),
+        ("[CORS]\n    Origins example.org\n", 'the origin "example.org": it has no scheme'),
+        ("[CORS]\n    Origins https://example.org/\n", 'browsers send "https://example.org", so write that'),
         ("[CORS]\n    Match /a\n", "Origins"),
         ("[CORS]\n    Origins *\n    Headers " + "X-Long-Name " * 100 + "\n", "1,000 bytes"),
     ],
@@ -145,7 +159,13 @@ def test_place_of_a_mistake(conf):
     """At the word itself, also in a second line."""
     text = "[CORS]\n    Origins https://a.example b.example\n    Origins https://c.example https://d.example/\n"
     result = run("-c", conf(text), "-t")
-    assert "default:5:31: error: an origin" in result.stderr and "default:6:31: error: an origin" in result.stderr
+    for line in 5, 6:
+        assert f"default:{line}:31: error: no page has the origin" in result.stderr
+
+
+def test_others_beside_all(conf):
+    result = run("-c", conf("[CORS]\n    Origins * https://a.example\n"), "-t")
+    assert result.returncode == 0 and "warning: * allows all origins: the others have no effect" in result.stderr
 
 
 def test_section_that_never_has_its_turn(conf):
