@@ -243,22 +243,31 @@ static int get_min_version(const SSL_CTX *ctx)
 }
 
 /*
- * Returns true for 421 (RFC 9110 section 15.5.20): on its own connection, the request's host would have another
- * certificate, another policy for client certificates or another minimum version. A client that has sent no name (SNI)
- * and requests an address cannot do better.
+ * Returns true if the host of a request has other rules than those under which its connection was opened, or a higher
+ * minimum version. Without a name (SNI) the client could not choose the rules: a host that asks for no certificate
+ * serves it under any.
+ */
+static bool has_other_policy(const struct tls_host *tls_host, const SSL_CTX *own, const struct tls_conn *conn)
+{
+    bool asks = conn->name_len || tls_host->conf->client != TLS_CLIENT_OFF;
+    return (asks && memcmp(tls_host_credentials(own)->policy, conn->policy, sizeof(conn->policy)) != 0) ||
+           SSL_version(conn->ssl) < get_min_version(own);
+}
+
+/*
+ * Returns true for 421 (RFC 9110 section 15.5.20): another connection, for the request's host, could have a better
+ * certificate or the policy of that host. Without a name (SNI) it would have the same certificate, and so it would for
+ * the same name.
  */
 static bool is_misdirected(const struct mk_request *req, const struct tls_conn *conn)
 {
-    struct mk_str name = mk_request_host(req);
+    struct mk_str name = mk_request_host(req), sni = mk_str(conn->name, conn->name_len);
     const struct tls_host *tls_host = tls_host_find(mk_request_host_conf(req), mk_request_io(req)->listener);
     const SSL_CTX *own = tls_host ? tls_worker_context(mk_request_worker(req), tls_host) : NULL;
-    if (own && (memcmp(tls_host_credentials(own)->policy, conn->policy, sizeof(conn->policy)) != 0 ||
-                SSL_version(conn->ssl) < get_min_version(own)))
+    if (own && has_other_policy(tls_host, own, conn))
         return true;
-    if (!name.len || mk_str_ieq(name, mk_str(conn->name, conn->name_len)) ||
-        (!conn->name_len && tls_host_is_address(name)))
-        return false;
-    return !tls_conn_covers(conn, name);
+    bool is_sni = mk_str_ieq(mk_str_strip_end(name, "."), mk_str_strip_end(sni, "."));
+    return name.len && sni.len && !is_sni && !tls_conn_covers(conn, name);
 }
 
 /* Returns true if `host` is the local address of the connection: devices are often used by address. */

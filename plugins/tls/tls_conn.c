@@ -23,6 +23,8 @@ void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own,
 bool tls_conn_covers(const struct tls_conn *conn, struct mk_str name)
 {
     assert(conn->ssl);
+    if (conn->shown)
+        return tls_host_covers(conn->shown, name);
     bool covers = SSL_set_current_cert(conn->ssl, SSL_CERT_SET_FIRST) == 1;
     do
         covers = covers && tls_host_covers(SSL_get_certificate(conn->ssl), name);

@@ -33,6 +33,7 @@ struct tls_conn {
     uint32_t no_data_bytes; /* bytes received since the last application data */
     uint32_t key_updates;   /* KeyUpdates that the client has sent */
     struct record_size record_size;
+    X509 *shown;  /* the certificate that was sent, which `ssl` holds; NULL: a session was resumed */
     char *client; /* the subject of a certificate that was verified */
     int fd;
     uint16_t client_len;
@@ -60,8 +61,8 @@ struct tls_conn {
 void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own, struct mk_str name);
 
 /*
- * Returns true if all certificates of the connection's host cover this name: libssl does not always tell which one was
- * sent, and a resumed session has sent none.
+ * Returns true if the certificate that was sent covers this name; of a resumed session, which has sent none, if all
+ * certificates of the connection's host do.
  */
 bool tls_conn_covers(const struct tls_conn *conn, struct mk_str name);
 

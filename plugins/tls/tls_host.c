@@ -86,7 +86,8 @@ struct tls_host *tls_host_by_name(const struct tls_generation *t, const void *li
 
 /* ── names ── */
 
-bool tls_host_is_address(struct mk_str name)
+/* Returns true if the characters are those of an address and not of a name. */
+static bool is_address(struct mk_str name)
 {
     bool is = name.len;
     for (size_t i = 0; i < name.len; i++) {
@@ -111,7 +112,7 @@ bool tls_host_covers(X509 *leaf, struct mk_str name)
     int n = snprintf(text, sizeof(text), "%s%.*s", wild ? "any" : "", (int)name.len - wild, name.p + wild);
     if (n <= 0 || n >= (int)sizeof(text))
         return false;
-    if (tls_host_is_address(mk_str(text, (size_t)n)))
+    if (is_address(mk_str(text, (size_t)n)))
         return X509_check_ip_asc(leaf, text, 0) == 1;
     return X509_check_host(leaf, text, (size_t)n, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
 }

@@ -77,7 +77,5 @@ bool tls_host_asks_certificate(const struct mk_host *host);
 
 /* Returns true if the certificate covers this name, or address with or without brackets. */
 bool tls_host_covers(X509 *leaf, struct mk_str name);
-/* Returns true if the characters are those of an address, with or without brackets, and not of a name. */
-bool tls_host_is_address(struct mk_str name);
 
 #endif

@@ -164,6 +164,7 @@ static int finish_handshake(struct tls_conn *conn)
     }
     assert(conn->worker && conn->has_host); /* select_host() was called */
     int err = save_client_subject(conn);
+    conn->shown = SSL_session_reused(conn->ssl) ? NULL : SSL_get_certificate(conn->ssl);
     tls_counters_add_handshake(conn);
     release_generation(conn);
     return err;

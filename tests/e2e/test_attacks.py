@@ -136,7 +136,7 @@ CLASSES = {
         tls.test_a_client_that_wants_another_protocol_is_refused,
         tls.test_plain_http_at_the_port_of_tls,
         tls.test_421_for_a_name_that_the_certificate_does_not_cover,
-        tls.test_421_where_one_of_two_certificates_does_not_cover_the_name,
+        tls.test_421_where_the_certificate_shown_does_not_cover_the_name,
         tls.test_421_where_other_certificates_of_clients_are_asked_for,
         tls.test_421_where_the_connection_speaks_a_version_that_the_host_refuses,
     ),

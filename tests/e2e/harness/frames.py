@@ -176,8 +176,9 @@ class FrameConnection:
     """Frames go out as bytes and come in as `Frame`; no frame is answered automatically. Fails at a frame of the
     wrong size or on the wrong stream (see `check_frame`)."""
 
-    def __init__(self, address, timeout=30.0, rcvbuf=None, context=None, greet=True, values=None, first=b""):
-        self.sock, self.buffer = dial(address, timeout, rcvbuf, context, first=first), b""
+    def __init__(self, address, timeout=30.0, rcvbuf=None, context=None, greet=True, values=None, first=b"",
+                 name="localhost"):  # fmt: skip
+        self.sock, self.buffer = dial(address, timeout, rcvbuf, context, name, first), b""
         self.frame_max = FRAME_MIN
         if greet:
             self.send(PREFACE + settings(values))

@@ -106,8 +106,9 @@ class H2Client:
         credit=True,
         values=None,
         first=b"",
+        name="localhost",
     ):
-        self.conn = f.FrameConnection(address, timeout, rcvbuf, context, greet=False, first=first)
+        self.conn = f.FrameConnection(address, timeout, rcvbuf, context, greet=False, first=first, name=name)
         self.scheme, self.opened = "https" if context else "http", time.time()
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.streams, self.last, self.unanswered = {}, -1, []
