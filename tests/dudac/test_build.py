@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -151,6 +152,35 @@ def test_an_error_is_shown_as_the_compiler_prints_it(tmp_path):
 def test_a_warning_is_shown_and_the_service_built(tmp_path):
     done = run_dudac("build", make_folder(tmp_path, files={"apple.c": "static int unused;\n" + make_source()}))
     assert done.returncode == 0 and "‘unused’ defined but not used" in done.stderr
+
+
+# What would crash later: a pointer cut to the size of an int, arguments that are not passed, a result that is not set.
+TYPE_MISTAKES = {
+    "copy_name": "char *f(void)\n{\n    return copy_name();\n}",
+    "makes pointer from integer": "int n;\nchar *f(void)\n{\n    return n;\n}",
+    "makes integer from pointer": "int f(char *s)\n{\n    return s;\n}",
+    "incompatible": "void g(int *p);\nvoid f(char **p)\n{\n    g(p);\n}",
+    "incompatible type": '#include <duda/duda.h>\nstatic void h(int n)\n{\n    (void)n;\n}\n'
+                         'void *f(void)\n{\n    return router->get("/", h);\n}',
+    "defaults to ‘int’": "f(void)\n{\n    return 1;\n}",
+    "no return statement": "char *f(void)\n{\n}",
+}
+
+
+@pytest.mark.parametrize("words", [pytest.param(words, id=f"{number}") for number, words in enumerate(TYPE_MISTAKES)])
+def test_what_would_crash_is_an_error_of_the_build(tmp_path, words):
+    done = run_dudac("build", make_folder(tmp_path, files={"apple.c": make_source(), "b.c": TYPE_MISTAKES[words]}))
+    assert done.returncode == 1 and re.search(rf"^b\.c:\d+:\d+: error: .*{words.split()[0]}", done.stderr, re.M)
+    assert done.stderr.endswith("dudac: b.c does not compile\n")
+
+
+def test_the_originals_dialect_is_no_error(tmp_path):
+    """Services of its API call functions without a declaration; the flags say so also to compilers that refuse it."""
+    source = ('#include "webservice.h"\nDUDA_REGISTER("a", "b");\nstatic count;\n'
+              "int duda_main()\n{\n    return note(&count);\n}\n")
+    files = {"apple.c": source, "b.c": "note(n)\nint *n;\n{\n    return *n;\n}\n", "Makefile.in": "NAME = apple\n"}
+    done = run_dudac("build", make_folder(tmp_path, files=files), "-v")
+    assert done.returncode == 0 and "-Wno-error=implicit-function-declaration" in done.stdout
 
 
 def test_a_missing_function_is_an_error_of_the_build(tmp_path):

@@ -10,9 +10,16 @@ import re
 
 NEW_LEVEL = 3
 
-NEW_FLAGS = ("-std=gnu17", "-Wall", "-Wextra", "-pthread", "-fPIC", "-D_GNU_SOURCE=")
-OLD_FLAGS = ("-std=gnu17", "-fgnu89-inline", "-fcommon", "-fno-strict-aliasing", "-w", "-pthread", "-fPIC",
-             "-D_GNU_SOURCE=", "-DDUDA_OLD_SERVICE=1")
+# What compilers before GCC 14 and Clang 16 only warn of: the call of an undeclared function cuts a pointer to the size
+# of an int, and a function of another type than the framework calls reads arguments that were not passed.
+TYPE_MISTAKES = ("implicit-function-declaration", "implicit-int", "int-conversion", "incompatible-pointer-types")
+# They are errors for new services, and so is a function that ends without its result. The originals were written in
+# this dialect, which newer compilers take only if they are told so.
+NEW_FLAGS = ("-std=gnu17", "-Wall", "-Wextra", *(f"-Werror={name}" for name in (*TYPE_MISTAKES, "return-type")),
+             "-pthread", "-fPIC", "-D_GNU_SOURCE=")
+OLD_FLAGS = ("-std=gnu17", "-fgnu89-inline", "-fcommon", "-fno-strict-aliasing", "-w",
+             *(f"-Wno-error={name}" for name in TYPE_MISTAKES), "-pthread", "-fPIC", "-D_GNU_SOURCE=",
+             "-DDUDA_OLD_SERVICE=1")
 LINK_FLAGS = ("-shared", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,noseparate-code")
 
 NEW_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]+["<]duda/duda\.h[">]', re.M)
