@@ -9,6 +9,7 @@
 #include "errorlog.h"
 #include "launcher.h"
 #include "print.h"
+#include "privileges.h"
 #include "report.h"
 #include "serve.h"
 #include "signals.h"
@@ -93,6 +94,8 @@ int main(int argc, char **argv)
     struct options o;
     signals_reset();
     keep_standard_descriptors();
+    if (!MK_SMALL)
+        privileges_forbid_dumps(); /* until the configuration allows it */
     if (!MK_SMALL && argc > 1 && strcmp(argv[1], "shell") == 0)
         return exec_shell(argv + 1);
     int code = options_read(&o, argc, argv);

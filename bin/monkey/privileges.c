@@ -27,6 +27,18 @@ int privileges_set_no_new_privs(void)
     return -EPERM;
 }
 
+void privileges_forbid_dumps(void)
+{
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail */
+}
+
+void privileges_apply_core_dumps(const struct mk_server *server)
+{
+    struct mk_server_process process;
+    mk_server_process(server, &process);
+    prctl(PR_SET_DUMPABLE, process.core_dumps, 0, 0, 0);
+}
+
 bool privileges_must_drop(const struct mk_server_process *p)
 {
     return p->user && p->uid != 0 && geteuid() == 0;

@@ -14,6 +14,11 @@
  */
 int privileges_set_no_new_privs(void);
 
+/* Has the kernel write no core file, and let only root look into this process: no other program of its user. */
+void privileges_forbid_dumps(void);
+/* Forbids or allows that, as CoreDumps says; after the user has changed, when the kernel decides anew. */
+void privileges_apply_core_dumps(const struct mk_server *server);
+
 /* Returns whether this process is root and User names another user. */
 bool privileges_must_drop(const struct mk_server_process *p);
 

@@ -87,6 +87,7 @@ static int start_server(struct mk_server *server, const struct mk_server_info *i
         launcher_report_counters();
         launcher_inherit_listen_fds(server);
         code = open_and_drop_root(server, o);
+        privileges_apply_core_dumps(server);
     }
     if (code == EXIT_OK && mk_server_start(server) < 0)
         code = print_problems(server, EXIT_RUN);

@@ -7,6 +7,7 @@
 #include "errorlog.h"
 #include "launcher.h"
 #include "options.h"
+#include "privileges.h"
 #include "upgrade.h"
 
 #include <monkey/arena.h>
@@ -113,8 +114,10 @@ static bool reload_config(struct mk_server *server)
     if (err == 0)
         errorlog_reopen(server);
     errorlog_write_problems(server, err == 0 ? MK_LOG_WARN : MK_LOG_ERROR);
-    if (!MK_SMALL && err == 0)
+    if (!MK_SMALL && err == 0) {
+        privileges_apply_core_dumps(server);
         warn_restart_needed(server);
+    }
     if (MK_HAS_SUPERVISOR) /* before the log says it: the supervisor holds the sockets that it names */
         notify_ready(server);
     log_reload(err);

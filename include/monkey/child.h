@@ -7,8 +7,8 @@
  *        ◄──── started(), ended() ─────┘                             ▲
  *        └──── SIGTERM, and SIGKILL after a time ────────────────────┘
  *
- * A child gets the descriptors, variables and arguments that it is given and no others, the server's user, default
- * signals, no_new_privs and the limits that are set. It and what it forks are one session, which signals are sent to.
+ * A child gets the descriptors, variables and arguments that it is given and no others, the server's user without its
+ * capabilities, default signals, no_new_privs and the limits that are set. Only root can read the starter's memory.
  * If the server ends, however it does, the starter ends the children, SIGTERM first, and itself. If the starter is
  * killed, the kernel kills the children.
  *
@@ -84,7 +84,14 @@ struct mk_child_options {
 };
 
 /* Where a start has failed. */
-enum mk_child_step { MK_CHILD_STARTER, MK_CHILD_FORK, MK_CHILD_LIMITS, MK_CHILD_FOLDER, MK_CHILD_EXEC };
+enum mk_child_step {
+    MK_CHILD_STARTER,
+    MK_CHILD_FORK,
+    MK_CHILD_LIMITS,
+    MK_CHILD_FOLDER,
+    MK_CHILD_EXEC,
+    MK_CHILD_RIGHTS, /* giving up capabilities */
+};
 
 struct mk_child;
 

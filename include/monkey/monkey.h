@@ -139,6 +139,7 @@ MK_API int mk_server_listen(struct mk_server *server);
 /* Settings for the process itself. Strings are valid until the next load or reload. */
 struct mk_server_process {
     bool supervisor;
+    bool core_dumps;
     const char *user;  /* NULL: keep the user of the process */
     uint32_t uid, gid; /* of that user, and of Group if that is set */
 };

@@ -233,6 +233,7 @@ void mk_server_process(const struct mk_server *server, struct mk_server_process 
     if (!s)
         return;
     ret->supervisor = s->supervisor;
+    ret->core_dumps = s->core_dumps;
     ret->user = s->user.name.p;
     ret->uid = s->user.id;
     ret->gid = s->group.name.p ? s->group.id : s->user.group;

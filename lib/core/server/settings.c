@@ -279,6 +279,12 @@ static const struct mk_conf_key server_keys[] = {
     KEY(BOOL, supervisor, "Supervisor", "Off",
         "Whether a small supervisor process runs above the server: it holds the listeners, restarts a server that "
         "crashed, and starts a new program (SIGUSR2). The same as the option `--supervise`."),
+    KEY(BOOL, core_dumps, "CoreDumps", "Off",
+        "Whether the server may write core files, and programs of its user may look into it: debuggers, profilers, and "
+        "whatever reads `/proc/PID/fd`, `maps` or `mem`. The price of `On`: every program of that user can read the "
+        "memory of the server, with its private keys, passwords and what clients send; scripts of `[CGI]` are such "
+        "programs, and a core file has all of that, too. With `Off` root alone can. How large core files may be is "
+        "decided by `ulimit -c`, or `LimitCORE` of systemd."),
     )
     {0},
 };

@@ -57,7 +57,7 @@ struct mk__settings {
     bool affinity;
     int64_t connections_max, descriptors_max, handshakes_max;
     struct mk__user user, group;
-    bool supervisor;
+    bool supervisor, core_dumps;
     struct mk_networks trusted_proxies;
     int real_ip_header; /* X-Forwarded-For or Forwarded: an enum of settings.c */
 };

@@ -235,6 +235,7 @@ const char *mk_child_step_text(enum mk_child_step step)
         [MK_CHILD_FORK] = "cannot be started",
         [MK_CHILD_LIMITS] = "cannot get the limits that are set for it",
         [MK_CHILD_FOLDER] = "cannot work in its folder",
+        [MK_CHILD_RIGHTS] = "cannot give up the server's capabilities",
         [MK_CHILD_EXEC] = "cannot be executed",
     };
     return (unsigned)step < MK_COUNT_OF(texts) ? texts[step] : texts[MK_CHILD_STARTER];

@@ -6,10 +6,12 @@
 #include "spawn.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +84,19 @@ IN_CHILD static int die_with_starter(pid_t starter)
     return getppid() == starter ? 0 : -ESRCH; /* it has ended before that call */
 }
 
+/*
+ * Gives up the inheritable, ambient and effective capabilities, so that the program has none. A sandbox may forbid
+ * capset(2): without ambient ones execve() gives capabilities to root alone. Returns 0 or -errno.
+ */
+IN_CHILD static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0}};
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+        return -errno;
+    return syscall(SYS_capset, &head, none) < 0 && geteuid() == 0 ? -errno : 0;
+}
+
 /* In the child, which shares the memory of the starter. */
 IN_CHILD static int run_child(void *arg)
 {
@@ -102,6 +117,10 @@ IN_CHILD static int run_child(void *arg)
     if (a->err == 0) {
         a->step = MK_CHILD_LIMITS;
         a->err = set_limits(s->limits);
+    }
+    if (a->err == 0) {
+        a->step = MK_CHILD_RIGHTS;
+        a->err = drop_capabilities(); /* after the limits, which may need one */
     }
     if (a->err == 0) {
         a->step = MK_CHILD_EXEC;

@@ -447,6 +447,7 @@ _Noreturn void mk__starter_loop_run(int control)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     prctl(PR_SET_NAME, "monkey: starter");
+    prctl(PR_SET_DUMPABLE, 0); /* its memory is a copy of the server's, and its children have the same user */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (!keep_only(control) || chdir("/") < 0)
         _exit(1);

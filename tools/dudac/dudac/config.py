@@ -127,7 +127,8 @@ class Config:
         tls = " tls" if self.options.https else ""
         seconds = 0 if self.options.cuts_responses else SHUTDOWN_SECONDS
         text = section("SERVER", {"Listen": f"{address}:{self.options.port}{tls}", "Workers": self.options.workers,
-                                  "LogLevel": self.options.log_level, "ShutdownTimeout": f"{seconds}s"})
+                                  "LogLevel": self.options.log_level, "ShutdownTimeout": f"{seconds}s",
+                                  "CoreDumps": "On"})  # debuggers may attach
         return text + (section("TLS", {"SelfSigned": "On"}) if self.options.https else "")
 
     def plugins_text(self) -> str:

@@ -222,7 +222,9 @@ TEST(surroundings, open_fixture, close_fixture)
     close(extra);
     assert_int_equal(strncmp(text, "Name:", 5), 0); /* `cat` has read nothing */
     assert_non_null(strstr(find_line(text, "NoNewPrivs:"), "1"));
-    assert_null(strpbrk(find_line(text, "SigIgn:") + 7, "123456789abcdef"));
+    static const char *const empty[] = {"SigIgn:", "CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
+    for (size_t i = 0; i < MK_COUNT_OF(empty); i++)
+        assert_null(strpbrk(find_line(text, empty[i]) + 7, "123456789abcdef"));
     const char *pid = strstr(text, "pid ");
     unsigned number, group, session;
     assert_non_null(pid);
