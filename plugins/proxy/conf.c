@@ -155,8 +155,10 @@ static const struct mk_conf_key keys[] = {
     MK_GATEWAY_KEYS_CONNECTIONS(struct proxy_conf, gateway, "32"),
     MK_CONF_KEY_BOOL(
         struct proxy_conf, rewrite_location, "RewriteLocation", "On",
-        "Whether Location, Content-Location, and Path and Domain of Set-Cookie, which the backend writes as it sees "
-        "itself, become what the client sees."),
+        "Whether Location, Content-Location, Refresh, Link, and Path and Domain of Set-Cookie, which the backend "
+        "writes "
+        "as it sees itself, become what the client sees, and Destination of a request what the backend sees. URLs "
+        "with another host or scheme stay, as do paths that are below the prefix of `Match` already."),
     MK_GATEWAY_KEYS_RESPONSES(struct proxy_conf, gateway),
     MK_CONF_KEY_ENUM(struct proxy_conf, send_proxy, "SendProxy", "Off",
                      "Whether each connection to the backend begins with a header of the PROXY protocol, version 1 or "

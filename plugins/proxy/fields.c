@@ -54,7 +54,7 @@ static const char *refuse_name(struct mk_str name)
         return "the name of a header has letters, digits and dashes only";
     if (starts_with(name, MK_STR("sec-websocket-")))
         return "this header belongs to the handshake of WebSocket";
-    if (header_of_request(name) == HEADER_PASS)
+    if (header_is_passed(header_of_request(name)))
         return NULL;
     for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
         if (starts_with(name, rows[i].prefix))

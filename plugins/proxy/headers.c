@@ -22,10 +22,12 @@ static const struct row rows[] = {
     ROW("via", HEADER_SET, HEADER_PASS),
     ROW("date", HEADER_PASS, HEADER_DATE),
     ROW("host", HEADER_SET, HEADER_PASS),
+    ROW("link", HEADER_PASS, HEADER_LINK),
     ROW("proxy", HEADER_DROP, HEADER_PASS), /* httpoxy: HTTP_PROXY of CGI */
     ROW("cookie", HEADER_PASS, HEADER_PASS),
     ROW("expect", HEADER_DROP, HEADER_DROP),
     ROW("server", HEADER_PASS, HEADER_DROP),
+    ROW("refresh", HEADER_PASS, HEADER_REFRESH),
     ROW("trailer", HEADER_DROP, HEADER_PASS), /* of a request: trailers_announce() */
     ROW("upgrade", HEADER_DROP, HEADER_DROP),
     ROW("location", HEADER_PASS, HEADER_LOCATION),
@@ -35,6 +37,7 @@ static const struct row rows[] = {
     ROW("keep-alive", HEADER_DROP, HEADER_DROP),
     ROW("set-cookie", HEADER_PASS, HEADER_COOKIE),
     ROW("x-sendfile", HEADER_PASS, HEADER_DROP),
+    ROW("destination", HEADER_DESTINATION, HEADER_PASS),
     ROW("max-forwards", HEADER_MAX_FORWARDS, HEADER_PASS),
     ROW("x-request-id", HEADER_SET, HEADER_PASS),
     ROW("authorization", HEADER_PASS, HEADER_PASS),
@@ -58,8 +61,8 @@ enum { ROWS = MK_COUNT_OF(rows), NAME_BYTES_MAX = 19 };
 
 /* The first row whose name has this length. */
 static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
-    [0 ... 2] = 0, [3] = 1,   [4] = 2,   [5] = 4,   [6] = 5,   [7] = 8,   [8] = 10,  [9] = 11,  [10] = 13,   [11] = 17,
-    [12] = 17,     [13] = 19, [14] = 21, [15] = 23, [16] = 24, [17] = 30, [18] = 32, [19] = 33, [20] = ROWS,
+    [0 ... 2] = 0, [3] = 1,   [4] = 2,   [5] = 5,   [6] = 6,   [7] = 9,   [8] = 12,  [9] = 13,  [10] = 15,   [11] = 19,
+    [12] = 20,     [13] = 22, [14] = 24, [15] = 26, [16] = 27, [17] = 33, [18] = 35, [19] = 36, [20] = ROWS,
 };
 
 /*

@@ -13,12 +13,21 @@ enum header_rule {
     HEADER_SET,    /* that the proxy sets in requests: one of the client is not passed on */
     HEADER_LENGTH, /* Content-Length */
     HEADER_DATE,
-    HEADER_LOCATION,
+    HEADER_LOCATION, /* also Content-Location */
+    HEADER_REFRESH,
+    HEADER_LINK,
     HEADER_COOKIE,       /* Set-Cookie */
+    HEADER_DESTINATION,  /* in requests: of WebDAV */
     HEADER_MAX_FORWARDS, /* in requests, which the proxy counts down */
     /* In requests: has a `_`, and is a header with a rule once that is read as `-`, as many backends do. */
     HEADER_AMBIGUOUS,
 };
+
+/* Tells whether a header of a request is passed on, if nothing in the request or the section speaks against it. */
+static inline bool header_is_passed(enum header_rule rule)
+{
+    return rule == HEADER_PASS || rule == HEADER_DESTINATION;
+}
 
 /* Returns what becomes of a header of a request. */
 enum header_rule header_of_request(struct mk_str name);

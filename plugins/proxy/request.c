@@ -8,6 +8,7 @@
 #include "ambiguous.h"
 #include "forwards.h"
 #include "headers.h"
+#include "rewrite.h"
 #include "trailers.h"
 
 #include <monkey/escape.h>
@@ -65,27 +66,6 @@ static void write_field(struct mk_buf *out, struct mk_str name, struct mk_str va
     out->len = (size_t)(at - out->data);
 }
 
-struct mk_str request_authority(struct mk_request *req)
-{
-    struct mk_str target = mk_request_target(req), host = mk_request_header(req, MK_HEADER_HOST);
-    const char *scheme_end = target.len && target.p[0] != '/' ? memmem(target.p, target.len, "://", 3) : NULL;
-    if (scheme_end) /* the absolute form, whose authority counts (RFC 9112 section 3.2.2) */
-        return mk_str_until(mk_str_after(target, (size_t)(scheme_end + 3 - target.p)), "/?");
-    return host.len ? host : mk_request_host(req);
-}
-
-static void write_host(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf)
-{
-    struct mk_str host = conf->host_header;
-    if (mk_str_ieq(host, MK_STR("Client")))
-        host = request_authority(req);
-    else if (mk_str_ieq(host, MK_STR("Backend")))
-        host = MK_STR_NONE;
-    if (!host.len) /* HTTP/1.0 knows no Host, and HTTP/1.1 needs one */
-        host = conf->gateway.to.authority;
-    write_field(out, MK_STR("Host"), host);
-}
-
 /* Tells whether an option of Connection names `name`. */
 static bool is_named(struct mk_str connection, struct mk_str name)
 {
@@ -117,6 +97,18 @@ static bool is_connection_valid(struct mk_str connection, const struct field_cha
     return true;
 }
 
+/* Writes the header of WebDAV that names a resource of the backend. */
+static void write_destination(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
+                              struct mk_str url)
+{
+    struct mapping m;
+    int err = mapping_init(&m, req, conf);
+    mk_buf_adds(out, MK_STR("Destination: "));
+    rewrite_write_destination(&m, url, out);
+    mk_buf_adds(out, MK_STR("\r\n"));
+    out->err = err < 0 ? err : out->err;
+}
+
 static void write_client_fields(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
                                 struct mk_str connection, const struct upgrade *upgrade)
 {
@@ -127,9 +119,13 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
             forwards_write(out, req, value);
         else if (rule == HEADER_AMBIGUOUS || (rule == HEADER_PASS && fields_are_ambiguous(&conf->request, name)))
             ambiguous_report(req, name);
-        else if (rule == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
-                 !fields_replace(&conf->request, name) && mk_request_passes_header(req, name))
-            write_field(out, name, value);
+        else if (header_is_passed(rule) && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
+                 !fields_replace(&conf->request, name) && mk_request_passes_header(req, name)) {
+            if (rule == HEADER_DESTINATION && conf->rewrite_location)
+                write_destination(out, req, conf, value);
+            else
+                write_field(out, name, value);
+        }
     }
 }
 
@@ -222,7 +218,7 @@ static void write_rfc7239(struct mk_buf *out, struct mk_request *req, const stru
 /* The peer, unless a PROXY header has named another one, is the element that this proxy adds. */
 static void write_forwarded(struct mk_buf *out, struct mk_request *req, int how)
 {
-    struct origin o = {.authority = request_authority(req), .scheme = mk_request_scheme(req)};
+    struct origin o = {.authority = mapping_get_authority(req), .scheme = mk_request_scheme(req)};
     struct mk_address peer = mk_connection_client(mk_request_connection(req)), client = mk_request_client(req);
     o.is_trusted = mk_generation_trusts(mk_worker_generation(mk_request_worker(req)), &peer);
     o.peer = write_address(o.peer_text, &peer);
@@ -341,7 +337,7 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
     mk_buf_addc(out, ' ');
     write_target(out, req, conf);
     mk_buf_adds(out, MK_STR(" HTTP/1.1\r\n"));
-    write_host(out, req, conf);
+    write_field(out, MK_STR("Host"), mapping_get_backend_host(req, conf));
     write_client_fields(out, req, conf, connection, upgrade);
     if (fields_write(&conf->request, req, out) < 0)
         return -EINVAL;

@@ -16,7 +16,4 @@
 int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
                        const struct upgrade *upgrade, const struct mk_gateway_body *body);
 
-/* Returns host and port that the client asked for, as Host has them. */
-struct mk_str request_authority(struct mk_request *req);
-
 #endif

@@ -5,7 +5,6 @@
 #include "response.h"
 
 #include "headers.h"
-#include "request.h"
 #include "rewrite.h"
 #include "upgrade.h"
 
@@ -15,24 +14,37 @@
 
 /* ── headers ── */
 
+/* Returns the value of a header with a rule, as the client gets it: URLs of the backend become those of the client. */
+static struct mk_str rewrite_value(const struct mk_gateway_call *c, enum header_rule rule, struct mk_str value)
+{
+    static const rewrite_fn functions[] = {
+        [HEADER_LOCATION] = rewrite_location,
+        [HEADER_REFRESH] = rewrite_refresh,
+        [HEADER_LINK] = rewrite_link,
+        [HEADER_COOKIE] = rewrite_cookie,
+    };
+    const struct proxy_conf *conf = proxy_conf_of(c);
+    struct mapping m;
+    if (!conf->rewrite_location || mapping_init(&m, c->req, conf) < 0)
+        return value;
+    return functions[rule](&m, value, mk_request_arena(c->req));
+}
+
 int response_pass_header(const struct mk_gateway_call *c, struct mk_str name, struct mk_str value)
 {
-    const struct proxy_conf *conf = proxy_conf_of(c);
     struct mk_request *req = c->req;
-    switch (header_of_response(name)) {
+    enum header_rule rule = header_of_response(name);
+    switch (rule) {
     case HEADER_DROP:
     case HEADER_LENGTH: /* of the parser */
         return 0;
     case HEADER_DATE: /* a malformed one is ours */
         return mk_response_set_date(req, value) == -ENOMEM ? -ENOMEM : 0;
     case HEADER_LOCATION:
-        if (conf->rewrite_location)
-            value = rewrite_location(conf, request_authority(req), value, mk_request_arena(req));
-        return mk_response_header_ref(req, name, value);
+    case HEADER_REFRESH:
+    case HEADER_LINK:
     case HEADER_COOKIE:
-        if (conf->rewrite_location)
-            value = rewrite_cookie(conf, mk_request_host(req), value, mk_request_arena(req));
-        return mk_response_header_ref(req, name, value);
+        return mk_response_header_ref(req, name, rewrite_value(c, rule, value));
     default:
         return mk_response_header_parsed(req, name, value);
     }
@@ -91,9 +103,12 @@ void response_pass_interim(const struct mk_gateway_call *c, const struct mk_gate
     if (p->status != 100 && !takes_hints(c->req, proxy_conf_of(c)))
         return;
     for (unsigned i = 0; i < p->n_fields && n < MK_INTERIM_FIELDS_MAX && p->status != 100; i++) {
-        struct mk_str name = mk_span_str(head->bytes.p, head->fields[i].name);
-        if (header_of_response(name) == HEADER_PASS && !mk_gateway_head_connection_has(head, name))
-            passed[n++] = (struct mk_header_field){name, mk_span_str(head->bytes.p, head->fields[i].value)};
+        struct mk_str name = mk_span_str(head->bytes.p, head->fields[i].name),
+                      value = mk_span_str(head->bytes.p, head->fields[i].value);
+        enum header_rule rule = header_of_response(name);
+        if ((rule != HEADER_PASS && rule != HEADER_LINK) || mk_gateway_head_connection_has(head, name))
+            continue;
+        passed[n++] = (struct mk_header_field){name, rule == HEADER_LINK ? rewrite_value(c, rule, value) : value};
     }
     mk_response_interim(c->req, p->status, passed, n); /* the client can do without one that is not sent */
 }

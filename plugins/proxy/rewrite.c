@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Location and Set-Cookie of a backend (rewrite.h).
+ * URLs in headers (rewrite.h).
  */
 #include "rewrite.h"
 
@@ -9,73 +9,63 @@
 
 #include <strings.h>
 
-/* ── the mapping of a section ── */
+/* ── texts ── */
 
-/* Returns the path after the one of `To`, if it is below that; else `.p` is NULL. */
-static struct mk_str remove_prefix(struct mk_str path, struct mk_str prefix)
+/* Returns a buffer of this size in an arena; without memory one with an error. */
+static struct mk_buf open_text(struct mk_arena *arena, size_t size)
 {
-    if (path.len < prefix.len || memcmp(path.p, prefix.p, prefix.len) != 0)
-        return MK_STR_NONE;
-    struct mk_str rest = mk_str(path.p + prefix.len, path.len - prefix.len);
-    return !rest.len || strchr("/?#", rest.p[0]) ? rest : MK_STR_NONE;
-}
-
-static bool replaces_prefix(const struct proxy_conf *conf)
-{
-    return conf->strip_prefix || conf->gateway.to.path.p;
-}
-
-/* Returns the prefix of `Match`, without a slash at its end. */
-static struct mk_str get_prefix(const struct proxy_conf *conf)
-{
-    return mk_str_strip_end(conf->gateway.match.text, "/");
-}
-
-/* Returns the name that HostHeader gives the backend; empty: none. */
-static struct mk_str get_host_name(const struct proxy_conf *conf)
-{
-    struct mk_str name = conf->host_header;
-    return mk_str_ieq(name, MK_STR("Client")) || mk_str_ieq(name, MK_STR("Backend")) ? MK_STR("") : name;
-}
-
-/* Returns `a`, `b` and `c` in a row; `.p` is NULL without memory. */
-static struct mk_str join_texts(struct mk_arena *arena, struct mk_str a, struct mk_str b, struct mk_str c)
-{
-    size_t len = a.len + b.len + c.len;
-    char *to = mk_arena_alloc(arena, len + 1);
+    char *to = mk_arena_alloc(arena, size);
     struct mk_buf out;
-    if (!to)
-        return MK_STR_NONE;
-    mk_buf_init_fixed(&out, to, len + 1);
-    mk_buf_adds(&out, a);
-    mk_buf_adds(&out, b);
-    mk_buf_adds(&out, c);
-    return mk_str(to, len);
+    mk_buf_init_fixed(&out, to, to ? size : 0);
+    return out;
 }
 
-/* ── Location ── */
-
-/* Returns what follows scheme and authority, if `url` begins with them; else `.p` is NULL. */
-static struct mk_str strip_origin(struct mk_str url, struct mk_str authority)
+/* Returns what was written, or `value` after an error. */
+static struct mk_str close_text(const struct mk_buf *out, struct mk_str value)
 {
-    size_t scheme = url.len >= 8 && strncasecmp(url.p, "https://", 8) == 0  ? 8
-                    : url.len >= 7 && strncasecmp(url.p, "http://", 7) == 0 ? 7
-                                                                            : 0;
-    if (!scheme || !authority.len || url.len < scheme + authority.len ||
-        !mk_str_ieq(mk_str(url.p + scheme, authority.len), authority))
-        return MK_STR_NONE;
-    struct mk_str rest = mk_str(url.p + scheme + authority.len, url.len - scheme - authority.len);
-    return !rest.len || strchr("/?#", rest.p[0]) ? rest : MK_STR_NONE;
+    return out->err ? value : mk_buf_str(out);
 }
 
-/* Returns what follows the origin, if it is the backend or this host; else `.p` is NULL. */
-static struct mk_str strip_own_origin(const struct proxy_conf *conf, struct mk_str authority, struct mk_str value)
+/* Replaces a part of a text. Returns the text; without memory the old one. */
+static struct mk_str replace_part(struct mk_str text, struct mk_str part, struct mk_str by, struct mk_arena *arena)
 {
-    const struct mk_str own[] = {conf->gateway.to.authority, get_host_name(conf), authority};
-    struct mk_str path = value.len && value.p[0] == '/' && !(value.len > 1 && value.p[1] == '/') ? value : MK_STR_NONE;
-    for (size_t i = 0; i < MK_COUNT_OF(own) && !path.p; i++)
-        path = strip_origin(value, own[i]);
-    return path;
+    size_t before = (size_t)(part.p - text.p);
+    struct mk_buf out = open_text(arena, text.len - part.len + by.len + 1);
+    mk_buf_adds(&out, mk_str(text.p, before));
+    mk_buf_adds(&out, by);
+    mk_buf_adds(&out, mk_str_after(text, before + part.len));
+    return close_text(&out, text);
+}
+
+/* ── locations ── */
+
+enum { LOCATION_MORE_BYTES = 3 }; /* that a location may be longer than prefix and value: a guard, a slash */
+
+static bool has_authority(const struct mapping_side *side, struct mk_str scheme, struct mk_str authority)
+{
+    return mapping_is_same(scheme, authority, side->scheme, side->authorities[0]) ||
+           mapping_is_same(scheme, authority, side->scheme, side->authorities[1]);
+}
+
+/* Tells whether a backend means itself or this host by an origin; without a scheme it is the one of the request. */
+static bool is_own(const struct mapping *m, struct mk_str scheme, struct mk_str authority)
+{
+    scheme = scheme.len ? scheme : m->client.scheme;
+    bool is_of_request = mk_str_eq(scheme, m->client.scheme);
+    if (has_authority(&m->client, scheme, authority))
+        return is_of_request;
+    return (is_of_request || mk_str_eq(scheme, m->backend.scheme)) && has_authority(&m->backend, scheme, authority);
+}
+
+/*
+ * Returns what follows the backend's prefix in a path of it; `.p` NULL: it has none. A path that is below both prefixes
+ * belongs to the longer one, so an application that knows the client's prefix writes that itself.
+ */
+static struct mk_str strip_backend_prefix(const struct mapping *m, struct mk_str path)
+{
+    struct mk_str own = m->backend.prefix, other = m->client.prefix;
+    bool has_other = other.len > own.len && mapping_strip_prefix(path, other).p;
+    return has_other ? MK_STR_NONE : mapping_strip_prefix(path, own);
 }
 
 /*
@@ -90,22 +80,110 @@ static struct mk_str get_guard(struct mk_str path)
     return path.len && path.p[0] == '/' && i < path.len && strchr("/\\", path.p[i]) ? MK_STR("/.") : MK_STR("");
 }
 
-struct mk_str rewrite_location(const struct proxy_conf *conf, struct mk_str authority, struct mk_str value,
-                               struct mk_arena *arena)
+static bool starts_with_slash(struct mk_str path)
 {
-    struct mk_str path = strip_own_origin(conf, authority, value), prefix = MK_STR("");
-    if (!path.p)
-        return value;
-    struct mk_str rest = remove_prefix(path, conf->gateway.to.path.p ? conf->gateway.to.path : MK_STR(""));
-    if (replaces_prefix(conf) && rest.p) {
-        prefix = get_prefix(conf);
-        path = rest;
+    return path.len && path.p[0] == '/';
+}
+
+static void write_location(const struct mapping *m, struct mk_str url, struct mk_buf *out)
+{
+    struct mk_str scheme, authority, path = mapping_split_origin(url, &scheme, &authority);
+    bool has_origin = path.p != url.p;
+    if (has_origin ? !is_own(m, scheme, authority) : !starts_with_slash(url)) {
+        mk_buf_adds(out, url);
+        return;
     }
-    if (!prefix.len && path.p != value.p)
+    struct mk_str rest = strip_backend_prefix(m, path), prefix = rest.p ? m->client.prefix : MK_STR("");
+    path = rest.p ? rest : path;
+    if (!prefix.len && path.p != url.p)
         prefix = get_guard(path);
-    bool has_slash = path.len && path.p[0] == '/';
-    struct mk_str location = join_texts(arena, prefix, has_slash ? MK_STR("") : MK_STR("/"), path);
-    return location.p ? location : value;
+    mk_buf_adds(out, prefix);
+    if (!starts_with_slash(path))
+        mk_buf_addc(out, '/');
+    mk_buf_adds(out, path);
+}
+
+struct mk_str rewrite_location(const struct mapping *m, struct mk_str value, struct mk_arena *arena)
+{
+    struct mk_buf out = open_text(arena, value.len + m->client.prefix.len + LOCATION_MORE_BYTES + 1);
+    write_location(m, value, &out);
+    return close_text(&out, value);
+}
+
+/* ── Refresh ── */
+
+/* Removes a word, and blanks around it, from the start of a text. Returns whether it was there. */
+static bool skip_word(struct mk_str *rest, struct mk_str word)
+{
+    if (rest->len < word.len || strncasecmp(rest->p, word.p, word.len) != 0)
+        return false;
+    *rest = mk_str_trim(mk_str_after(*rest, word.len));
+    return true;
+}
+
+/* Returns the URL within a value, as HTML reads it ("shared declarative refresh steps"); empty: there is none. */
+static struct mk_str find_refresh_url(struct mk_str value)
+{
+    struct mk_str rest = mk_str_trim(value);
+    while (rest.len && ((rest.p[0] >= '0' && rest.p[0] <= '9') || rest.p[0] == '.'))
+        rest = mk_str_after(rest, 1);
+    rest = mk_str_trim(rest);
+    if (!skip_word(&rest, MK_STR(";")) && !skip_word(&rest, MK_STR(",")))
+        return MK_STR("");
+    struct mk_str url = rest;
+    if (skip_word(&rest, MK_STR("url")) && skip_word(&rest, MK_STR("=")))
+        url = rest;
+    if (url.len && url.p[0] == '"')
+        return mk_str_until(mk_str_after(url, 1), "\"");
+    return url.len && url.p[0] == '\'' ? mk_str_until(mk_str_after(url, 1), "'") : url;
+}
+
+struct mk_str rewrite_refresh(const struct mapping *m, struct mk_str value, struct mk_arena *arena)
+{
+    struct mk_str url = find_refresh_url(value);
+    return url.len ? replace_part(value, url, rewrite_location(m, url, arena), arena) : value;
+}
+
+/* ── Link ── */
+
+/* Returns the length of what is before the next target and its `<`, which quoted strings of parameters may have. */
+static size_t find_target(struct mk_str links)
+{
+    bool is_quoted = false;
+    size_t i = 0;
+    for (; i < links.len && (is_quoted || links.p[i] != '<'); i++) {
+        if (is_quoted && links.p[i] == '\\')
+            i += i + 1 < links.len;
+        else if (links.p[i] == '"')
+            is_quoted = !is_quoted;
+    }
+    return i < links.len ? i + 1 : i;
+}
+
+static size_t count_byte(struct mk_str s, char byte)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s.len; i++)
+        n += s.p[i] == byte;
+    return n;
+}
+
+struct mk_str rewrite_link(const struct mapping *m, struct mk_str value, struct mk_arena *arena)
+{
+    size_t more = count_byte(value, '<') * (m->client.prefix.len + LOCATION_MORE_BYTES);
+    struct mk_buf out = open_text(arena, value.len + more + 1);
+    for (struct mk_str rest = value; rest.len;) {
+        size_t before = find_target(rest);
+        mk_buf_adds(&out, mk_str(rest.p, before));
+        rest = mk_str_after(rest, before);
+        struct mk_str url = mk_str_until(rest, ">");
+        if (url.len < rest.len)
+            write_location(m, url, &out);
+        else
+            mk_buf_adds(&out, url);
+        rest = mk_str_after(rest, url.len);
+    }
+    return close_text(&out, value);
 }
 
 /* ── Set-Cookie ── */
@@ -126,28 +204,20 @@ static struct mk_str find_attribute(struct mk_str cookie, struct mk_str name)
     return found;
 }
 
-/* Replaces a value within a cookie, which it points into. Returns the cookie; without memory the old one. */
-static struct mk_str replace_value(struct mk_str cookie, struct mk_str value, struct mk_str by, struct mk_arena *arena)
+static struct mk_str rewrite_path(const struct mapping *m, struct mk_str cookie, struct mk_arena *arena)
 {
-    size_t before = (size_t)(value.p - cookie.p), behind = before + value.len;
-    struct mk_str replaced = join_texts(arena, mk_str(cookie.p, before), by, mk_str_after(cookie, behind));
-    return replaced.p ? replaced : cookie;
-}
-
-static struct mk_str rewrite_path(const struct proxy_conf *conf, struct mk_str cookie, struct mk_arena *arena)
-{
-    struct mk_str path = find_attribute(cookie, MK_STR("Path")),
-                  own = conf->gateway.to.path.p ? conf->gateway.to.path : MK_STR("");
-    struct mk_str rest = path.len && path.p[0] == '/' ? remove_prefix(path, own) : MK_STR_NONE,
-                  prefix = get_prefix(conf);
-    if (!replaces_prefix(conf) || !rest.p)
+    struct mk_str path = find_attribute(cookie, MK_STR("Path")), prefix = m->client.prefix, own = m->backend.prefix;
+    struct mk_str rest = path.len && path.p[0] == '/' ? strip_backend_prefix(m, path) : MK_STR_NONE;
+    if (!rest.p || (!prefix.len && !own.len))
         return cookie;
     if (!own.len && rest.len == 1)
         rest.len = 0; /* the path / becomes /prefix, which is also sent for that path itself */
     if (!prefix.len && !rest.len)
         rest = MK_STR("/");
-    struct mk_str by = join_texts(arena, prefix, rest, MK_STR(""));
-    return by.p ? replace_value(cookie, path, by, arena) : cookie;
+    struct mk_buf by = open_text(arena, prefix.len + rest.len + 1);
+    mk_buf_adds(&by, prefix);
+    mk_buf_adds(&by, rest);
+    return by.err ? cookie : replace_part(cookie, path, mk_buf_str(&by), arena);
 }
 
 /* Returns an authority without its port. */
@@ -173,21 +243,52 @@ static bool is_plain(struct mk_str host)
     return host.len && mk_str_is_visible(host, ";,=\"\\");
 }
 
-static struct mk_str rewrite_domain(const struct proxy_conf *conf, struct mk_str host, struct mk_str cookie,
-                                    struct mk_arena *arena)
+static struct mk_str rewrite_domain(const struct mapping *m, struct mk_str cookie, struct mk_arena *arena)
 {
     struct mk_str domain = find_attribute(cookie, MK_STR("Domain"));
-    bool is_own = is_domain_of(domain, conf->gateway.to.authority) || is_domain_of(domain, get_host_name(conf));
-    if (!is_own || !is_plain(host) || is_domain_of(domain, host))
+    bool is_backend =
+        is_domain_of(domain, m->backend.authorities[0]) || is_domain_of(domain, m->backend.authorities[1]);
+    struct mk_str host = m->client.authorities[1].len ? strip_port(m->client.authorities[1]) : m->host;
+    if (!is_backend || !is_plain(host) || is_domain_of(domain, host))
         return cookie;
-    return replace_value(cookie, domain, host, arena);
+    return replace_part(cookie, domain, host, arena);
 }
 
-struct mk_str rewrite_cookie(const struct proxy_conf *conf, struct mk_str host, struct mk_str value,
-                             struct mk_arena *arena)
+struct mk_str rewrite_cookie(const struct mapping *m, struct mk_str value, struct mk_arena *arena)
 {
     enum { PREFIX_BYTES = 7 };
     if (value.len >= PREFIX_BYTES && strncasecmp(value.p, "__Host-", PREFIX_BYTES) == 0)
         return value;
-    return rewrite_domain(conf, host, rewrite_path(conf, value, arena), arena);
+    return rewrite_domain(m, rewrite_path(m, value, arena), arena);
+}
+
+/* ── Destination ── */
+
+/* Returns the path of the section that a URL names; `.p` NULL: it names something else. */
+static struct mk_str find_section_path(const struct mapping *m, struct mk_str url, bool *ret_has_origin)
+{
+    struct mk_str scheme, authority, path = mapping_split_origin(url, &scheme, &authority);
+    *ret_has_origin = path.p != url.p;
+    bool is_ours = *ret_has_origin ? mk_str_eq(scheme, m->client.scheme) && has_authority(&m->client, scheme, authority)
+                                   : starts_with_slash(path);
+    return is_ours ? mapping_strip_prefix(path, m->client.prefix) : MK_STR_NONE;
+}
+
+void rewrite_write_destination(const struct mapping *m, struct mk_str url, struct mk_buf *out)
+{
+    bool has_origin;
+    struct mk_str path = find_section_path(m, url, &has_origin);
+    if (!path.p) {
+        mk_buf_adds(out, url);
+        return;
+    }
+    if (has_origin) {
+        mk_buf_adds(out, m->backend.scheme);
+        mk_buf_adds(out, MK_STR("://"));
+        mk_buf_adds(out, m->backend.authorities[0]);
+    }
+    mk_buf_adds(out, m->backend.prefix.len || has_origin ? m->backend.prefix : get_guard(path));
+    if (!m->backend.prefix.len && !starts_with_slash(path))
+        mk_buf_addc(out, '/');
+    mk_buf_adds(out, path);
 }

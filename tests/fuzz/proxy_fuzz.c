@@ -145,12 +145,21 @@ static size_t count(struct mk_str s, char c)
 
 static void rewrite(const struct proxy_conf *conf, struct mk_str value, struct mk_arena *arena)
 {
-    struct mk_str host = MK_STR("site.example");
-    struct mk_str location = rewrite_location(conf, host, value, arena);
-    struct mk_str cookie = rewrite_cookie(conf, host, value, arena);
+    struct mk_str host = MK_STR("site.example"), prefix = conf->strip_prefix ? MK_STR("/a") : MK_STR("");
+    struct mapping m = {
+        .client = {.scheme = MK_STR("http"), .authorities = {host}, .prefix = prefix},
+        .backend = {.scheme = MK_STR("http"),
+                    .authorities = {MK_STR("app.example:8"), conf->gateway.to.authority},
+                    .prefix = conf->gateway.to.path},
+        .host = host,
+    };
+    struct mk_str location = rewrite_location(&m, value, arena), refresh = rewrite_refresh(&m, value, arena),
+                  link = rewrite_link(&m, value, arena), cookie = rewrite_cookie(&m, value, arena);
     const char *end = value.len ? memchr(value.p, ';', value.len) : NULL;
     size_t kept = end ? (size_t)(end - value.p) : value.len;
-    if (location.len > value.len + 8 || (value.len && !location.len))
+    if (location.len > value.len + 8 || refresh.len > value.len + 8 || (value.len && !location.len))
+        abort();
+    if (count(link, '<') != count(value, '<') || count(link, '>') != count(value, '>'))
         abort();
     if (cookie.len < kept || (kept && memcmp(cookie.p, value.p, kept) != 0) || count(cookie, ';') != count(value, ';'))
         abort();
