@@ -193,7 +193,7 @@ struct origin {
 static void write_x_forwarded(struct mk_buf *out, struct mk_request *req, const struct origin *o)
 {
     write_list(out, req, o->is_trusted, MK_STR("X-Forwarded-For"), o->peer.len ? o->peer : MK_STR("unknown"));
-    write_or_keep(out, req, o->is_trusted, MK_STR("X-Forwarded-Proto"), o->scheme);
+    write_field(out, MK_STR("X-Forwarded-Proto"), o->scheme);
     write_or_keep(out, req, o->is_trusted, MK_STR("X-Forwarded-Host"), o->authority);
     write_or_keep(out, req, o->is_trusted, MK_STR("X-Forwarded-Port"), get_port(o->authority, o->scheme));
     if (o->client.len) /* another one than the peer comes of what that has sent */

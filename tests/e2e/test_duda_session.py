@@ -227,8 +227,9 @@ def source(version="1", redis=None, redis_ms=30000, **conf):
 class Browser:
     """Keeps the cookies that it gets, and sends them."""
 
-    def __init__(self, server, cookies=None, prefix="/web"):
+    def __init__(self, server, cookies=None, prefix="/web", fields=()):
         self.server, self.cookies, self.prefix, self.rows = server, dict(cookies or {}), prefix, []
+        self.fields = list(fields)
         self.connect = getattr(server, "open", server.connect)
         self.client, self.answers = self.connect(), 0
 
@@ -237,7 +238,7 @@ class Browser:
             self.client = self.connect()
         self.answers += 1
         fields = [f"Cookie: {'; '.join(f'{name}={value}' for name, value in self.cookies.items())}"]
-        answer = self.client.ask(self.prefix + path, *(fields if self.cookies else []))
+        answer = self.client.ask(self.prefix + path, *(fields if self.cookies else []), *self.fields)
         assert answer.status == 200, answer.status
         self.rows = [value for name, value in answer.fields if name.lower() == "set-cookie"]
         for row in self.rows:
@@ -347,6 +348,19 @@ def test_the_id_is_not_in_the_folder(serve_services, folder):
         assert one.id not in path.name
         assert one.id.encode() not in path.read_bytes()
         assert bytes.fromhex(one.id) not in path.read_bytes()
+
+
+@pytest.mark.parametrize("scheme, name", [("https", "__Host-"), ("wss", "__Host-"), ("WSS", "__Host-"), ("ws", "")])
+def test_behind_a_proxy(serve_services, scheme, name):
+    """A session that began over HTTPS is found by the handshake of a WebSocket, of which a proxy may say wss."""
+    server = serve_services({"web": source()}, {"TrustedProxies": "127.0.0.1"})
+    before = "https" if name else "http"
+    fields = ["X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: "]
+    one = Browser(server, fields=[fields[0], fields[1] + before])
+    assert one.set("a", "1") == 0
+    assert one.rows[0].startswith(name + "web-session=")
+    one.fields[1] = fields[1] + scheme
+    assert one.get("a") == "1"
 
 
 @pytest.mark.parametrize("way", ["h1-tls", "h2-tls"])

@@ -262,6 +262,31 @@ def test_a_trusted_proxy_is_extended(proxy):
     assert (sent["X-Forwarded-Proto"], sent["X-Forwarded-Host"]) == ("https", "site.example")
 
 
+SCHEMES = [
+    # what a trusted proxy says, and the scheme and the port that the backend gets
+    ("https", "https", "443"),
+    ("HTTPS", "https", "443"),
+    ("wss", "https", "443"),
+    ("WsS", "https", "443"),
+    ("http", "http", "80"),
+    ("ws", "http", "80"),
+    ("wss, http", "https", "443"),
+    ("http, https", "http", "80"),
+]
+
+
+def test_the_scheme_that_a_trusted_proxy_names(proxy):
+    """One of two words, since applications compare it with them."""
+    with Backend(echo) as backend:
+        with proxy(backend, settings={"TrustedProxies": "127.0.0.1"}).connect() as client:
+            for said, scheme, port in SCHEMES:
+                addresses = ["192.0.2.1"] + ["127.0.0.1"] * said.count(",")
+                fields = [f"X-Forwarded-For: {', '.join(addresses)}", f"X-Forwarded-Proto: {said}"]
+                assert client.ask("/", *fields, host="site.example").status == 200
+                sent = backend.requests[-1]
+                assert (sent["X-Forwarded-Proto"], sent["X-Forwarded-Port"]) == (scheme, port), said
+
+
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_the_address_that_another_proxy_names(proxy, is_trusted):
     with Backend(answer(b"hello", TEXT)) as backend:

@@ -796,6 +796,18 @@ def test_redirects_name_the_port(serve, ca, pairs, tmp_path):
         assert ask(client).status == 200
 
 
+def test_redirects_behind_a_proxy(serve, pairs, tmp_path):
+    """What a trusted proxy says of the client's scheme counts; of the handshake of a WebSocket it may say wss."""
+    text = host(populate(tmp_path / "r", FILES), "localhost", pairs["localhost"].keys(Redirect="https"))
+    settings = {"Listen": ["127.0.0.1:0", "127.0.0.1:0 tls"], "TrustedProxies": "127.0.0.1"}
+    server = serve(settings, config={"sites/default": text}, listeners=2)
+    rows = [("https", 200), ("wss", 200), ("WSS", 200), ("http", 301), ("ws", 301), ("on", 301)]
+    with server.connect(0) as client:
+        for scheme, status in rows:
+            got = client.ask("/hello.txt", "X-Forwarded-For: 192.0.2.1", f"X-Forwarded-Proto: {scheme}")
+            assert got.status == status, scheme
+
+
 def test_strict_transport_security(connect, tls_server):
     expected = "max-age=31536000; includeSubDomains; preload"
     with connect("a.example") as client:

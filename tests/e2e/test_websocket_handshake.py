@@ -10,7 +10,7 @@ from harness import frames as f
 from harness.h2 import StreamReset
 from harness.messages import request
 from harness.ways import WAYS
-from harness.websocket import WebSocket, frame, needs_wsprobe
+from harness.websocket import WebSocket, frame, needs_wsprobe, run_wsprobe
 
 pytestmark = [needs_wsprobe, pytest.mark.single_protocol]
 UPGRADE = ("Connection: Upgrade", "Upgrade: websocket")
@@ -303,6 +303,15 @@ def test_origins(ws_server, path, origin, status):
         ws.accept()
         ws.assert_echo()
         ws.close()
+
+
+@pytest.mark.parametrize("scheme, own", [("wss", "https"), ("WSS", "https"), ("https", "https"), ("ws", "http")])
+def test_origins_behind_a_proxy(tmp_path, site_root, scheme, own):
+    """The scheme that a trusted proxy names is that of the origin, also where it calls it the one of WebSocket."""
+    with run_wsprobe("h1", tmp_path, site_root, {"TrustedProxies": "127.0.0.1"}) as server:
+        for origin, status in ((own, 101), ("http" if own == "https" else "https", 403)):
+            fields = ["X-Forwarded-For: 192.0.2.1", f"X-Forwarded-Proto: {scheme}", f"Origin: {origin}://localhost"]
+            assert ask(server, *RIGHT, *fields).status == status
 
 
 def test_two_origins(ws_server):

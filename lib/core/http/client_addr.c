@@ -78,28 +78,24 @@ int mk__client_addr_recv_proxy_header(struct mk_connection *conn, struct mk__con
 
 typedef void (*read_line_fn)(struct mk__forwarded *f, struct mk_str line);
 
-/* Calls `read` for each line of a field, from the last to the first; with `once` for the last one only. */
+/* Calls `read` for each line of a field, from the last to the first. */
 static void read_field_lines(const struct mk_request *req, struct mk_str name, struct mk__forwarded *f,
-                             read_line_fn read, bool once)
+                             read_line_fn read)
 {
-    for (unsigned i = req->parse.n_fields; i-- > 0;) {
-        if (!mk_str_ieq(mk_span_str(req->base, req->fields[i].name), name))
-            continue;
-        read(f, mk_span_str(req->base, req->fields[i].value));
-        if (once)
-            return;
-    }
+    for (unsigned i = req->parse.n_fields; i-- > 0;)
+        if (mk_str_ieq(mk_span_str(req->base, req->fields[i].name), name))
+            read(f, mk_span_str(req->base, req->fields[i].value));
 }
 
 static void read_forwarded_fields(const struct mk_request *req, const struct mk__trusted_proxies *trust,
                                   struct mk__forwarded *f)
 {
     if (trust->use_forwarded) {
-        read_field_lines(req, MK_STR("Forwarded"), f, mk__forwarded_read, false);
+        read_field_lines(req, MK_STR("Forwarded"), f, mk__forwarded_read);
         return;
     }
-    read_field_lines(req, MK_STR("X-Forwarded-For"), f, mk__forwarded_read_x_for, false);
-    read_field_lines(req, MK_STR("X-Forwarded-Proto"), f, mk__forwarded_read_x_proto, true);
+    read_field_lines(req, MK_STR("X-Forwarded-For"), f, mk__forwarded_read_x_for);
+    read_field_lines(req, MK_STR("X-Forwarded-Proto"), f, mk__forwarded_read_x_proto);
 }
 
 /* A Unix socket in a PROXY header is on the machine of the proxy: trust in local Unix sockets does not apply to it. */

@@ -69,18 +69,30 @@ void mk__forwarded_read_x_for(struct mk__forwarded *f, struct mk_str line)
     }
 }
 
+/* Some proxies name the scheme of WebSocket in its handshake, which is a request of HTTP (RFC 6455 section 3). */
 static void set_scheme(struct mk__forwarded *f, struct mk_str scheme)
 {
-    if (mk_str_ieq(scheme, MK_STR("https")))
-        f->is_https = true;
-    else if (mk_str_ieq(scheme, MK_STR("http")))
-        f->is_https = false;
+    static const struct {
+        struct mk_str name;
+        bool is_https;
+    } rows[] = {
+        {MK_STR_INIT("https"), true},
+        {MK_STR_INIT("http"), false},
+        {MK_STR_INIT("wss"), true},
+        {MK_STR_INIT("ws"), false},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
+        if (mk_str_ieq(scheme, rows[i].name))
+            f->is_https = rows[i].is_https;
 }
 
 void mk__forwarded_read_x_proto(struct mk__forwarded *f, struct mk_str line)
 {
-    for (unsigned i = 0; line.len && (i < f->hops || i == 0); i++)
-        set_scheme(f, split_last(&line, ',', false));
+    while (line.len && (f->schemes < f->hops || f->schemes == 0)) {
+        struct mk_str scheme = split_last(&line, ',', false);
+        f->schemes += scheme.len > 0;
+        set_scheme(f, scheme);
+    }
 }
 
 /* ── Forwarded: name=value pairs (RFC 7239 section 4) ── */

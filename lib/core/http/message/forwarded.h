@@ -23,6 +23,7 @@ struct mk__forwarded {
     bool is_https;            /* the client used TLS to the first trusted proxy */
     bool ended;               /* no further element is read */
     uint8_t hops;             /* elements read so far, at most MK__FORWARDED_HOPS_MAX */
+    uint8_t schemes;          /* of X-Forwarded-Proto read so far */
 };
 
 /*
@@ -32,8 +33,9 @@ struct mk__forwarded {
 void mk__forwarded_read_x_for(struct mk__forwarded *f, struct mk_str line); /* X-Forwarded-For */
 void mk__forwarded_read(struct mk__forwarded *f, struct mk_str line);       /* Forwarded */
 /*
- * Reads the last line of X-Forwarded-Proto; call after X-Forwarded-For. The scheme that belongs to the address of the
- * client counts, or the first one if there are fewer schemes than addresses.
+ * X-Forwarded-Proto; call after X-Forwarded-For. The scheme that belongs to the address of the client counts, or the
+ * first one if there are fewer schemes than addresses. `wss` counts as `https`, `ws` as `http`; other words are no
+ * scheme.
  */
 void mk__forwarded_read_x_proto(struct mk__forwarded *f, struct mk_str line);
 

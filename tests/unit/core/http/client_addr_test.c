@@ -249,6 +249,8 @@ static const struct {
     {"10.0.0.1", ASK("X-Forwarded-For: 203.0.113.1\r\nx-forwarded-for: 192.0.2.1\r\nX-Forwarded-For: 10.0.0.3\r\n"),
      "192.0.2.1:0 by 10.0.0.1 http", false},
     {"10.0.0.1", ASK("X-Forwarded-Proto: http\r\nX-Forwarded-Proto: https\r\n"), "10.0.0.1:0 by 10.0.0.1 https", false},
+    {"10.0.0.1", ASK("X-Forwarded-For: 192.0.2.1, 10.0.0.2\r\nX-Forwarded-Proto: wss\r\nX-Forwarded-Proto: ws\r\n"),
+     "192.0.2.1:0 by 10.0.0.1 https", false},
     {"10.0.0.1", ASK("Forwarded: for=192.0.2.1;proto=https\r\n"), "10.0.0.1:0 by 10.0.0.1 http", false},
     {"10.0.0.1", ASK("Forwarded: for=192.0.2.1;proto=https\r\n"), "192.0.2.1:0 by 10.0.0.1 https", true},
     {"10.0.0.1", ASK("Forwarded: for=203.0.113.1\r\nForwarded: for=\"192.0.2.1:1\", for=10.0.0.2\r\n"),

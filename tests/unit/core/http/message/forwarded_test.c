@@ -90,7 +90,10 @@ static const struct {
     {"for=192.0.2.1;proto=http, for=10.0.0.2;proto=https", "192.0.2.1", false},
     {"for=192.0.2.1, for=10.0.0.2;proto=https", "192.0.2.1", true},
     {"for=203.0.113.9;proto=https, for=192.0.2.1;proto=http", "192.0.2.1", false},
-    {"for=192.0.2.1;proto=wss", "192.0.2.1", false},
+    {"for=192.0.2.1;proto=wss", "192.0.2.1", true},
+    {"for=192.0.2.1;Proto=\"WSS\"", "192.0.2.1", true},
+    {"for=192.0.2.1;proto=ws, for=10.0.0.2;proto=https", "192.0.2.1", false},
+    {"for=192.0.2.1;proto=wsss", "192.0.2.1", false},
     {"for=192.0.2.1;host=\"a,b;for=10.9.9.9\"", "192.0.2.1", false}, /* a comma in quotes is none */
     {"for=192.0.2.1;host=\"a\\\",for=10.9.9.9;\\\"\"", "192.0.2.1", false},
     {"for=192.0.2.1;host=\"a\\\",for=203.0.113.9;\\\"\"", "192.0.2.1", false},
@@ -181,6 +184,13 @@ static const struct {
     {"192.0.2.1", "HTTPS", true},
     {"192.0.2.1", "http", false},
     {"192.0.2.1", "on", false},
+    {"192.0.2.1", "wss", true},
+    {"192.0.2.1", "WSS", true},
+    {"192.0.2.1", "ws", false},
+    {"192.0.2.1", "https,", true},
+    {"192.0.2.1, 10.0.0.2", "wss, ws", true},
+    {"192.0.2.1, 10.0.0.2", "ws , HTTPS", false},
+    {"192.0.2.1, 10.0.0.2", "wss,, http", true},
     {"192.0.2.1", "", false},
     {"192.0.2.1, 10.0.0.2", "https", true},       /* of the first proxy alone */
     {"192.0.2.1, 10.0.0.2", "https, http", true}, /* one for each */
