@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C, SIGTERM and SIGHUP in each phase: no process and no temporary file is left, and the exit status tells."""
 
+import contextlib
+import ctypes
+import itertools
 import os
+import pathlib
+import queue
 import signal
 import sys
+import threading
 
 import pytest
-from dudac.interrupts import hold_interrupts, install_handlers
+from dudac.events import Events
+from dudac.interrupts import Interrupt, await_files, install_handlers, interruptible
 from dudac.new import make_service
 
 from harness.server import await_true, is_alive
@@ -205,6 +212,110 @@ def test_what_a_service_has_started_ends_with_it(tmp_path, start):
     await_true(lambda: not is_alive(child))
 
 
+# ── several signals ──
+
+
+# Blocks in duda_exit() until the file exists, and says so by another one.
+SLOW_END = "#include <stdio.h>\n#include <unistd.h>\n" + make_source() + """
+void duda_exit(void)
+{
+    fclose(fopen("ENDS", "w"));
+    while (access("MAY_END", F_OK) != 0)
+        usleep(1000);
+}
+"""
+
+
+def list_threads(pid):
+    try:
+        return [int(path.name) for path in pathlib.Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+
+
+def storm(program, first=0):
+    """Signals to each thread, the main one last, until the program has ended. Returns its exit status."""
+    tgkill = ctypes.CDLL(None, use_errno=True).tgkill
+    for number, _ in itertools.cycle([*SIGNALS[first:], *SIGNALS[:first]]):
+        for thread in sorted(list_threads(program.process.pid), reverse=True):
+            tgkill(program.process.pid, thread, number)
+        if program.process.poll() is not None:
+            return program.stop()
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "--watch"]])
+@pytest.mark.parametrize("numbers", [(signal.SIGINT, signal.SIGTERM), (signal.SIGHUP,)])
+def test_signals_that_another_thread_gets(tmp_path, start, command, numbers):
+    """The kernel gives a signal to another thread if one waits for the main thread already."""
+    pytest.importorskip("watchdog", reason="NOT TESTED: no python3-watchdog here")
+    folder = make_folder(tmp_path)
+    program = start(*command, folder, "-p", 0)
+    program.wait_url()
+    server = program.server_pid()
+    thread = max(list_threads(program.process.pid))
+    for number in numbers:
+        ctypes.CDLL(None).tgkill(program.process.pid, thread, number)
+    program.reader.join(SECONDS)
+    assert program.stop() == 128 + numbers[0]
+    assert not is_alive(server) and not list_left(folder) and "Traceback" not in program.output
+
+
+def prepare_compiling(tmp_path, start):
+    compiler, pids = make_compiler(tmp_path)
+    program = start("build", make_folder(tmp_path), env={"CC": compiler})
+    return program, read_pids(pids, 2)
+
+
+def prepare_starting(tmp_path, start):
+    source = "#include <stdio.h>\n#include <unistd.h>\n" + make_source().replace(
+        "return router", f'fclose(fopen("{tmp_path}/began", "w"));\n    for (;;)\n        pause();\n    return router')
+    program = start("run", make_folder(tmp_path, files={"apple.c": source}), "-p", 0)
+    await_true((tmp_path / "began").exists, SECONDS)
+    return program, [program.server_pid()]
+
+
+def prepare_serving(tmp_path, start):
+    program = start("run", make_folder(tmp_path), "-p", 0)
+    program.wait_url()
+    return program, [program.server_pid()]
+
+
+def prepare_ending(tmp_path, start):
+    source = SLOW_END.replace("MAY_END", str(tmp_path / "may_end")).replace("ENDS", str(tmp_path / "ends"))
+    program = start("run", make_folder(tmp_path, files={"apple.c": source}), "-p", 0)
+    program.wait_url()
+    server = program.server_pid()
+    program.process.send_signal(signal.SIGINT)
+    await_true((tmp_path / "ends").exists, SECONDS)
+    (tmp_path / "may_end").touch()
+    return program, [server]
+
+
+def prepare_checking(tmp_path, start):
+    asked = tmp_path / "asked"
+    files = {"apple.c": SILENT.replace("ASKED", str(asked)), "checks.toml": CHECKS}
+    program = start("test", make_folder(tmp_path, files=files))
+    await_true(asked.exists, SECONDS)
+    return program, [program.server_pid()]
+
+
+def prepare_testing(tmp_path, start):
+    pids = tmp_path / "pids"
+    files = {"apple.c": make_source(), "test_apple.py": PYTEST.replace("PIDS", str(pids))}
+    program = start("test", make_folder(tmp_path, files=files))
+    return program, [*read_pids(pids, 1), program.server_pid()]
+
+
+@pytest.mark.parametrize("prepare", [prepare_compiling, prepare_starting, prepare_serving, prepare_ending,
+                                     prepare_checking, prepare_testing])
+def test_any_number_of_signals(tmp_path, start, prepare):
+    """To all threads, until dudac has ended: it leaves no process and no file, and fails nowhere."""
+    program, processes = prepare(tmp_path, start)
+    assert storm(program) in [status for _, status in SIGNALS]
+    assert not list_left(tmp_path / "apple") and "Traceback" not in program.output, program.output
+    await_true(lambda: not any(map(is_alive, processes)))
+
+
 # ── dudac new ──
 
 
@@ -233,28 +344,84 @@ def test_a_new_folder_is_removed_if_it_is_not_whole(tmp_path, monkeypatch, exist
 
 
 @pytest.fixture
-def handlers():
+def handlers(monkeypatch):
     """Those of the tests come back."""
     before = {number: signal.getsignal(number) for number, _ in SIGNALS}
+    for field, value in (("number", 0), ("was_raised", False), ("wakeups", ())):
+        monkeypatch.setattr(Interrupt, field, value)
     yield
+    file = signal.set_wakeup_fd(-1)
+    for each in (file, *Interrupt.wakeups):
+        os.close(each)
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number, status", SIGNALS)
-def test_held_interrupts_come_later(handlers, number, status):
+def test_the_next_wait_raises_once(handlers, number, status):
+    install_handlers()
+    os.kill(os.getpid(), number)
+    os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(SystemExit) as error:
+        await_files()
+    assert error.value.code == status
+    os.kill(os.getpid(), number)
+    assert await_files(seconds=0) == []
+
+
+def test_the_end_of_what_waits_is_not_interrupted(handlers):
     install_handlers()
     steps = []
-    with pytest.raises(SystemExit) as error:
-        with hold_interrupts():
-            with hold_interrupts():
-                os.kill(os.getpid(), number)
-                steps.append("inner")
-            steps.append("outer")
-        steps.append("behind")
-    assert steps == ["inner", "outer"] and error.value.code == status
-    with hold_interrupts():
-        pass
+    with pytest.raises(SystemExit):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            steps.append("before the wait")
+            await_files()
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            steps.append(await_files(seconds=0))
+    assert steps == ["before the wait", []]
+
+
+@pytest.mark.parametrize("wait", [await_files, Events().get])
+def test_a_signal_of_another_thread_ends_the_wait(handlers, wait):
+    """The kernel may choose any thread, and the wait of the main thread is not interrupted then."""
+    install_handlers()
+
+    def send():
+        for number, _ in SIGNALS:
+            signal.pthread_kill(threading.get_ident(), number)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    with pytest.raises(SystemExit):
+        wait()
+    thread.join()
+
+
+def test_a_signal_ends_what_blocks(handlers):
+    install_handlers()
+    reader, writer = os.pipe()
+    with contextlib.ExitStack() as stack:
+        for file in (reader, writer):
+            stack.callback(os.close, file)
+        timer = threading.Timer(0, signal.pthread_kill, (threading.get_ident(), signal.SIGTERM))
+        timer.start()
+        with pytest.raises(SystemExit), interruptible():
+            os.read(reader, 1)
+        timer.join()
+
+
+def test_events_that_always_come_do_not_hide_a_signal(handlers):
+    install_handlers()
+    events = Events()
+    events.put(("line", "a"))
+    os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(SystemExit):
+        events.get()
+    assert events.get() == ("line", "a")
+    with pytest.raises(queue.Empty):
+        events.get(0)
 
 
 def test_nohup_is_kept(handlers):

@@ -7,6 +7,7 @@ import pytest
 from dudac import DudacError
 from dudac.check_file import Place, make_check, read_checks
 from dudac.checks import find_mistake
+from dudac.events import Events
 from dudac.expect import Answer
 from dudac.keep import fill_row, read_kept
 
@@ -116,7 +117,7 @@ def compare_kept(monkeypatch, body, **row):
     """Returns what is wrong in a second step, which has a value of the first one."""
     monkeypatch.setattr("dudac.checks.ask", lambda *_: Answer(200, http.client.HTTPMessage(), body))
     steps = [{"get": "/", "json_has": {"a": {"keep": "a"}}}, {"get": "/", **row}]
-    return find_mistake("http://here/", make_check({"name": "a", "step": steps}, Place("here", {})))
+    return find_mistake("http://here/", make_check({"name": "a", "step": steps}, Place("here", {})), Events())
 
 
 @pytest.mark.parametrize("value", [b'{"any": "other"}', b'{"matches": "("}', b'[{"absent": true}]', b'{"keep": "b"}'])

@@ -9,7 +9,7 @@ config, server      a configuration in a temporary folder, and the server as a p
 session             builds and serves; with --watch again after each change
 lock                one dudac builds in a folder at a time
 reason              why a service does not compile or start, or has crashed, in one line
-interrupts          signals that end dudac
+interrupts, events  signals that end dudac, waits, and the queue of events
 check_file, expect  the format of checks.toml; what responses must be
 keep                values of responses for later requests
 data                the data of a test

@@ -18,8 +18,9 @@ from urllib.parse import quote, urlsplit
 
 from . import DudacError
 from .check_file import Check, Request, read_checks
+from .events import Events
 from .expect import EXPECTATIONS, Answer
-from .interrupts import hold_interrupts, limit_time
+from .interrupts import await_files, limit_time
 from .keep import read_kept
 from .programs import Program, run_program
 from .screen import Screen
@@ -115,24 +116,23 @@ def send(url: str, request: Request, headers: dict, cookies: Cookies) -> Answer 
         return f"no answer: {error or type(error).__name__}"
 
 
-def send_at_once(url: str, requests: list, cookies: Cookies) -> list:
+def send_at_once(url: str, requests: list, cookies: Cookies, events: Events) -> list:
     """Returns what send() does of each request. All have the cookies of the steps before."""
     headers = [cookies.add_to(url, request) for request in requests]
-    if len(requests) == 1:
-        return [send(url, requests[0], headers[0], cookies)]
-    results, barrier = ["it was not sent"] * len(requests), threading.Barrier(len(requests))
+    barrier = threading.Barrier(len(requests))
 
     def run(number: int) -> None:
         barrier.wait(SECONDS)
-        results[number] = send(url, requests[number], headers[number], cookies)
+        events.put(("answer", (number, send(url, requests[number], headers[number], cookies))))
 
-    # daemons, so that they do not delay an interrupt
-    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(requests))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    for number in range(len(requests)):  # daemons, so that they do not delay an interrupt
+        threading.Thread(target=run, args=(number,), daemon=True).start()
+    results = {}
+    while len(results) < len(requests):
+        kind, value = events.get()
+        if kind == "answer":
+            results |= [value]
+    return [results[number] for number in range(len(requests))]
 
 
 def compare_answer(answer: Answer | str, request: Request) -> tuple:
@@ -145,11 +145,11 @@ def compare_answer(answer: Answer | str, request: Request) -> tuple:
     return mistake, {} if mistake else read_kept(answer, request.expected)
 
 
-def run_step(url: str, step: list, cookies: Cookies, kept: dict) -> list:
+def run_step(url: str, step: list, cookies: Cookies, kept: dict, events: Events) -> list:
     """Adds values to `kept`. Returns each request, and what is wrong with its response."""
     try:
         requests = [request.fill(kept) for request in step]
-        answers = send_at_once(url, requests, cookies)
+        answers = send_at_once(url, requests, cookies, events)
         with limit_time(SECONDS):
             results = list(map(compare_answer, answers, requests))
     except TimeoutError:
@@ -160,11 +160,11 @@ def run_step(url: str, step: list, cookies: Cookies, kept: dict) -> list:
     return [(request, mistake) for request, (mistake, _) in zip(requests, results)]
 
 
-def find_mistake(url: str, check: Check) -> Optional[str]:
+def find_mistake(url: str, check: Check, events: Events) -> Optional[str]:
     """Returns what is wrong with the first response of the first step that is not as wanted."""
     cookies, kept = Cookies(), {}
     for number, step in enumerate(check.steps, 1):
-        wrong = [(request, mistake) for request, mistake in run_step(url, step, cookies, kept) if mistake]
+        wrong = [(request, mistake) for request, mistake in run_step(url, step, cookies, kept, events) if mistake]
         if wrong:
             request, mistake = wrong[0]
             place = f"step {number}, line {request.place.line}, {request.method} {request.path}: "
@@ -173,11 +173,11 @@ def find_mistake(url: str, check: Check) -> Optional[str]:
     return None
 
 
-def run_checks(url: str, checks: list, screen: Screen) -> int:
+def run_checks(url: str, checks: list, events: Events, screen: Screen) -> int:
     """Returns how many failed."""
     failed = 0
     for check in checks:
-        mistake = find_mistake(url, check)
+        mistake = find_mistake(url, check, events)
         failed += mistake is not None
         screen.say(f"{'failed' if mistake else 'passed'}   {check.name}", fg="red" if mistake else "green")
         if mistake:
@@ -194,13 +194,15 @@ def run_pytest(url: str, folder: pathlib.Path, files: list) -> bool:
     command = [sys.executable, "-B", "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider",
                *(f"./{path.name}" for path in files)]
     sys.stdout.flush()
-    with hold_interrupts():
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL)
+    pidfd = os.pidfd_open(process.pid)
     try:
-        return process.wait() == 0
+        while process.poll() is None:
+            await_files([pidfd])
+        return process.returncode == 0
     finally:
-        with hold_interrupts():
-            end_pytest(process)
+        end_pytest(process)
+        os.close(pidfd)
 
 
 def check_pytest(file: pathlib.Path) -> None:

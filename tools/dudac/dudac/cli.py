@@ -18,7 +18,7 @@ from .compiler import build_services
 from .config import Options
 from .folder import read_folder
 from .installation import find_installation
-from .interrupts import install_handlers
+from .interrupts import end_handling, install_handlers
 from .new import list_templates
 from .sanitize import parse_kinds
 from .screen import Screen, drop_output, prepare_streams
@@ -241,7 +241,7 @@ def test(folder: str, sanitize: tuple, keep: bool, build_dir: Optional[str], ver
         try:
             session.start()
             url = session.urls()[0]
-            failed = run_checks(url, checks, screen) if checks else 0
+            failed = run_checks(url, checks, session.events, screen) if checks else 0
             passed = run_pytest(url.rstrip("/"), top, files) if files else True
             session.end()
             if failed or not passed:
@@ -274,4 +274,7 @@ def routes(folder: str, build_dir: Optional[str], verbose: bool) -> None:
 def main() -> None:
     install_handlers()
     prepare_streams()
-    group(prog_name="dudac")
+    try:
+        group(prog_name="dudac")
+    finally:
+        end_handling()

@@ -7,6 +7,7 @@ import pathlib
 import time
 
 from . import DudacError
+from .interrupts import await_files
 
 POLL_SECONDS = 0.05
 
@@ -36,4 +37,4 @@ def await_lock(path: pathlib.Path, folder: pathlib.Path, seconds: int, screen) -
                 deadline = time.monotonic() + seconds
             elif time.monotonic() > deadline:
                 raise DudacError(f"another dudac has been building in {folder} for {seconds} s") from None
-            time.sleep(POLL_SECONDS)
+            await_files(seconds=POLL_SECONDS)

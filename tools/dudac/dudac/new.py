@@ -8,7 +8,6 @@ import pathlib
 
 from . import DudacError
 from .folder import check_name, open_folder, suggest_name
-from .interrupts import hold_interrupts
 
 TEMPLATES = pathlib.Path(__file__).resolve().parent / "templates"
 MARK = "NEW_SERVICE"
@@ -29,16 +28,13 @@ def make_folders(folder: pathlib.Path, made: list) -> None:
     """Makes a folder and those above it, and notes those that it has made."""
     if not folder.is_dir():
         make_folders(folder.parent, made)
-        with hold_interrupts():
-            folder.mkdir()
-            made.append(folder)
+        folder.mkdir()
+        made.append(folder)
 
 
 def write_file(path: pathlib.Path, data: bytes, made: list) -> None:
-    with hold_interrupts():
-        file = open(path, "xb")
+    with open(path, "xb") as file:
         made.append(path)
-    with file:
         file.write(data)
 
 
@@ -62,8 +58,7 @@ def make_service(path: str, template: str) -> pathlib.Path:
             make_folders(target.parent, made)
             data = (TEMPLATES / template / source).read_bytes()
             write_file(target, data.replace(MARK.encode(), name.encode()), made)
-    except BaseException:  # of a signal, too
-        with hold_interrupts():
-            remove_made(made)
+    except BaseException:
+        remove_made(made)
         raise
     return folder

@@ -5,7 +5,7 @@ group of its own, which is ended at the limit and when dudac is interrupted."""
 import contextlib
 import os
 import pathlib
-import selectors
+import select
 import signal
 import subprocess
 import time
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Optional
 
 from . import DudacError
-from .interrupts import hold_interrupts
+from .interrupts import await_files
 
 OUTPUT_BYTES_MAX = 1 << 20
 CHUNK_BYTES = 1 << 16
@@ -46,6 +46,7 @@ class Child:
         self.process = subprocess.Popen(program.command, cwd=program.folder, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=program.errors, process_group=0)
         self.pidfd = os.pidfd_open(self.process.pid)
+        self.files = [self.process.stdout.fileno(), self.pidfd]  # that await_children() looks at
         self.deadline = time.monotonic() + program.seconds
         os.set_blocking(self.process.stdout.fileno(), False)
 
@@ -79,9 +80,7 @@ def end_children(children: list) -> None:
         child.send_signal(signal.SIGTERM)
     deadline = time.monotonic() + END_SECONDS
     for child in children:
-        with selectors.DefaultSelector() as selector:
-            selector.register(child.pidfd, selectors.EVENT_READ)
-            selector.select(max(0, deadline - time.monotonic()))
+        select.select([child.pidfd], [], [], max(0, deadline - time.monotonic()))
         child.send_signal(signal.SIGKILL)
         child.close()
 
@@ -99,48 +98,37 @@ def start_child(program: Program) -> Child:
 def run_programs(programs: list, at_once: int = 1, on_end: Callable = lambda program: None) -> None:
     """Returns when all have ended. Their results are in them, and `on_end` is called with each as soon as it ends."""
     waiting, children = programs[::-1], []
-    with selectors.DefaultSelector() as selector:
-        try:
-            while waiting or children:
-                while waiting and len(children) < at_once:
-                    with hold_interrupts():
-                        children.append(start_child(waiting.pop()))
-                    for file in (children[-1].process.stdout, children[-1].pidfd):
-                        selector.register(file, selectors.EVENT_READ, children[-1])
-                for program in await_children(children, selector):
-                    on_end(program)
-        finally:
-            with hold_interrupts():
-                end_children(children)
+    try:
+        while waiting or children:
+            while waiting and len(children) < at_once:
+                children.append(start_child(waiting.pop()))
+            for program in await_children(children):
+                on_end(program)
+    finally:
+        end_children(children)
 
 
-def await_children(children: list, selector: selectors.BaseSelector) -> list:
+def await_children(children: list) -> list:
     """Handles what happens next to them. Returns the programs that have ended, whose children leave the list."""
     ended = []
     limit = min(child.deadline for child in children)
-    for key, _ in selector.select(max(0, limit - time.monotonic())):
-        child, is_end = key.data, key.fileobj == key.data.pidfd
+    owners = {file: child for child in children for file in child.files}
+    for file in await_files(owners, limit - time.monotonic()):
+        child = owners[file]
         if child not in children:
             continue
-        if not child.read_output() and not is_end:
-            selector.unregister(key.fileobj)
+        is_open, is_end = child.read_output(), file == child.pidfd
+        if not is_open and not is_end:
+            child.files.remove(file)
         if is_end:
-            drop_child(children, selector, child)
+            children.remove(child)
             child.program.status = child.close()
             ended.append(child.program)
     for child in [each for each in children if time.monotonic() > each.deadline]:
-        with hold_interrupts():
-            drop_child(children, selector, child)
-            end_children([child])
+        children.remove(child)
+        end_children([child])
         ended.append(child.program)
     return ended
-
-
-def drop_child(children: list, selector: selectors.BaseSelector, child: Child) -> None:
-    children.remove(child)
-    for file in (child.process.stdout, child.pidfd):
-        with contextlib.suppress(KeyError):
-            selector.unregister(file)
 
 
 def run_program(program: Program) -> Program:

@@ -47,7 +47,7 @@ def unescape(text: str) -> str:
 
 def next_line(session: Session, awaited: set) -> str:
     try:
-        kind, value = session.events.get(timeout=SECONDS)
+        kind, value = session.events.get(SECONDS)
     except queue.Empty:
         raise DudacError(f"the server does not list the routes of {', '.join(sorted(awaited))}") from None
     if kind == "ended":

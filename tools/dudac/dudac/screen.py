@@ -10,6 +10,7 @@ import threading
 import click
 
 from . import clean
+from .interrupts import interruptible
 
 LEVELS = {"warn": "yellow", "error": "red"}
 LINE = re.compile(r"^\S+Z (\w+) +(.*)$")
@@ -61,7 +62,7 @@ class Screen:
 
     def write(self, text: str, err: bool = False, **style) -> None:
         """Standard error may be closed: that is no reason to end."""
-        with self.lock, contextlib.suppress(OSError) if err else contextlib.nullcontext():
+        with interruptible(), self.lock, contextlib.suppress(OSError) if err else contextlib.nullcontext():
             click.secho(text, err=err, color=None if wants_colors() else False, **style)
 
     def step(self, verb: str, what: str) -> None:

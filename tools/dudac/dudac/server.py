@@ -23,7 +23,7 @@ import time
 
 from . import DudacError
 from .config import SHUTDOWN_SECONDS, Config
-from .interrupts import hold_interrupts
+from .events import Events
 from .reason import CRASH
 from .sanitize import Reports
 
@@ -83,7 +83,7 @@ class NotifySocket:
 class Server:
     """One process; `events` may get events of others, too."""
 
-    def __init__(self, program: pathlib.Path, config: Config, events: queue.SimpleQueue, on_line,
+    def __init__(self, program: pathlib.Path, config: Config, events: Events, on_line,
                  environment: dict, reports: Reports):
         self.program, self.config, self.events, self.on_line = program, config, events, on_line
         self.environment, self.reports = environment, reports
@@ -95,23 +95,22 @@ class Server:
         self.notify = NotifySocket()
         libc = ctypes.CDLL(None)
         environment = {**os.environ, **self.environment, "NOTIFY_SOCKET": self.notify.name}
-        with hold_interrupts():
-            try:
-                self.process = subprocess.Popen(
-                    [self.program, "-c", self.config.folder],
-                    stdin=subprocess.DEVNULL,
-                    stdout=None if self.config.options.prints else subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    env=environment,
-                    start_new_session=True,  # Ctrl-C is for dudac, which ends the server
-                    preexec_fn=lambda: prepare_child(libc),
-                )
-            except OSError as error:
-                raise DudacError(f"{self.program} cannot be run: {error.strerror}") from None
-            self.pidfd = os.pidfd_open(self.process.pid)
-            os.set_blocking(self.process.stderr.fileno(), False)
-            self.reader = threading.Thread(target=self.read_events, daemon=True)
-            self.reader.start()
+        try:
+            self.process = subprocess.Popen(
+                [self.program, "-c", self.config.folder],
+                stdin=subprocess.DEVNULL,
+                stdout=None if self.config.options.prints else subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for dudac, which ends the server
+                preexec_fn=lambda: prepare_child(libc),
+            )
+        except OSError as error:
+            raise DudacError(f"{self.program} cannot be run: {error.strerror}") from None
+        self.pidfd = os.pidfd_open(self.process.pid)
+        os.set_blocking(self.process.stderr.fileno(), False)
+        self.reader = threading.Thread(target=self.read_events, daemon=True)
+        self.reader.start()
 
     # ── the reader's thread ──
 
@@ -174,7 +173,7 @@ class Server:
         lines, deadline = [], time.monotonic() + START_SECONDS
         while True:
             try:
-                kind, value = self.events.get(timeout=max(0, deadline - time.monotonic()))
+                kind, value = self.events.get(deadline - time.monotonic())
             except queue.Empty:
                 sentence = f"the server has said nothing for {START_SECONDS} s; does duda_main() block?"
                 raise ServerSilent(sentence) from None

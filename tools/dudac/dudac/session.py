@@ -23,9 +23,9 @@ from . import DudacError
 from .compiler import CompileError, build_services, find_compiler
 from .config import Config, Options
 from .data import copy_data
+from .events import Events
 from .folder import read_folder
 from .installation import Installation
-from .interrupts import hold_interrupts, ignore_interrupts
 from .sanitize import Reports, prepare_server
 from .reason import describe_build, describe_crash, describe_start
 from .screen import Screen, is_noise
@@ -67,7 +67,7 @@ class Session:
     def __init__(self, folder: pathlib.Path, build, installation: Installation, options: Options, screen: Screen):
         self.folder, self.build_folder, self.installation = folder, build, installation
         self.options, self.screen = options, screen
-        self.services, self.events = [], queue.SimpleQueue()
+        self.services, self.events = [], Events()
         self.server = self.config = self.failure = None
         self.program = None  # the path of the server, and changes of its environment
         self.has_said_console = False
@@ -125,8 +125,7 @@ class Session:
 
     def open_config(self) -> Config:
         if self.config is None:
-            with hold_interrupts():
-                self.config = Config(self.services[0].build, self.options)
+            self.config = Config(self.services[0].build, self.options)
         return self.config
 
     def open_server(self, services: list | None = None) -> None:
@@ -247,7 +246,7 @@ class Session:
         self.server = None
         with contextlib.suppress(queue.Empty):  # what it has said until then is not said by the next one
             while True:
-                self.note_change(*self.events.get_nowait())
+                self.note_change(*self.events.get(0))
         title = reports.describe_first() if reports.lines else describe_crash(log, self.services)
         text = reports.describe() if reports.lines else "\n".join(log)
         self.failure = (title or str(error), text or str(error))
@@ -288,7 +287,7 @@ class Session:
         while deadline is None or time.monotonic() < deadline:
             watcher.check()
             try:
-                kind, value = self.events.get(timeout=QUIET_SECONDS if deadline else CHECK_SECONDS)
+                kind, value = self.events.get(QUIET_SECONDS if deadline else CHECK_SECONDS)
             except queue.Empty:
                 if deadline:
                     return
@@ -352,8 +351,9 @@ class Session:
             self.screen.error(str(self.server.describe_end(status)))
 
     def close(self) -> None:
-        """Ends everything; a second Ctrl-C meanwhile must not leave a server behind."""
-        with ignore_interrupts():
+        """Ends everything."""
+        try:
             self.stop_server()
+        finally:
             if self.config:
                 self.config.close()

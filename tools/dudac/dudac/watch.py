@@ -3,9 +3,9 @@
 
 import os
 import pathlib
-import queue
 
 from . import DudacError
+from .events import Events
 
 # What a service does not begin anew for: its data, and files that the server reads for each request.
 IGNORED_FOLDERS = {"html", "data", "test-data", "logs", "__pycache__"}
@@ -37,7 +37,7 @@ def identify(status: os.stat_result) -> tuple:
 class Watcher:
     """Runs in a thread of its own until close()."""
 
-    def __init__(self, folder: pathlib.Path, build: pathlib.Path, events: queue.SimpleQueue):
+    def __init__(self, folder: pathlib.Path, build: pathlib.Path, events: Events):
         self.folder, self.build, self.events = folder, build, events
         self.has_new_folders = False
         self.descriptor = os.open(folder, os.O_PATH)  # the number of its inode belongs to it as long as this is open
