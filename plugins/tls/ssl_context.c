@@ -24,7 +24,13 @@ static const char suites[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_
 static const char ciphers[] = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
                               "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
                               "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
-static const char groups[] = "X25519:P-256:P-384";
+/*
+ * The first list that libssl accepts is used. Of OpenSSL 3.5 and later: X25519MLKEM768, which also withstands a quantum
+ * computer, comes first. A slash separates groups by preference: a client that supports one before it, but has sent a
+ * key share of one behind it, is asked again. A client sends key shares of the groups with a star, so that servers
+ * without X25519MLKEM768 need no second ClientHello. Groups with a question mark may be unknown (FIPS).
+ */
+static const char *const groups[] = {"?*X25519MLKEM768/?*X25519:?P-256/?P-384", "X25519:P-256:P-384"};
 static const char signatures[] =
     "ecdsa_secp256r1_sha256:ecdsa_secp384r1_sha384:ecdsa_secp521r1_sha512:ed25519:ed448:"
     "rsa_pss_pss_sha256:rsa_pss_pss_sha384:rsa_pss_pss_sha512:rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:"
@@ -48,12 +54,20 @@ static void reset_system_defaults(SSL_CTX *ctx)
     SSL_CTX_set_security_level(ctx, 2); /* RSA of 2048 bits at least */
 }
 
+static bool set_groups(SSL_CTX *ctx)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(groups); i++)
+        if (set_list(ctx, SSL_CTRL_SET_GROUPS_LIST, groups[i]))
+            return true;
+    return false;
+}
+
 /* Sets versions, ciphers, groups and signature algorithms. */
 static bool set_profile(SSL_CTX *ctx)
 {
     return SSL_CTX_set_max_proto_version(ctx, 0) == 1 && SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 &&
            SSL_CTX_set_cipher_list(ctx, ciphers) == 1 && SSL_CTX_set_ciphersuites(ctx, suites) == 1 &&
-           set_list(ctx, SSL_CTRL_SET_GROUPS_LIST, groups) && set_list(ctx, SSL_CTRL_SET_SIGALGS_LIST, signatures) &&
+           set_groups(ctx) && set_list(ctx, SSL_CTRL_SET_SIGALGS_LIST, signatures) &&
            set_list(ctx, SSL_CTRL_SET_CLIENT_SIGALGS_LIST, signatures);
 }
 
@@ -69,10 +83,11 @@ static SSL_CTX *new_context(const SSL_METHOD *method)
                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_read_ahead(ctx, 1);
-    if (set_profile(ctx))
+    bool set = set_profile(ctx);
+    ERR_clear_error();
+    if (set)
         return ctx;
     SSL_CTX_free(ctx);
-    ERR_clear_error();
     return NULL;
 }
 
