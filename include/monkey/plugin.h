@@ -237,7 +237,8 @@ struct mk_plugin {
     int (*allows_path)(struct mk_request *req, struct mk_str path);
     /*
      * Returns whether the plugin responds to the URI that the client has sent, as to a probe, so that no plugin
-     * redirects the request, whatever their order is; rules and logins may still refuse it. Is called by
+     * redirects the request or takes it out of service, whatever their order is; rules and logins may still refuse it.
+     * Is called by
      * mk_request_is_claimed(), also for hosts that have no state of the plugin.
      */
     bool (*claims)(struct mk_request *req);
@@ -772,8 +773,8 @@ enum { MK_REWRITES_MAX = 10, MK_REWRITE_BYTES_MAX = 16384 };
 MK_API int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str query);
 
 /*
- * Returns whether a plugin claims the request (mk_plugin.claims). For plugins that redirect, before they do. Builds for
- * small devices leave it out.
+ * Returns whether a plugin claims the request (mk_plugin.claims). For plugins that redirect, or that take a site out of
+ * service, before they do. Builds for small devices leave it out.
  */
 MK_API bool mk_request_is_claimed(struct mk_request *req);
 

@@ -49,6 +49,13 @@ static void update_flag(struct flag_file *flag, int err)
     flag->logged_err = err;
 }
 
+int flag_init(struct flag_file *flag)
+{
+    int err = check_blocking(flag->path);
+    flag->exists = !err;
+    return err == ENOENT ? 0 : -err;
+}
+
 bool flag_begin_check(struct flag_file *flag, uint64_t now)
 {
     uint64_t due = flag->next_check_ms;

@@ -25,6 +25,12 @@ struct flag_file {
 };
 
 /*
+ * Sets the flag before the first request, so that no reload opens what is closed. May block.
+ * Returns 0, or -errno: it is not known whether the file exists.
+ */
+int flag_init(struct flag_file *flag);
+
+/*
  * Checks the file, if a second has passed since the last time. Returns true if the check has to wait for a disk: then
  * the caller calls flag_check() on a thread that may wait, and flag_end_check(). Until then no other thread checks it.
  */

@@ -139,9 +139,21 @@ static const struct mk_counter *open_counter(const struct mk_host *host)
     return mk_counter_open(&info, &(struct mk_counter_label){"host", name.len ? name : MK_STR("default")}, 1);
 }
 
+/* Returns 0, or -EINVAL: the generation is refused, and one that a reload would replace keeps its flag. */
+static int init_flag(struct mk_host *host, struct maintenance_host *h)
+{
+    int err = h->conf->file.len ? flag_init(&h->flag) : 0; /* empty: the key is missing, or was reported as wrong */
+    if (err == 0)
+        return 0;
+    mk_host_error(host, h->conf, offsetof(struct maintenance_conf, file), 0,
+                  "it cannot be told whether this file exists: %s", strerror(-err));
+    return -EINVAL;
+}
+
 static int start_host(struct mk_host *host, void **ret_state)
 {
     struct maintenance_host *first = NULL, **last = &first;
+    int err = 0;
     for (const struct maintenance_conf *c = mk_host_conf(host, sections); c; c = mk_host_conf_next(host, sections, c)) {
         struct maintenance_host *h = *last = mk_account_alloc(NULL, sizeof(*h));
         if (!h) {
@@ -152,8 +164,10 @@ static int start_host(struct mk_host *host, void **ret_state)
                                        .answered = open_counter(host),
                                        .flag = {.path = c->file.p, .host = host}};
         last = &h->next;
+        err = err ? err : init_flag(host, h);
     }
-    int err = mk_host_check_patterns(host, sections, offsetof(struct maintenance_conf, match));
+    if (err == 0)
+        err = mk_host_check_patterns(host, sections, offsetof(struct maintenance_conf, match));
     if (err < 0)
         stop_host(host, first);
     else
@@ -217,6 +231,12 @@ static void send_unavailable(struct mk_request *req, const struct maintenance_ho
     mk_response_end(req);
 }
 
+/* Probes and the status, for those that may see it, tell of the server: they are not the site. */
+static bool is_closed(struct mk_request *req, const struct maintenance_host *state)
+{
+    return state->flag.exists && !mk_request_is_claimed(req);
+}
+
 static void check_flag(struct mk_job *job)
 {
     flag_check(&MK_CONTAINER_OF(job, struct maintenance_host, job)->flag);
@@ -228,7 +248,7 @@ static void finish_check(struct mk_job *job)
     struct mk_request *req = atomic_exchange(&state->waiting, NULL);
     struct mk_worker *worker = state->worker;
     flag_end_check(&state->flag, state->checked_ms); /* from here on another worker may use the job */
-    if (req && state->flag.exists)
+    if (req && is_closed(req, state))
         send_unavailable(req, state);
     else if (req)
         mk_request_decline(req);
@@ -319,7 +339,7 @@ static int answer_maintenance(struct mk_request *req)
             return 0;
         flag_end_check(&state->flag, now);
     }
-    if (!state->flag.exists)
+    if (!is_closed(req, state))
         return MK_DECLINED;
     send_unavailable(req, state);
     return 0;
@@ -339,6 +359,9 @@ static void explain_flag(const struct mk_host *host, struct mk_explain *e)
                        "500, because a pattern of [MAINTENANCE] takes too much time for the path");
     else if (h && is_exempt(h, e->path))
         mk_explain_add(e, host, conf, MK_EXPLAIN_NOTE, "[MAINTENANCE] holds, but Except has the path");
+    else if (h && e->claimed)
+        mk_explain_add(e, host, conf, MK_EXPLAIN_NOTE,
+                       "[MAINTENANCE] holds, but not for paths and listeners of [HEALTH] and [STATUS]");
     else if (h)
         mk_explain_add(e, host, conf, h->flag.exists ? MK_EXPLAIN_ANSWERS : MK_EXPLAIN_NOTE,
                        "[MAINTENANCE]: 503 while %s exists, which was %s when it was last checked", h->flag.path,

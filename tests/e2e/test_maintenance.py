@@ -2,11 +2,13 @@
 """A host that is out of service while a file exists: noticed within a second, with and without a disk thread."""
 
 import re
+import signal
 import threading
 
 import pytest
 
 from harness.messages import request
+from harness.metrics import needs_status, status_section
 from harness.server import await_true, run, section
 
 FILES = {"index.html": b"site\n", "assets/logo.svg": b"<svg/>\n", "style.css": b"a{}\n"}
@@ -30,6 +32,12 @@ def host(request, serve, tmp_path, flag):
         return serve(settings, files=FILES, config=config, cwd=tmp_path, **rest)
 
     return start
+
+
+def reload(server, outcome, count=1):
+    server.baseline += 2 if count == 1 else 0  # descriptors of the thread that ends a generation
+    server.send_signal(signal.SIGHUP)
+    server.wait_log(outcome, count)
 
 
 def await_status(client, status, target="/"):
@@ -135,6 +143,73 @@ def test_health_continues(host, flag):
         assert client.ask("/healthz").status == client.ask("/readyz").status == 200
 
 
+STATUS_PATHS = ("/metrics", "/status", "/status/")
+
+
+@needs_status
+def test_status_continues(host, flag):
+    """Whatever the order of the plugins is; for clients that may not see it, the host is closed."""
+    flag.touch()
+    config = {"plugins/status/status.conf": status_section()}
+    with host(config=config).connect() as client:
+        assert [client.ask(path).status for path in STATUS_PATHS] == [200] * 3
+        assert [client.ask(path, host="example.org").status for path in STATUS_PATHS] == [503] * 3
+        assert client.ask("/metrics/x").status == client.ask("/statusx").status == 503
+
+
+@needs_status
+@pytest.mark.parametrize("name, path", [("STATUS", "/metrics"), ("HEALTH", "/healthz")])
+@pytest.mark.parametrize("order", [("maintenance", "health", "status"), ("health", "status", "maintenance")], ids=str)
+def test_listeners_that_serve_nothing_else(host, flag, tmp_path, name, path, order):
+    flag.touch()
+    listener = f"unix:{tmp_path}/own"
+    own = {"STATUS": {"Enabled": "On"}, "HEALTH": {"LivenessPath": "/healthz"}}[name]
+    config = {
+        f"plugins/{name.lower()}/{name.lower()}.conf": section(name, {**own, "Listener": listener}),
+        "plugins.load": section("PLUGINS", {"Load": ["liana", *order, "static"]}),
+    }
+    server = host(settings={"Listen": ["127.0.0.1:0", listener]}, config=config, listeners=2)
+    with server.connect() as client, server.connect(1) as apart:
+        assert client.ask("/").status == client.ask(path).status == 503
+        assert apart.ask(path).status == 200
+        assert apart.ask("/").status == 404
+
+
+@pytest.mark.concurrent
+def test_stays_closed_over_reloads(host, flag):
+    flag.touch()
+    server = host(settings={"Workers": 2})
+    end = threading.Event()
+    statuses = set()
+
+    def visit():
+        with server.connect() as client:
+            while not end.is_set():
+                statuses.add(client.ask("/").status)
+
+    visitors = [threading.Thread(target=visit) for _ in range(4)]
+    for visitor in visitors:
+        visitor.start()
+    for n in range(10):
+        reload(server, "the new configuration is in use", n + 1)
+    end.set()
+    for visitor in visitors:
+        visitor.join()
+    assert statuses == {503}
+
+
+def test_a_reload_that_cannot_tell(host, flag):
+    """It is refused, and the host stays as it is."""
+    flag.touch()
+    server = host()
+    with server.connect() as client:
+        assert client.ask("/").status == 503
+        flag.unlink()
+        flag.symlink_to(flag)
+        reload(server, "it cannot be told whether this file exists: Too many levels of symbolic links")
+        assert client.ask("/").status == 503
+
+
 @pytest.mark.concurrent
 def test_many_ask_at_once(host, flag):
     """Clients that leave while their request waits, others that stay, several workers, and a flag that changes."""
@@ -197,6 +272,7 @@ def test_by_path_and_for_all_hosts(serve, tmp_path):
     "rows, message",
     [
         ("    Text closed\n", '"FlagFile", which must be set'),
+        ("    FlagFile ../circle\n", "default:5:14: error: it cannot be told whether this file exists: "),
         ('    FlagFile ""\n', 'default:5:15: error: "FlagFile" wants a path, not ""'),
         ("    FlagFile flag\n    Page nowhere.html\n", "default:6:10: error: .*cannot be read: No such file"),
         ("    FlagFile flag\n    Page .\n", "default:6:10: error: .*the file is not a regular file"),
@@ -210,6 +286,7 @@ def test_by_path_and_for_all_hosts(serve, tmp_path):
 def test_mistakes(host_conf, rows, message):
     folder = host_conf("[MAINTENANCE]\n" + rows, FILES)
     (folder / "large.html").write_bytes(b"x" * 65537)
+    (folder / "circle").symlink_to("circle")
     result = run("-c", folder, "-t")
     assert result.returncode == 1
     assert re.search(message, result.stderr), result.stderr

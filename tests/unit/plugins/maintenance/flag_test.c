@@ -69,6 +69,29 @@ TEST(any_kind_of_file)
     assert_false(flag.exists);
 }
 
+/* Before the first request. */
+TEST(is_known_from_the_start)
+{
+    static const struct {
+        const char *name;
+        int result;
+        bool exists;
+    } cases[] = {
+        {"there", 0, true},          {"missing", 0, false},          {"there/below", 0, false},
+        {"missing/below", 0, false}, {"circle/flag", -ELOOP, false},
+    };
+    mk_test_write("there", MK_STR(""));
+    mk_test_link("circle", "circle");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        start(cases[i].name);
+        assert_int_equal(flag_init(&flag), cases[i].result);
+        assert_int_equal(flag.exists, cases[i].exists);
+        assert_int_equal(flag.next_check_ms, 0); /* the first request checks and logs all the same */
+    }
+    unlink(mk_test_path("there"));
+    unlink(mk_test_path("circle"));
+}
+
 /* Its path leads in a circle: whatever was known stays. */
 TEST(what_cannot_be_posted_changes_nothing)
 {

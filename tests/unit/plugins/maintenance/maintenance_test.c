@@ -94,6 +94,19 @@ TEST(waits)
     unlink(mk_test_path("flag"));
 }
 
+/* The first request of a generation waits for the disk; the next one knows what the start has seen. */
+TEST(is_closed_from_the_first_request)
+{
+    mk_test_write("flag", MK_STR(""));
+    open_all();
+    struct mk_test_client *first = mk_test_connect(&w, MK_STR(GET)), *second = mk_test_connect(&w, MK_STR(GET));
+    assert_non_null(strstr(mk_test_received(second).p, "HTTP/1.1 503 "));
+    assert_non_null(strstr(await_answer(first), "HTTP/1.1 503 "));
+    assert_int_equal(n_taken, 0);
+    close_all();
+    unlink(mk_test_path("flag"));
+}
+
 TEST(is_gone_before_the_answer)
 {
     mk_test_write("flag", MK_STR(""));
