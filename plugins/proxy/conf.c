@@ -4,6 +4,8 @@
  */
 #include "conf.h"
 
+#include "trace.h"
+
 #include <monkey/address.h>
 
 #include <errno.h>
@@ -142,6 +144,11 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_CUSTOM(struct proxy_conf, request.remove, "RequestRemove", NULL,
                        "Removes a header from requests to the backend.", .flags = MK_CONF_REPEAT, .unit = "name",
                        .parse = fields_parse_remove),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, trace_share, "TraceSample", "Off",
+                       "Whether a request without a valid `traceparent` (W3C Trace Context) begins a trace here, and "
+                       "which share of these traces is sampled: a percentage from 0 to 100, such as `0.5%`. The trace "
+                       "has the digits of the request ID. With `Off` none is made: the backend decides.",
+                       .unit = "percent", .parse = trace_parse_share),
     MK_CONF_KEY_ENUM(struct proxy_conf, early_hints, "EarlyHints", "Http2",
                      "Which clients get interim responses of the backend, such as 103: those of HTTP/2, `All`, or none "
                      "(`Off`). 100 is always passed on.",

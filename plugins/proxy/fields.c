@@ -22,6 +22,11 @@ static const struct field *find_name(const struct field_list *list, struct mk_st
     return f;
 }
 
+bool fields_set(const struct field_changes *changes, struct mk_str name)
+{
+    return find_name(&changes->set, name);
+}
+
 bool fields_replace(const struct field_changes *changes, struct mk_str name)
 {
     return find_name(&changes->set, name) || find_name(&changes->remove, name);

@@ -29,6 +29,8 @@ struct field_changes {
 int fields_parse_set(const struct mk_conf_value *value, void *list, struct mk_arena *arena, struct mk_buf *error);
 int fields_parse_remove(const struct mk_conf_value *value, void *list, struct mk_arena *arena, struct mk_buf *error);
 
+/* Tells whether a header is set. Pure. */
+bool fields_set(const struct field_changes *changes, struct mk_str name);
 /* Tells whether a header of the client is replaced or removed; `_` counts as `-`, as many backends read it. Pure. */
 bool fields_replace(const struct field_changes *changes, struct mk_str name);
 /* Tells whether a backend that reads `_` as `-` would take a header of the client for one that is set. Pure. */

@@ -9,14 +9,13 @@
 #include "forwards.h"
 #include "headers.h"
 #include "rewrite.h"
+#include "trace.h"
 #include "trailers.h"
 
 #include <monkey/escape.h>
-#include <monkey/random.h>
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 enum { ADDRESS_BYTES = 64, HOPS_MAX = 10 };
 
@@ -91,7 +90,7 @@ static bool is_connection_valid(struct mk_str connection, const struct field_cha
         enum header_rule rule = header_of_request(option);
         if (rule == HEADER_SET || rule == HEADER_AMBIGUOUS || rule == HEADER_MAX_FORWARDS ||
             mk_str_ieq(option, MK_STR("Content-Length")) || mk_str_ieq(option, MK_STR("Transfer-Encoding")) ||
-            mk_str_ieq(option, MK_STR("traceparent")) || fields_replace(changes, option))
+            fields_replace(changes, option))
             return false;
     }
     return true;
@@ -109,8 +108,14 @@ static void write_destination(struct mk_buf *out, struct mk_request *req, const 
     out->err = err < 0 ? err : out->err;
 }
 
+/* What decides about the client's headers of a request. */
+struct passing {
+    struct mk_str connection, trace; /* the options of Connection; a traceparent of our own, or empty */
+    const struct upgrade *upgrade;
+};
+
 static void write_client_fields(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
-                                struct mk_str connection, const struct upgrade *upgrade)
+                                const struct passing *p)
 {
     struct mk_str name, value;
     for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++) {
@@ -119,8 +124,9 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
             forwards_write(out, req, value);
         else if (rule == HEADER_AMBIGUOUS || (rule == HEADER_PASS && fields_are_ambiguous(&conf->request, name)))
             ambiguous_report(req, name);
-        else if (header_is_passed(rule) && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
-                 !fields_replace(&conf->request, name) && mk_request_passes_header(req, name)) {
+        else if (header_is_passed(rule) && !is_named(p->connection, name) && !upgrade_replaces(p->upgrade, name) &&
+                 !(p->trace.len && trace_replaces(name)) && !fields_replace(&conf->request, name) &&
+                 mk_request_passes_header(req, name)) {
             if (rule == HEADER_DESTINATION && conf->rewrite_location)
                 write_destination(out, req, conf, value);
             else
@@ -229,62 +235,13 @@ static void write_forwarded(struct mk_buf *out, struct mk_request *req, int how)
         write_rfc7239(out, req, &o);
 }
 
-enum { TRACE_DIGITS = 32, UUID_BYTES = 36 };
-
-/* Tells whether an ID can be that of a trace. All digits are looked at, so that the compiler can do it at once. */
-static bool is_trace_id(struct mk_str id)
+static void write_ids(struct mk_buf *out, struct mk_request *req, struct mk_str trace)
 {
-    bool is_hex = true;
-    if (id.len != TRACE_DIGITS)
-        return false;
-    for (unsigned i = 0; i < TRACE_DIGITS; i++)
-        is_hex &= (uint8_t)(id.p[i] - '0') < 10 || (uint8_t)(id.p[i] - 'a') < 6;
-    return is_hex && memcmp(id.p + 16, "0000000000000000", 16) != 0; /* which would be no span */
-}
-
-/*
- * Makes the ID of a trace for a request whose ID, the client's, cannot be one: of its digits, if it is a UUID, else a
- * random one. `.p` NULL: the system has no random bytes.
- */
-static MK_COLD struct mk_str make_trace_id(struct mk_str id, char to[TRACE_DIGITS + 1])
-{
-    uint64_t random[2];
-    unsigned n = 0;
-    for (size_t i = 0; i < id.len && n < TRACE_DIGITS; i++)
-        if (id.p[i] != '-')
-            to[n++] = mk_lower(id.p[i]);
-    if (id.len == UUID_BYTES && is_trace_id(mk_str(to, n)))
-        return mk_str(to, n);
-    if (mk_random(random, sizeof(random)) < 0)
-        return MK_STR_NONE;
-    snprintf(to, TRACE_DIGITS + 1, "%016" PRIx64 "%016" PRIx64, random[0], random[1] | 1);
-    return mk_str(to, TRACE_DIGITS);
-}
-
-/* Writes a trace of one span: the parts of the ID. */
-static void write_trace(struct mk_buf *out, struct mk_str id)
-{
-    char text[] = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-00";
-    memcpy(text + 3, id.p, TRACE_DIGITS);
-    memcpy(text + 36, id.p + 16, 16);
-    write_field(out, MK_STR("traceparent"), mk_str(text, sizeof(text) - 1));
-}
-
-/*
- * The request ID, and a traceparent (W3C Trace Context) of a request that has none: made of the ID if it can be, so
- * that both are found with one search.
- */
-static void write_ids(struct mk_buf *out, struct mk_request *req, const struct field_changes *changes)
-{
-    char made[TRACE_DIGITS + 1];
     struct mk_str id = mk_request_id(req);
     if (id.len)
         write_field(out, MK_STR("X-Request-Id"), id);
-    if (mk_request_header_by_name(req, MK_STR("traceparent")).p || fields_replace(changes, MK_STR("traceparent")))
-        return;
-    struct mk_str trace = is_trace_id(id) ? id : make_trace_id(id, made);
-    if (trace.p)
-        write_trace(out, trace);
+    if (trace.len)
+        write_field(out, MK_STR("traceparent"), trace);
 }
 
 /* Returns how many proxies of our name the request has passed. */
@@ -338,12 +295,13 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
     write_target(out, req, conf);
     mk_buf_adds(out, MK_STR(" HTTP/1.1\r\n"));
     write_field(out, MK_STR("Host"), mapping_get_backend_host(req, conf));
-    write_client_fields(out, req, conf, connection, upgrade);
+    struct passing passing = {connection, trace_begin(req, conf->trace_share, &conf->request), upgrade};
+    write_client_fields(out, req, conf, &passing);
     if (fields_write(&conf->request, req, out) < 0)
         return -EINVAL;
     if (conf->forwarded != PROXY_FORWARDED_OFF)
         write_forwarded(out, req, conf->forwarded);
-    write_ids(out, req, &conf->request);
+    write_ids(out, req, passing.trace);
     if (write_via(out, req) < 0)
         return -ELOOP;
     if (mk_request_expects_continue(req) && !body->is_received)

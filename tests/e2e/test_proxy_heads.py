@@ -7,12 +7,12 @@ import re
 import pytest
 
 from harness import build
-from harness.backend import Backend, answer
+from harness.backend import Backend, answer, echo
 from harness.certificates import Authority, TlsClient
 from harness.groups import backends, serve_group  # noqa: F401
 from harness.messages import chunked, lines, request
 from harness.proxies import TEXT, proxy_section
-from harness.server import run, section, write_config
+from harness.server import await_true, run, section, write_config
 from harness.services import CONTROL_THREAD, reload
 
 pytestmark = pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins")
@@ -85,7 +85,99 @@ def test_the_user_of_a_login(proxy, tmp_path):
     assert (sent["X-User"], sent["Authorization"]) == ("joe", None)
 
 
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+VALID = f"00-{TRACE}-{SPAN}-00"
+UUID = "0123ABCD-4567-89ab-cdef-0123456789ab"
+IDS = ["mine", UUID, "0" * 32, "a" * 16 + "0" * 16, "x" * 36, UUID[:-1] + "x", "1" * 128, TRACE, TRACE.upper()]
+
+
+def trace_of(sent):
+    return re.fullmatch(r"00-([0-9a-f]{32})-([0-9a-f]{16})-(0[01])", sent["traceparent"]).groups()
+
+
+def test_no_trace_is_made(proxy):
+    """Without TraceSample the applications decide, which would take a trace for one that is not to be recorded."""
+    sent = sent_by(proxy, {})
+    assert (sent["traceparent"], sent["tracestate"]) == (None, None)
+    for given in (VALID, "00-1-2-00", "x"):
+        sent = sent_by(proxy, {}, f"traceparent: {given}", "tracestate: a=b")
+        assert (sent["traceparent"], sent["tracestate"]) == (given, "a=b")
+
+
+@pytest.mark.parametrize("given", IDS)
+def test_a_trace_has_the_request_id(proxy, given):
+    """The ID is passed on as it is, and the trace is valid: the digits of the ID if they can be one, else others."""
+    sent = sent_by(proxy, {"TraceSample": "100%"}, f"X-Request-Id: {given}")
+    assert sent["X-Request-Id"] == given
+    trace, span, flags = trace_of(sent)
+    assert int(span, 16) and trace.endswith(span) and flags == "01"
+    assert (trace == given.replace("-", "").lower()) == (given in (UUID, TRACE))
+
+
+def test_the_share_of_traces_that_are_sampled(proxy):
+    with Backend(echo) as backend:
+        for share, wanted in (("0", {"00"}), ("100", {"01"}), ("50%", {"00", "01"})):
+            del backend.requests[:]
+            with proxy(backend, {"TraceSample": share}).connect() as client:
+                for _ in range(64):  # all alike by chance: once in 2 ** 63 runs
+                    assert client.ask("/").status == 200
+            assert {trace_of(sent)[2] for sent in backend.requests} == wanted
+
+
+GIVEN_TRACES = [
+    # lines of the client, and whether they stay
+    ([f"traceparent: {VALID}", "tracestate: a=b"], True),
+    ([f"traceparent: 00-{TRACE}-{SPAN}-01"], True),
+    ([f"traceparent: 01-{TRACE}-{SPAN}-01-later"], True),
+    ([f"traceparent: {VALID}", f"traceparent: {VALID}", "tracestate: a=b"], False),
+    ([f"traceparent: {VALID.upper()}", "tracestate: a=b"], False),
+    (["traceparent: 00-1-2-00", "tracestate: a=b"], False),
+    (["traceparent: ", "tracestate: a=b"], False),
+    (["tracestate: a=b"], False),
+]
+
+
+@pytest.mark.parametrize("fields, stays", GIVEN_TRACES)
+def test_a_trace_of_the_client(proxy, fields, stays):
+    """An invalid one is replaced, and its state goes with it (W3C Trace Context, section 3.2 and 3.3)."""
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend, {"TraceSample": "100"}).connect() as client:
+            client.ask("/", *fields)
+    (sent,) = backend.requests
+    got = [f"{name}: {value}" for name, value in sent.fields if name.lower().startswith("trace")]
+    if stays:
+        assert got == fields
+    else:
+        assert len(got) == 1 and trace_of(sent)[0] == sent["X-Request-Id"]
+
+
+def test_all_tries_have_one_trace(proxy, tmp_path):
+    """And the headers of a section and the log have it, too."""
+
+    def respond_once(peer):
+        peer.request()
+        peer.respond(b"1", TEXT)
+        peer.request()
+
+    keys = {"TraceSample": "50", "RequestSet": "X-Trace $traceparent"}
+    log = section("LOGGER", {"AccessLog": tmp_path / "access.log", "Format": '"$status $traceparent"'})
+    flush = {"plugins/logger/logger.conf": section("LOGGER", {"Flush": "20ms"})}
+    with Backend([respond_once, answer(b"2", TEXT)]) as backend:
+        with proxy(backend, keys, text=log, config=flush).connect() as client:
+            for _ in range(2):
+                assert client.ask("/", "X-Request-Id: mine").status == 200
+        traces = [sent["traceparent"] for sent in backend.requests]
+    assert traces == [sent["X-Trace"] for sent in backend.requests]
+    assert len(traces) == 3 and traces[0] != traces[1] == traces[2]
+    wanted = "".join(f"200 {trace}\n" for trace in traces[:2])
+    await_true(lambda: (tmp_path / "access.log").read_text() == wanted, 60, "the log")
+
+
 def test_traceparent_of_the_section(proxy):
+    every = {"TraceSample": "100"}
+    assert sent_by(proxy, {**every, "RequestSet": "traceparent 00-1-2-00"})["traceparent"] == "00-1-2-00"
+    sent = sent_by(proxy, {**every, "RequestRemove": "traceparent"}, f"traceparent: {VALID}")
+    assert trace_of(sent)[0] == sent["X-Request-Id"]
     assert sent_by(proxy, {"RequestSet": "traceparent 00-1-2-00"})["traceparent"] == "00-1-2-00"
     assert sent_by(proxy, {"RequestRemove": "Traceparent"}, "traceparent: 1")["traceparent"] is None
 

@@ -110,10 +110,12 @@ static struct mk_str get_agent(struct mk_request *req, struct mk_str arg)
     return mk_request_header(req, MK_HEADER_USER_AGENT);
 }
 
+/* That of a trace which a plugin has begun, or the client's. */
 static struct mk_str get_traceparent(struct mk_request *req, struct mk_str arg)
 {
+    struct mk_str name = MK_STR("traceparent"), begun = mk_request_get_note(req, name);
     (void)arg;
-    return mk_request_header_by_name(req, MK_STR("traceparent"));
+    return begun.len ? begun : mk_request_header_by_name(req, name);
 }
 
 static struct mk_str get_request_id(struct mk_request *req, struct mk_str arg)
