@@ -3,12 +3,12 @@
  * Processes that a server runs for its workers: scripts, and programs that serve requests. A starter, a process that is
  * forked once, starts them, so that a worker never forks; of the server it holds only its sockets.
  *
- *     worker ── mk_child_start() ──► starter ── clone, execve ──► child (its own session)
- *        ◄──── started(), ended() ─────┘                             ▲
- *        └──── SIGTERM, and SIGKILL after a time ────────────────────┘
+ *     worker ── mk_child_start(), mk_child_stop() ──► starter ── clone, execve ──► child (its own session)
+ *        ◄──────────── started(), ended() ─────────────┘  └── SIGTERM, SIGKILL ──────┘
  *
  * A child gets the descriptors, variables and arguments that it is given and no others, the server's user without its
  * capabilities, default signals, no_new_privs and the limits that are set. Only root can read the starter's memory.
+ * A stop ends the child and all that descends from it, whatever its parent, group and session are by then.
  * If the server ends, however it does, the starter ends the children, SIGTERM first, and itself. If the starter is
  * killed, the kernel kills the children.
  *
@@ -115,7 +115,6 @@ struct mk_child {
     uint8_t state;
     bool is_stopped; /* mk_child_stop() was called */
     bool is_lost;    /* its starter has ended */
-    bool has_killed; /* SIGKILL was sent */
     int pid, pidfd;
     int fds[3];
     uint32_t grace_ms;
@@ -133,8 +132,8 @@ struct mk_child {
 MK_API int mk_child_start(struct mk_child *child, struct mk_child_channel *channel, struct mk_worker *worker,
                           const struct mk_child_events *events, const struct mk_child_options *options);
 /*
- * Sends SIGTERM to the session, now or when the program runs, and SIGKILL after `grace_ms`, also to what the program
- * has left behind. `ended` follows as usual. A second call does nothing.
+ * Has SIGTERM sent to the program and its descendants, now or when the program runs, and SIGKILL after `grace_ms`, or
+ * to what is left when the program has ended. `ended` follows as usual. A second call does nothing.
  */
 MK_API void mk_child_stop(struct mk_child *child, uint32_t grace_ms);
 /*

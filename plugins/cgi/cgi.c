@@ -4,6 +4,7 @@
  */
 #include <monkey/inspect.h>
 #include <monkey/plugin.h>
+#include <monkey/spool.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,6 +145,17 @@ static int open_document_root(struct mk_source_folder *folder)
     return mk_host_open_path(MK_CONTAINER_OF(folder, struct host, root)->host, MK_STR("/"), MK_OPEN_FOLDER);
 }
 
+/* Without a folder for files, the start of a server that has no use for it is not refused: SpoolRequest is On. */
+static void warn_of_spool_folder(struct mk_host *host, const char *folder, int err)
+{
+    for (const struct cgi_conf *c = mk_host_conf(host, cgi_sections); c; c = mk_host_conf_next(host, cgi_sections, c))
+        if (c->spool_request_bytes)
+            mk_host_warn(host, c, offsetof(struct cgi_conf, spool_request_bytes), 0,
+                         "bodies above %uK are answered with 503: they wait in files of \"%s\", which cannot be "
+                         "written (%s): name another one in Folder of [SPOOL], or write SpoolRequest Off",
+                         MK_SPOOL_MEMORY_MIN / 1024, folder, strerror(-err));
+}
+
 static int start_host(struct mk_host *host, void **ret_state)
 {
     const char *folder;
@@ -159,6 +171,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     int held = mk_host_hold_spools(host, &folder, &spool_err);
     if (err == 0)
         err = held;
+    if (err == 0 && spool_err < 0)
+        warn_of_spool_folder(host, folder, spool_err);
     if (err == 0)
         *ret_state = own;
     else

@@ -103,8 +103,9 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_DURATION(struct cgi_conf, queue_timeout_ms, "QueueTimeout", "5s",
                          "How long a request waits there; then 503.", .min = 1, .max = 3600000, .unit = "s"),
     MK_CONF_KEY_DURATION(struct cgi_conf, timeout_ms, "Timeout", "60s",
-                         "How long a script may neither write output nor read input. Then it is ended by SIGTERM, and "
-                         "2 seconds later by SIGKILL; the response is 504, or is cut if it has begun.",
+                         "How long a script may neither write output nor read input. Then it and all processes that "
+                         "it has started are ended by SIGTERM, and 2 seconds later by SIGKILL; the response is 504, or "
+                         "is cut if it has begun.",
                          .min = 1, .max = 86400000, .unit = "s"),
     MK_CONF_KEY_CUSTOM(struct cgi_conf, limits, "Limits", NULL,
                        "What a script may use: `memory=256M cpu=30s files=64 processes=32`, or some of these. "
@@ -129,10 +130,11 @@ static const struct mk_conf_key keys[] = {
                        "the script: so many bytes in memory, and then so many in a file (see `[SPOOL]`). `Off`: 128K "
                        "in memory.",
                        .unit = "size size, or Off", .parse = mk_gateway_parse_buffer),
-    MK_CONF_KEY_CUSTOM(struct cgi_conf, spool_request_bytes, "SpoolRequest", "Off",
-                       "Whether the body of a request is received as a whole before the script starts, so that a slow "
-                       "client does not hold it: `On`, or the length up to which bodies are accepted. A body whose "
-                       "length is not known is received first in any case.",
+    MK_CONF_KEY_CUSTOM(struct cgi_conf, spool_request_bytes, "SpoolRequest", "On",
+                       "Whether the body of a request is received as a whole before the script starts, in memory and "
+                       "then in a file (see `[SPOOL]`), so that a slow client does not hold it: `On`, or the length up "
+                       "to which bodies are accepted. With `Off` the script reads it as it comes; a body whose length "
+                       "is not known is received first in any case.",
                        .unit = "Off, On or size", .parse = mk_gateway_parse_spool),
     MK_CONF_KEY_SIZE(struct cgi_conf, head_bytes_max, "MaxResponseHead", "32K",
                      "How long the head of a response may be; a longer one is 502.", .min = 1024,

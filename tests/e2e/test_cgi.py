@@ -3,7 +3,6 @@
 
 import os
 import pathlib
-import signal
 
 import pytest
 
@@ -23,7 +22,7 @@ from harness.scripts import (
     wait_no_scripts,
     write_scripts,
 )
-from harness.server import await_true, is_alive, run, section, write_config
+from harness.server import await_true, run, section, write_config
 from harness.services import reload
 from harness.ways import WAYS
 
@@ -183,6 +182,18 @@ def test_bodies(cgi, spool):
     assert got.body.split()[1] == b"0"
 
 
+def test_slow_uploads_hold_no_script(cgi):
+    """As many as there are places, and their bodies have not come: SpoolRequest is On."""
+    server = cgi({"count": COUNT}, MaxProcesses=2, Queue=0)
+    with server.connect() as first, server.connect() as second:
+        for client in (first, second):
+            client.send(lines("POST /cgi/count HTTP/1.1", "Host: a", "Content-Length: 4") + b"ab")
+        assert ask(server, "/cgi/hello").status == 200
+        for client in (first, second):
+            client.send(b"cd")
+            assert client.response("POST").body == b"4 4 b'abc' b'bcd'\n"
+
+
 def test_chunked_body_has_its_length(cgi):
     server = cgi({"count": COUNT})
     with server.connect() as client:
@@ -211,7 +222,7 @@ def test_script_that_reads_nothing(cgi):
 def test_output_before_the_body_is_read(cgi):
     script = f"#!{PYTHON}\nimport sys\nsys.stdout.write('Content-Type: a/b\\n\\nfirst,')\nsys.stdout.flush()\n"
     script += "sys.stdout.write(sys.stdin.read())\n"
-    server = cgi({"early": script})
+    server = cgi({"early": script}, SpoolRequest="Off")
     with server.connect() as client:
         client.send(lines("POST /cgi/early HTTP/1.1", "Host: a", "Content-Length: 4"))
         client.head("POST")
@@ -606,25 +617,6 @@ def test_process_left_behind(cgi):
     wait_no_scripts(server)
 
 
-def test_process_in_a_session_of_its_own(cgi):
-    """It is no part of the script any more: it holds neither the response nor a place, and outlives the server."""
-    script = "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\ndone'\n"
-    script += "setsid sh -c 'echo $$ > new; mv new pid; exec sleep 1000' > /dev/null 2>&1 < /dev/null &\n"
-    server = cgi({"daemon": script}, MaxProcesses=1)
-    try:
-        assert ask(server, "/cgi/daemon").body == b"done"
-        assert ask(server, "/cgi/hello").status == 200
-        server.stop()
-        assert is_alive(read_pid(server.scripts))
-    finally:
-        os.kill(read_pid(server.scripts), signal.SIGKILL)
-
-
-def read_pid(folder):
-    await_true((folder / "pid").exists, what="the process")
-    return int((folder / "pid").read_text())
-
-
 def test_large_output_and_slow_client(cgi):
     """A client that takes nothing holds no script, as far as BufferResponse goes."""
     size = 3_000_000
@@ -895,3 +887,15 @@ def test_mistakes(tmp_path, keys, sentence):
     done = run("-t", "-c", tmp_path / "conf")
     assert done.returncode == 1 and sentence in done.stderr, done.stderr
     assert "sites/default:" in done.stderr
+
+
+@pytest.mark.skipif(not build.can_mount(), reason="NOT TESTED: processes have no mounts of their own")
+def test_a_spool_folder_that_cannot_be_written(tmp_path, site_root):
+    """SpoolRequest is On without a line: a warning says what does not work."""
+    wrapper = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o ro none /var/tmp && exec "$0" "$@"']
+    folder = write_scripts(tmp_path / "scripts", {"hello": HELLO})
+    for keys, warned in (({}, True), ({"SpoolRequest": "1M"}, True), ({"SpoolRequest": "Off"}, False)):
+        write_config(tmp_path / "conf", site_root, text=cgi_section(folder, **keys))
+        got = run(*wrapper[1:], build.binary(), "-c", tmp_path / "conf", "--test", program=wrapper[0])
+        assert got.returncode == 0, got.stderr
+        assert ('wait in files of "/var/tmp", which cannot be written' in got.stderr) == warned

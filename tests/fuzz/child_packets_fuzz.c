@@ -93,6 +93,29 @@ static uint64_t run_clock(void)
 #define mk_time_monotonic_ms run_clock
 #include "child/starter_loop.c"
 
+/* There are no tags: descendants of children are tested with real ones. */
+void mk__tag_open(struct mk__tags *tags)
+{
+    *tags = (struct mk__tags){0};
+}
+
+uint64_t mk__tag_new(struct mk__tags *tags, unsigned index)
+{
+    (void)tags, (void)index;
+    return 0;
+}
+
+unsigned mk__tag_index(const struct mk__tags *tags, uint64_t tag)
+{
+    (void)tags;
+    return (unsigned)tag;
+}
+
+void mk__tag_each(const struct mk__tags *tags, int (*choose)(pid_t pid, uint64_t tag))
+{
+    (void)tags, (void)choose;
+}
+
 /* A child of a child. */
 static void add_orphan(void)
 {
@@ -146,6 +169,7 @@ static void serve_all(void)
     if (st.has_reaped)
         reap_orphans();
     st.has_reaped = false;
+    scan_if_due();
 }
 
 static void attach_channel(void)
@@ -195,11 +219,12 @@ static void send_start(void)
     serve_all();
 }
 
-static void send_reap(void)
+static void send_order(void)
 {
-    struct mk__message m = {.kind = MK__MESSAGE_REAP};
-    unsigned n = next() % PEERS;
+    unsigned n = next() % PEERS, what = next();
+    struct mk__message m = {.kind = what & 1 ? MK__MESSAGE_REAP : MK__MESSAGE_STOP};
     m.id = next() % 8;
+    m.grace_ms = (what >> 1) * 100;
     send_packet(n, &m, sizeof(m), 0);
     serve_all();
 }
@@ -241,6 +266,7 @@ static void pass_time(void)
     run.now_ms += 1000;
     kill_late();
     check_rows();
+    scan_if_due();
 }
 
 static void run_operation(void)
@@ -257,7 +283,7 @@ static void run_operation(void)
         send_start();
         break;
     case 4:
-        send_reap();
+        send_order();
         break;
     case 5:
         exit_child();
@@ -306,9 +332,13 @@ static void end_run(void)
     close(run.control[0]);
     require(!read_message(run.control[1], -1));
     end_all();
-    run.now_ms += END_MS;
-    kill_late();
-    check_rows();
+    for (unsigned i = 0; i < 2; i++) {
+        scan_if_due();
+        run.now_ms += END_MS;
+        kill_late();
+        check_rows();
+    }
+    scan_if_due();
     require(st.n_rows == 0);
     for (unsigned i = 0; i < run.n_children; i++)
         require(run.children[i].state == CHILD_NONE);

@@ -7,7 +7,6 @@
 #include "starter.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -321,14 +320,23 @@ void mk__channel_flush(struct mk_child_channel *channel)
     mk_task_schedule(channel->loop, &channel->task);
 }
 
-void mk__channel_send_reap(struct mk_child_channel *channel, uint32_t id)
+static void send_order(struct mk_child_channel *channel, const struct mk__message *m)
 {
-    const struct mk__message m = {.kind = MK__MESSAGE_REAP, .id = id};
     if (channel->event.fd < 0)
         return;
-    int err = mk__message_send(channel->event.fd, mk_str((const char *)&m, sizeof(m)), NULL, 0);
+    int err = mk__message_send(channel->event.fd, mk_str((const char *)m, sizeof(*m)), NULL, 0);
     if (err == -EAGAIN) /* it does not read: with another one the numbers do not stay */
         mk__channel_drop_starter(channel);
+}
+
+void mk__channel_send_stop(struct mk_child_channel *channel, uint32_t id, uint32_t grace_ms)
+{
+    send_order(channel, &(struct mk__message){.kind = MK__MESSAGE_STOP, .id = id, .grace_ms = grace_ms});
+}
+
+void mk__channel_send_reap(struct mk_child_channel *channel, uint32_t id)
+{
+    send_order(channel, &(struct mk__message){.kind = MK__MESSAGE_REAP, .id = id});
 }
 
 /* ── receiving ── */
@@ -336,8 +344,7 @@ void mk__channel_send_reap(struct mk_child_channel *channel, uint32_t id)
 /* A child whose time to start was over, or that was not waited for, runs after all. */
 static void kill_unknown(struct mk_child_channel *c, const struct mk__message *m)
 {
-    if (m->err == 0 && m->pid > 0)
-        kill(-m->pid, SIGKILL);
+    mk__channel_send_stop(c, m->id, 0);
     mk__channel_send_reap(c, m->id);
 }
 

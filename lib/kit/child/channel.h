@@ -25,6 +25,8 @@ void mk__channel_flush(struct mk_child_channel *channel);
 int mk__channel_add(struct mk_child_channel *channel, struct mk_child *child);
 /* Takes a child off its channel. */
 void mk__channel_remove(struct mk_child_channel *channel, struct mk_child *child);
+/* Has the starter end a child and all that descends from it: SIGTERM, and SIGKILL after a time. */
+void mk__channel_send_stop(struct mk_child_channel *channel, uint32_t id, uint32_t grace_ms);
 /* Tells the starter that a child which has ended is closed. */
 void mk__channel_send_reap(struct mk_child_channel *channel, uint32_t id);
 /* The starter has not answered in time. */

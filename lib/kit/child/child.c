@@ -5,9 +5,9 @@
  *     QUEUED ─► ASKED ─► RUNNING ─► ENDED ─► closed
  *        └────────┴─ fails ──────────────────────▲
  *
- * The starter keeps a child that has ended until it is closed, so that its number, which is also that of its session,
- * is no other's as long as signals may be sent to it. With the starter the kernel kills the program; its number is not
- * certain then, and its end is awaited by its pidfd.
+ * The starter sends the signals, also to what descends from the child, and keeps a child that has ended until it is
+ * closed, so that its number is no other's. With the starter the kernel kills the program; its number is not certain
+ * then, and its end is awaited by its pidfd.
  */
 #include "channel.h"
 
@@ -18,26 +18,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ── signals ── */
+enum { SLACK_MS = 2000 };
 
-static void send_signal(const struct mk_child *child, int number)
-{
-    if (!child->is_lost && child->pid > 0)
-        kill(-child->pid, number);
-}
+/* ── a stop ── */
 
 static void arm_timer(struct mk_child *child, uint32_t ms)
 {
     mk_timer_arm(mk__channel_loop(child->channel), &child->timer, ms);
 }
 
-/* The time to start, or to end, is over. */
+/* The time to start is over, or that to end: the starter, which a script may have stopped, has not killed it. */
 static void on_timer(struct mk_timer *timer)
 {
     struct mk_child *child = MK_CONTAINER_OF(timer, struct mk_child, timer);
     if (child->state >= MK__CHILD_RUNNING) {
-        child->has_killed = true;
-        send_signal(child, SIGKILL);
+        kill(-child->pid, SIGKILL);
         return;
     }
     if (child->state == MK__CHILD_ASKED)
@@ -45,10 +40,12 @@ static void on_timer(struct mk_timer *timer)
     mk__child_fail(child, -ETIMEDOUT, MK_CHILD_STARTER);
 }
 
-static void begin_stop(struct mk_child *child)
+static void send_stop(struct mk_child *child)
 {
-    send_signal(child, SIGTERM);
-    arm_timer(child, child->grace_ms);
+    if (child->is_lost)
+        return; /* the kernel ends it */
+    mk__channel_send_stop(child->channel, child->id, child->grace_ms);
+    arm_timer(child, child->grace_ms + SLACK_MS);
 }
 
 void mk_child_stop(struct mk_child *child, uint32_t grace_ms)
@@ -58,7 +55,7 @@ void mk_child_stop(struct mk_child *child, uint32_t grace_ms)
     child->is_stopped = true;
     child->grace_ms = grace_ms;
     if (child->state >= MK__CHILD_RUNNING)
-        begin_stop(child);
+        send_stop(child);
 }
 
 /* ── the end ── */
@@ -91,8 +88,6 @@ void mk_child_close(struct mk_child *child)
     if (!child->channel)
         return;
     assert(child->state == MK__CHILD_ENDED);
-    if (child->is_stopped && !child->has_killed)
-        send_signal(child, SIGKILL); /* to what the program has left behind */
     if (!child->is_lost)
         mk__channel_send_reap(child->channel, child->id);
     mk__child_release(child);
@@ -149,7 +144,7 @@ void mk__child_take_started(struct mk_child *child, const struct mk__message *m,
     child->worker = NULL;
     child->pid = m->pid;
     if (child->is_stopped)
-        begin_stop(child);
+        send_stop(child);
     child->events->started(child, 0, MK_CHILD_EXEC);
 }
 

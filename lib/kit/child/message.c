@@ -14,6 +14,47 @@ union control {
     char bytes[CMSG_SPACE(sizeof(int) * (MK__MESSAGE_FDS_MAX + 1))];
 };
 
+/* Checks that the lengths are those of the packet, and that each string ends within its part. */
+static bool is_whole(const struct mk__message *m, const char *at, size_t left)
+{
+    const uint32_t parts[] = {m->path_bytes, m->folder_bytes, m->arg_bytes, m->env_bytes};
+    for (size_t i = 0; i < MK_COUNT_OF(parts); i++) {
+        if (parts[i] > left || (parts[i] && at[parts[i] - 1] != '\0'))
+            return false;
+        at += parts[i];
+        left -= parts[i];
+    }
+    return left == 0 && m->path_bytes && m->folder_bytes;
+}
+
+/* Splits strings with a NUL after each into `to`, of `max` and a NULL. Returns false if there are more. */
+static bool split_strings(char *at, size_t bytes, char **to, unsigned max)
+{
+    unsigned n = 0;
+    for (char *end = at + bytes; at < end; at += strlen(at) + 1) {
+        if (n == max)
+            return false;
+        to[n++] = at;
+    }
+    to[n] = NULL;
+    return true;
+}
+
+int mk__message_split(char *packet, size_t len, struct mk__message_parts *ret)
+{
+    struct mk__message m;
+    char *path = packet + sizeof(m);
+    memcpy(&m, packet, sizeof(m));
+    if (!is_whole(&m, path, len - sizeof(m)))
+        return -EBADMSG;
+    ret->path = path;
+    ret->folder = path + m.path_bytes;
+    char *args = path + m.path_bytes + m.folder_bytes;
+    bool fits = split_strings(args, m.arg_bytes, ret->argv, MK_CHILD_ARGS_MAX) &&
+                split_strings(args + m.arg_bytes, m.env_bytes, ret->envp, MK_CHILD_ENV_MAX);
+    return fits ? 0 : -E2BIG;
+}
+
 int mk__message_open_pair(int fds[2])
 {
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0 ? -errno : 0;

@@ -48,9 +48,24 @@ IN_CHILD static int set_usual_files(void)
     return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
 }
 
-IN_CHILD static int set_limits(const struct mk_child_limits *limits)
+IN_CHILD static int set_tag(uint64_t tag)
 {
-    int err = limits->files ? set_limit(RLIMIT_NOFILE, limits->files) : set_usual_files();
+    struct rlimit limit;
+    if (!tag)
+        return 0;
+    if (getrlimit(RLIMIT_RTTIME, &limit) < 0)
+        return -errno;
+    limit.rlim_max = tag;
+    if (limit.rlim_cur > tag)
+        limit.rlim_cur = tag;
+    return setrlimit(RLIMIT_RTTIME, &limit) < 0 ? -errno : 0;
+}
+
+IN_CHILD static int set_limits(const struct mk_child_limits *limits, uint64_t tag)
+{
+    int err = set_tag(tag);
+    if (err == 0)
+        err = limits->files ? set_limit(RLIMIT_NOFILE, limits->files) : set_usual_files();
     if (err == 0)
         err = set_limit(RLIMIT_CPU, limits->cpu_seconds);
     if (err == 0)
@@ -116,7 +131,7 @@ IN_CHILD static int run_child(void *arg)
     }
     if (a->err == 0) {
         a->step = MK_CHILD_LIMITS;
-        a->err = set_limits(s->limits);
+        a->err = set_limits(s->limits, s->tag);
     }
     if (a->err == 0) {
         a->step = MK_CHILD_RIGHTS;

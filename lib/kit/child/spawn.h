@@ -14,6 +14,7 @@ struct mk__spawn {
     char *const *envp;
     const int *fds; /* three; -1: that of the caller */
     const struct mk_child_limits *limits;
+    uint64_t tag; /* tag.h; 0: none */
 };
 
 /*

@@ -4,14 +4,17 @@
  *
  *     START ─► RUNNING ─ it exits ─► EXITED (a zombie, so that its number stays) ─ REAP ─► free
  *
- * A channel that is closed, or the control socket, means that its children are of no use: they get SIGTERM, and SIGKILL
- * after a time. It was forked by a process with threads, so it calls only functions that are safe for signal
+ * STOP ends a child and all that descends from it, whatever its parent, group and session are by now: SIGTERM, and
+ * SIGKILL after a time, or when the child has exited, again and again until nothing is left. A channel that is closed,
+ * or the control socket, means the same for its children; the latter also for what former children have left behind.
+ * The starter was forked by a process with threads, so it calls only functions that are safe for signal
  * handlers, and allocates nothing: its tables are static.
  */
 #include "starter_loop.h"
 
 #include "message.h"
 #include "spawn.h"
+#include "tag.h"
 
 #include <monkey/time.h>
 
@@ -24,35 +27,49 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHANNELS_MAX = 512, CONTROL_FD = 3, GRACE_MS = 2000 };
+enum { CHANNELS_MAX = 512, CONTROL_FD = 3, GRACE_MS = 2000, RESCAN_MS = 10, GIVE_UP_MS = 2000 };
+
+static_assert(MK_CHILD_RUNNING_MAX <= 1 << MK__TAG_INDEX_BITS, "the index of a tag is that of its row");
 
 enum row_state { FREE, RUNNING, EXITED, FAILED /* to be reported */ };
 enum row_report { REPORT_STARTED = 1, REPORT_EXITED = 2 };
 
+/* What is to end, and how far that is. */
+enum ending_stage { STAYS, TO_TERMINATE, TERMINATED, KILLED };
+
+struct ending {
+    uint8_t stage;   /* enum ending_stage */
+    bool has_others; /* the last scan has found processes beside the child */
+    int64_t next_ms; /* when to kill, then when to give up: a process may hang in the kernel */
+};
+
 struct row {
     uint8_t state;   /* enum row_state */
     uint8_t reports; /* enum row_report: what the channel has not reported yet */
-    bool is_released, is_killed;
+    bool is_released;
     uint16_t channel;
     uint32_t id;
     pid_t pid;
     int pidfd; /* until it is sent; -1 */
     int status, err;
     enum mk_child_step step;
-    int64_t kill_ms; /* 0: not set */
+    uint64_t tag;
+    struct ending ending;
 };
 
 /* Those of the starter: the server has them, too, and does not use them. */
 static struct {
     int signal_fd, channels[CHANNELS_MAX]; /* -1: none */
-    bool ends, has_reaped;
+    bool ends, has_reaped, must_scan;
     unsigned n_channels, n_rows; /* those after are free */
+    struct mk__tags tags;
+    struct ending left; /* what children have left behind that are closed */
     struct row rows[MK_CHILD_RUNNING_MAX];
     union {
         struct mk__message head;
         char bytes[MK__MESSAGE_BYTES_MAX];
     } packet;
-    char *argv[MK_CHILD_ARGS_MAX + 1], *envp[MK_CHILD_ENV_MAX + 1];
+    struct mk__message_parts parts;
     struct pollfd polled[CHANNELS_MAX + 2];
 } st;
 
@@ -92,14 +109,44 @@ static void free_row(struct row *r)
         st.n_rows--;
 }
 
-/* Reaps a child that has exited; what it has left behind is killed if the child was to be. */
 static void reap_child(struct row *r)
 {
-    if (r->kill_ms)
-        kill(-r->pid, SIGKILL);
     waitpid(r->pid, NULL, 0);
     free_row(r);
     st.has_reaped = true; /* it may have hidden others */
+}
+
+static int64_t get_time(void)
+{
+    return (int64_t)mk_time_monotonic_ms();
+}
+
+static void kill_row(struct row *r)
+{
+    kill(-r->pid, SIGKILL);
+    r->ending = (struct ending){.stage = KILLED, .has_others = true, .next_ms = get_time() + GIVE_UP_MS};
+    st.must_scan = true;
+}
+
+/* Ends a child and its descendants: its group at once, the others by the next scan. */
+static void stop_row(struct row *r, uint32_t grace_ms)
+{
+    if (r->ending.stage != STAYS)
+        return;
+    kill(-r->pid, SIGTERM);
+    r->ending = (struct ending){.stage = TO_TERMINATE, .next_ms = get_time() + grace_ms};
+    st.must_scan = true;
+}
+
+/* The child has exited, and its number is not needed any more; what it has left behind is killed if it was to end. */
+static void close_exited(struct row *r)
+{
+    if (r->ending.stage == STAYS)
+        reap_child(r);
+    else if (r->ending.stage != KILLED)
+        kill_row(r);
+    else
+        st.must_scan = true;
 }
 
 /* The child is of no use any more. */
@@ -110,10 +157,9 @@ static void end_row(struct row *r)
         free_row(r);
         return;
     }
-    kill(-r->pid, SIGTERM);
-    r->kill_ms = (int64_t)mk_time_monotonic_ms() + GRACE_MS;
+    stop_row(r, GRACE_MS);
     if (r->state == EXITED)
-        reap_child(r);
+        close_exited(r);
 }
 
 static void end_channel(unsigned channel)
@@ -127,7 +173,8 @@ static void end_channel(unsigned channel)
 
 static void end_all(void)
 {
-    st.ends = true;
+    st.ends = st.must_scan = true;
+    st.left = (struct ending){.stage = TO_TERMINATE, .next_ms = get_time() + GRACE_MS};
     for (unsigned i = 0; i < st.n_channels; i++)
         if (st.channels[i] >= 0)
             end_channel(i);
@@ -182,7 +229,7 @@ static void check_row(struct row *r)
     r->state = EXITED;
     r->status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
     if (!is_open(r) || r->is_released) {
-        reap_child(r);
+        close_exited(r);
         return;
     }
     r->reports |= REPORT_EXITED;
@@ -218,38 +265,100 @@ static void check_rows(void)
     reap_orphans();
 }
 
+/* ── descendants ── */
+
+static struct ending *find_ending(uint64_t tag, pid_t *ret_child)
+{
+    struct row *r = &st.rows[mk__tag_index(&st.tags, tag)];
+    bool is_row = r->state != FREE && r->tag == tag;
+    *ret_child = is_row ? r->pid : 0;
+    return is_row ? &r->ending : &st.left;
+}
+
+/* Returns the signal for a process with a tag. */
+static int choose_signal(pid_t pid, uint64_t tag)
+{
+    static const int signals[] = {[TO_TERMINATE] = SIGTERM, [TERMINATED] = 0, [KILLED] = SIGKILL};
+    pid_t child;
+    struct ending *ending = find_ending(tag, &child);
+    if (pid == child || ending->stage == STAYS || waitpid(pid, NULL, WNOHANG) == pid)
+        return 0;
+    ending->has_others = true;
+    bool has_it = child && ending->stage == TO_TERMINATE && getpgid(pid) == child; /* from stop_row() */
+    return has_it ? 0 : signals[ending->stage];
+}
+
+static void begin_scan(struct ending *ending)
+{
+    ending->has_others = false;
+}
+
+static void end_scan(struct ending *ending)
+{
+    if (ending->stage == TO_TERMINATE)
+        ending->stage = TERMINATED;
+    if (ending->stage == KILLED && get_time() >= ending->next_ms)
+        ending->has_others = false;
+}
+
+static void close_gone(struct row *r)
+{
+    bool is_closed = r->state == EXITED && (r->is_released || !is_open(r));
+    if (is_closed && r->ending.stage == KILLED && !r->ending.has_others)
+        reap_child(r);
+}
+
+/* Sends the signals that are due to descendants, and frees the rows of which there are none any more. */
+static void scan_processes(void)
+{
+    st.must_scan = false;
+    begin_scan(&st.left);
+    for (unsigned i = 0; i < st.n_rows; i++)
+        begin_scan(&st.rows[i].ending);
+    mk__tag_each(&st.tags, choose_signal);
+    end_scan(&st.left);
+    for (unsigned i = st.n_rows; i-- > 0;) {
+        end_scan(&st.rows[i].ending);
+        close_gone(&st.rows[i]);
+    }
+}
+
+static int64_t get_earlier(int64_t a, int64_t b)
+{
+    return a < 0 || b < a ? b : a;
+}
+
 /* Kills those whose time is over. Returns how long to wait for the next one; -1: none. */
 static int kill_late(void)
 {
-    int64_t now = (int64_t)mk_time_monotonic_ms(), next = -1;
+    int64_t now = get_time(), next = -1;
     for (struct row *r = st.rows; r < st.rows + st.n_rows; r++) {
-        if (r->state != RUNNING || !r->kill_ms || r->is_killed)
-            continue;
-        int64_t left = r->kill_ms - now;
-        if (left <= 0) {
-            kill(-r->pid, SIGKILL);
-            r->is_killed = true;
-        } else if (next < 0 || left < next) {
-            next = left;
-        }
+        bool waits = r->state != FREE && (r->ending.stage == TO_TERMINATE || r->ending.stage == TERMINATED);
+        if (waits && now >= r->ending.next_ms)
+            kill_row(r);
+        else if (waits)
+            next = get_earlier(next, r->ending.next_ms - now);
+        if (r->ending.stage == KILLED && r->ending.has_others)
+            next = get_earlier(next, RESCAN_MS);
     }
-    return (int)next;
+    if (st.left.stage == TERMINATED && (!st.left.has_others || now >= st.left.next_ms))
+        st.left = (struct ending){.stage = KILLED, .has_others = true, .next_ms = now + GIVE_UP_MS};
+    if (st.left.has_others)
+        next = get_earlier(next, RESCAN_MS);
+    return st.must_scan ? 0 : (int)next;
+}
+
+/* Those that are killed, and what is left at the end, are looked for again until there are none. */
+static void scan_if_due(void)
+{
+    bool is_due = st.must_scan || st.left.has_others;
+    for (const struct row *r = st.rows; r < st.rows + st.n_rows && !is_due; r++)
+        is_due = r->ending.stage == KILLED && r->ending.has_others;
+    if (is_due)
+        scan_processes();
 }
 
 /* ── starts ── */
-
-/* Splits strings with a NUL after each into `to`, of `max` and a NULL. Returns false if there are more. */
-static bool split_strings(char *at, size_t bytes, char **to, unsigned max)
-{
-    unsigned n = 0;
-    for (char *end = at + bytes; at < end; at += strlen(at) + 1) {
-        if (n == max)
-            return false;
-        to[n++] = at;
-    }
-    to[n] = NULL;
-    return true;
-}
 
 /* Places the descriptors that have come. Returns false if their number is not that of the message. */
 static bool place_fds(uint32_t bits, const int *fds, unsigned n, int placed[3])
@@ -262,35 +371,23 @@ static bool place_fds(uint32_t bits, const int *fds, unsigned n, int placed[3])
     return used == n && used == (unsigned)__builtin_popcount(bits & 7);
 }
 
-/* Checks that the lengths are those of the packet, and that each string ends within its part. */
-static bool is_whole(const struct mk__message *m, size_t len)
-{
-    const uint32_t parts[] = {m->path_bytes, m->folder_bytes, m->arg_bytes, m->env_bytes};
-    const char *at = st.packet.bytes + sizeof(*m);
-    size_t left = len - sizeof(*m);
-    for (size_t i = 0; i < MK_COUNT_OF(parts); i++) {
-        if (parts[i] > left || (parts[i] && at[parts[i] - 1] != '\0'))
-            return false;
-        at += parts[i];
-        left -= parts[i];
-    }
-    return left == 0 && m->path_bytes && m->folder_bytes;
-}
-
 /* Starts what the packet says. Returns its number or -errno. */
 static pid_t spawn_packet(size_t len, const int *fds, unsigned n, struct row *r)
 {
     const struct mk__message *m = &st.packet.head;
-    char *path = st.packet.bytes + sizeof(*m), *folder = path + m->path_bytes, *args = folder + m->folder_bytes;
-    int placed[3];
+    int placed[3], err = mk__message_split(st.packet.bytes, len, &st.parts);
     r->step = MK_CHILD_STARTER;
-    if (!is_whole(m, len) || !place_fds(m->fd_bits, fds, n, placed))
+    if (err < 0)
+        return err;
+    if (!place_fds(m->fd_bits, fds, n, placed))
         return -EBADMSG;
-    if (!split_strings(args, m->arg_bytes, st.argv, MK_CHILD_ARGS_MAX) ||
-        !split_strings(args + m->arg_bytes, m->env_bytes, st.envp, MK_CHILD_ENV_MAX))
-        return -E2BIG;
-    const struct mk__spawn spawn = {
-        .path = path, .folder = folder, .argv = st.argv, .envp = st.envp, .fds = placed, .limits = &m->limits};
+    const struct mk__spawn spawn = {.path = st.parts.path,
+                                    .folder = st.parts.folder,
+                                    .argv = st.parts.argv,
+                                    .envp = st.parts.envp,
+                                    .fds = placed,
+                                    .limits = &m->limits,
+                                    .tag = r->tag};
     return mk__spawn_start(&spawn, &r->pidfd, &r->step);
 }
 
@@ -308,6 +405,7 @@ static void start_child(unsigned channel, size_t len, const int *fds, unsigned n
         return;
     }
     *r = (struct row){.channel = (uint16_t)channel, .id = st.packet.head.id, .pidfd = -1};
+    r->tag = mk__tag_new(&st.tags, (unsigned)(r - st.rows));
     pid_t pid = spawn_packet(len, fds, n, r);
     r->state = pid < 0 ? FAILED : RUNNING;
     r->pid = pid < 0 ? 0 : pid;
@@ -325,16 +423,18 @@ static void release_row(struct row *r)
     r->is_released = true;
     r->reports = 0;
     if (r->state == EXITED)
-        reap_child(r);
+        close_exited(r);
 }
 
 static void handle_message(unsigned channel, size_t len, const int *fds, unsigned n)
 {
     const struct mk__message *m = &st.packet.head;
-    struct row *r = m->kind == MK__MESSAGE_REAP ? find_row(channel, m->id) : NULL;
+    struct row *r = m->kind == MK__MESSAGE_START ? NULL : find_row(channel, m->id);
     if (m->kind == MK__MESSAGE_START)
         start_child(channel, len, fds, n);
-    else if (r)
+    else if (r && m->kind == MK__MESSAGE_STOP && r->state != FAILED)
+        stop_row(r, m->grace_ms);
+    else if (r && m->kind == MK__MESSAGE_REAP)
         release_row(r);
 }
 
@@ -408,18 +508,17 @@ static void serve_channel(unsigned channel, short events)
 static void serve_channels(void)
 {
     unsigned n = wait_for_events();
-    if (!n)
-        return;
-    if (st.polled[1].revents)
+    if (n && st.polled[1].revents)
         check_rows();
     for (unsigned i = 2; i < n; i++)
         if (st.polled[i].revents && st.channels[i - 2] >= 0)
             serve_channel(i - 2, st.polled[i].revents);
-    if (st.polled[0].revents && !read_message(CONTROL_FD, -1))
+    if (n && st.polled[0].revents && !read_message(CONTROL_FD, -1))
         end_all();
     if (st.has_reaped)
         reap_orphans();
     st.has_reaped = false;
+    scan_if_due();
 }
 
 /* Closes all that is the server's. Returns false if that cannot be done. */
@@ -456,7 +555,8 @@ _Noreturn void mk__starter_loop_run(int control)
     st.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     if (st.signal_fd < 0)
         _exit(1);
-    while (!st.ends || st.n_rows)
+    mk__tag_open(&st.tags);
+    while (!st.ends || st.n_rows || st.left.stage != KILLED || st.left.has_others)
         serve_channels();
     _exit(0);
 }

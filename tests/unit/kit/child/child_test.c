@@ -375,6 +375,79 @@ TEST(stop_of_what_is_left, open_fixture, close_fixture)
     close(r->out);
 }
 
+/* Ways to leave the parent, the group and the session of a script; each says when it has. */
+#define LEFT "exec sleep 1000"
+static const char *const ways[] = {
+    "setsid sh -c 'echo left; " LEFT "' & wait",
+    "setsid sh -c 'echo left; " LEFT "' & exit 0",
+    "setsid sh -c 'setsid sh -c \"echo left; " LEFT "\" & exit' & wait",
+    "setsid -f sh -c 'echo left; trap \"\" TERM; while :; do sleep 1000; done'; exit 0",
+    "setsid -f env -i sh -c 'cd /; echo left; " LEFT "'; sleep 1000",
+    "timeout 1000 sh -c 'echo left; " LEFT "'",
+    "trap '' TERM; setsid sh -c 'echo left; " LEFT "' & wait; wait",
+    "setsid -f sh -c 'ulimit -t 1000; echo left; " LEFT "'; sleep 1000",
+    /* each process starts the next one, and ends */
+    "f='setsid -f sh -c \"$0\" \"$0\"'; echo left; sh -c \"$f\" \"$f\"; sleep 1000",
+};
+
+/* All that descends from a child ends with it; the pipe that each of them holds is the proof. */
+TEST(stop_of_descendants, open_fixture, close_fixture)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(ways); i++) {
+        struct run *r = &runs[i];
+        assert_int_equal(start_shell(r, ways[i], NULL), 0);
+        r->keeps = true;
+        while (!strstr(r->text, "left"))
+            wait_turn(r);
+        assert_false(r->has_eof);
+        mk_child_stop(&r->child, 100);
+        wait_for(r, &r->ended);
+        mk_child_close(&r->child);
+        while (!r->has_eof)
+            wait_turn(r);
+        close(r->out);
+    }
+}
+
+/* Those of another child continue. */
+TEST(stop_spares_others, open_fixture, close_fixture)
+{
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(start_shell(&runs[i], "setsid -f sh -c 'echo left; exec sleep 1000'; sleep 1000", NULL), 0);
+        while (!runs[i].len)
+            wait_turn(&runs[i]);
+    }
+    mk_child_stop(&runs[0].child, 100);
+    while (!runs[0].has_eof)
+        wait_turn(&runs[0]);
+    wait_turn(&runs[1]);
+    assert_false(runs[1].has_eof);
+    assert_int_equal(runs[1].ended, 0);
+    mk_child_stop(&runs[1].child, 100);
+    while (!runs[1].has_eof || !runs[1].ended)
+        wait_turn(&runs[1]);
+    close(runs[0].out);
+    close(runs[1].out);
+}
+
+/* What children leave behind that have ended by themselves continues, until the starter ends. */
+TEST(end_of_what_is_left, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    assert_int_equal(start_shell(r, "setsid -f sh -c 'echo left; exec sleep 1000'; exit 0", NULL), 0);
+    wait_for(r, &r->ended);
+    while (!r->len)
+        wait_turn(r);
+    assert_false(r->has_eof);
+    mk_child_channel_close(channel);
+    mk_child_starter_free(starter);
+    while (!r->has_eof)
+        wait_turn(r);
+    close(r->out);
+    assert_int_equal(mk_child_starter_new(&starter), 0);
+    assert_int_equal(mk_child_channel_open(starter, &loop, &account, &channel), 0);
+}
+
 TEST(stop_before_the_start, open_fixture, close_fixture)
 {
     struct run *r = &runs[0];
@@ -577,7 +650,7 @@ TEST(child_that_was_not_reported, open_fixture, close_fixture)
         char *const argv[] = {name, seconds, NULL}, *const envp[] = {NULL};
         const int fds[] = {-1, pair[1], -1};
         const struct mk_child_limits limits = {0};
-        const struct mk__spawn spawn = {"/bin/sleep", "/", argv, envp, fds, &limits};
+        const struct mk__spawn spawn = {"/bin/sleep", "/", argv, envp, fds, &limits, 0};
         enum mk_child_step step;
         int pidfd;
         _exit(mk__spawn_start(&spawn, &pidfd, &step) > 0 ? 0 : 1);

@@ -30,7 +30,7 @@ static void expect_input(struct script *s, const char *text)
 TEST(as_it_comes)
 {
     char none[8];
-    script_fixture_open("");
+    script_fixture_open("    SpoolRequest Off\n");
     struct mk_test_client *c = ask(POST("7") "he");
     report_start(&scripts[0], 0);
     expect_input(&scripts[0], "he");
@@ -47,7 +47,7 @@ TEST(as_it_comes)
 /* Its response is passed on nevertheless. */
 TEST(script_that_does_not_read)
 {
-    script_fixture_open("");
+    script_fixture_open("    SpoolRequest Off\n");
     struct mk_test_client *c = ask(POST("5") "he");
     close(scripts[0].fds[0]);
     scripts[0].fds[0] = -1;
@@ -65,7 +65,7 @@ TEST(slow_script)
     static char bytes[LARGE_BYTES + 1], got[LARGE_BYTES + 1];
     char head[128];
     size_t len = 0;
-    script_fixture_open("");
+    script_fixture_open("    SpoolRequest Off\n");
     for (size_t i = 0; i < LARGE_BYTES; i++)
         bytes[i] = (char)('a' + i % 23);
     snprintf(head, sizeof(head), POST("%d"), LARGE_BYTES);
@@ -119,7 +119,8 @@ static const struct {
     int status; /* 0: the script is started */
     bool waits; /* until more has come */
 } rows[] = {
-    {"", POST("6") "hel", 0, false},
+    {"", POST("6") "hel", 0, true},
+    {"    SpoolRequest Off\n", POST("6") "hel", 0, false},
     {"    SpoolRequest On\n", POST("6") "hel", 0, true},
     {"    SpoolRequest On\n", POST("6") "hello!", 0, false},
     {"    SpoolRequest On\n", GET("/cgi/s"), 0, false},

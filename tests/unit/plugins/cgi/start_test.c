@@ -31,7 +31,7 @@ TEST(script_that_is_executed_itself)
 TEST(interpreter)
 {
     static const char args[] = "/bin/sh\0-e\0/tmp/a.b/s.py";
-    script_fixture_open("    Interpreter .py /bin/sh -e\n    Env A $host\n");
+    script_fixture_open("    Interpreter .py /bin/sh -e\n    Env A $host\n    SpoolRequest Off\n");
     script_file = "/tmp/a.b/s.py";
     may_run = false; /* only the interpreter is executed */
     ask("POST /cgi/s.py HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n");
@@ -113,7 +113,7 @@ TEST(pipes_that_cannot_be_made)
     struct rlimit before;
     getrlimit(RLIMIT_NOFILE, &before);
     for (unsigned pipes = 0; pipes < 3; pipes++) {
-        script_fixture_open("");
+        script_fixture_open("    SpoolRequest Off\n");
         unsigned n = count_descriptors();
         struct rlimit few = {.rlim_cur = (rlim_t)find_free_descriptor() + 2 * pipes, .rlim_max = before.rlim_max};
         setrlimit(RLIMIT_NOFILE, &few);
