@@ -107,10 +107,16 @@ static void configure_log(struct mk_server *server, const struct options *o, con
     mk_server_set_plugin(server, "LOGGER", "Flush", "50ms", origin);
 }
 
-/* A backend is served without a configuration. */
+/* A backend is served without a configuration. Its scheme, and the host of a port alone, may be left out. */
 static void configure_proxy(struct mk_server *server, const struct options *o)
 {
-    mk_server_set_plugin(server, "PROXY", "To", o->backend, "option --proxy");
+    static char url[PATH_MAX]; /* a reload reads it again */
+    bool whole = strstr(o->backend, "://") || strncmp(o->backend, "unix:", 5) == 0;
+    const char *port = o->backend + (o->backend[0] == ':');
+    bool is_port = port[0] && port[strspn(port, "0123456789")] == '\0';
+    snprintf(url, sizeof(url), "%s%s%s", whole ? "" : "http://", is_port ? "localhost:" : "",
+             is_port ? port : o->backend);
+    mk_server_set_plugin(server, "PROXY", "To", url, "option --proxy");
     configure_log(server, o, "option --proxy");
 }
 

@@ -4,6 +4,8 @@
  */
 #include "options.h"
 
+#include "foreign_options.h"
+
 #include <monkey/str.h>
 
 #include <arpa/inet.h>
@@ -11,6 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Values of getopt_long() for options without a letter. */
@@ -100,9 +103,12 @@ static const char *find_nearest_name(const char *word)
 
 static int report_unknown_option(const char *argument)
 {
+    const char *instead = MK_SMALL ? NULL : foreign_options_find(argument);
     const char *near = argument[1] == '-' ? find_nearest_name(argument + 2) : NULL;
     fprintf(stderr, "monkey: there is no option %s", argument);
-    if (near)
+    if (instead)
+        fprintf(stderr, "; %s\n", instead);
+    else if (near)
         fprintf(stderr, "; did you mean --%s?\n", near);
     else
         fprintf(stderr, "; monkey --help lists them\n");
@@ -180,6 +186,25 @@ static bool is_address(const char *text)
            ((bracketed || !port) && inet_pton(AF_INET6, host, &addr) == 1);
 }
 
+/*
+ * Reports a long option that no row has: getopt_long() would take its beginning for the whole, as --http for --https.
+ * Returns 0 or EXIT_OPTIONS.
+ */
+static int check_long_options(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--", 2) != 0)
+            continue;
+        struct mk_str name = mk_str_until(mk_str_c(argv[i] + 2), "=");
+        unsigned row = 0;
+        while (row < ROWS && !mk_str_eq(name, mk_str_c(rows[row].name)))
+            row++;
+        if (row == ROWS)
+            return report_unknown_option(argv[i]);
+    }
+    return 0;
+}
+
 /* Reads `proxy URL`; a folder may have the name, too. */
 static bool read_backend(struct options *o, int n, char **operands)
 {
@@ -196,6 +221,11 @@ static int check_root(const char *word)
         return 0;
     if (strcmp(word, "proxy") == 0) {
         fprintf(stderr, "monkey: proxy needs the URL of a backend, such as http://127.0.0.1:8080\n");
+        return EXIT_OPTIONS;
+    }
+    const char *instead = foreign_options_find(word);
+    if (instead) {
+        fprintf(stderr, "monkey: there is no directory \"%s\"; %s\n", word, instead);
         return EXIT_OPTIONS;
     }
     for (unsigned i = 0; i < ROWS; i++)
@@ -229,6 +259,18 @@ static int read_operands(struct options *o, int argc, char **argv)
     return MK_SMALL ? 0 : check_root(o->root);
 }
 
+/* Reports a configuration that is named by its file. Returns 0 or EXIT_OPTIONS. */
+static int check_dir(const char *dir)
+{
+    struct stat st;
+    const char *slash = strrchr(dir, '/');
+    if (stat(dir, &st) < 0 || S_ISDIR(st.st_mode))
+        return 0;
+    fprintf(stderr, "monkey: --config wants the directory of monkey.conf, and \"%s\" is a file; write -c %.*s\n", dir,
+            slash ? (int)(slash - dir + 1) : 1, slash ? dir : ".");
+    return EXIT_OPTIONS;
+}
+
 static int check_options(const struct options *o)
 {
     int code = check_number("port", o->port, UINT16_MAX);
@@ -245,6 +287,8 @@ static int check_options(const struct options *o)
         fprintf(stderr, "monkey: --%s needs the name of a directory\n", o->dir ? "config" : "one-shot");
         return EXIT_OPTIONS;
     }
+    if (!MK_SMALL && o->dir && check_dir(o->dir) != 0)
+        return EXIT_OPTIONS;
     if (o->listen && !is_address(o->listen)) {
         fprintf(stderr, "monkey: --listen wants an address such as 127.0.0.1, [::1]:8080 or unix:/path, not \"%s\"\n",
                 o->listen);
@@ -295,6 +339,9 @@ int options_read(struct options *o, int argc, char **argv)
         if (rows[i].argument)
             shorts[n++] = ':';
     }
+    int code = MK_SMALL ? 0 : check_long_options(argc, argv);
+    if (code != 0)
+        return code;
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
         const struct option_row *row = rows;
@@ -304,7 +351,7 @@ int options_read(struct options *o, int argc, char **argv)
             return report_bad_option(c, argv);
         apply_option(o, row);
     }
-    int code = read_operands(o, argc, argv);
+    code = read_operands(o, argc, argv);
     return code ? code : check_options(o);
 }
 

@@ -35,6 +35,11 @@ MK_API const struct mk_variable *mk_variable_at(unsigned n);
 MK_API const struct mk_variable *mk_variable_find(struct mk_str name);
 /* Returns the name that is nearest to one that does not exist; NULL: none is near. Any thread. */
 MK_API const char *mk_variable_find_nearest(struct mk_str name);
+/*
+ * Returns the name for a variable of nginx or Caddy, such as path for uri; NULL: there is none. It may be one that only
+ * the logger has. Any thread.
+ */
+MK_API const char *mk_variable_find_foreign(struct mk_str name);
 /* Sets `*best`, NULL at first, to the name `own` of a variable if that is nearer to `name`, and near. Any thread. */
 MK_API void mk_variable_prefer_nearer(struct mk_str name, const char *own, const char **best);
 /* Tells whether `name` is that of a variable `own`, or begins with it if there is an argument. Any thread. */

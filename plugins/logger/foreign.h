@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Variables of other servers' log formats, and the ones to write here. Pure functions.
+ * Directives of Apache's log formats, and the variables to write here. Pure functions.
  */
 #ifndef LOGGER_FOREIGN_H
 #define LOGGER_FOREIGN_H
 
 #include <monkey/str.h>
-
-/* Returns the variable for one of nginx or Caddy, without its dollar; NULL: there is none. */
-const char *foreign_find_variable(struct mk_str name);
 
 /* Returns the variable for the Apache directive that `s` begins with, such as "%>s"; NULL: it begins with none. */
 const char *foreign_find_directive(struct mk_str s);

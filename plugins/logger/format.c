@@ -63,7 +63,7 @@ static const struct log_variable *find_own(struct mk_str name)
 
 static int report_unknown(struct format_parser *parser, struct mk_str name)
 {
-    const char *same = foreign_find_variable(name), *near = same ? same : find_nearest(name);
+    const char *same = mk_variable_find_foreign(name), *near = same ? same : find_nearest(name);
     mk_buf_addf(parser->error, "there is no variable \"%.*s\"", MK_STR_ARG(name));
     if (near)
         mk_buf_addf(parser->error, "; did you mean \"%s\"?", near);

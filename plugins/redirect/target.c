@@ -9,7 +9,22 @@
 #include <assert.h>
 #include <errno.h>
 
+#define VARIABLES \
+    "a target has no variables such as \"%.*s\": KeepPath appends what follows the prefix of Match, and $1 to $9 are " \
+    "the captures of a regular expression; write a dollar as %%24"
+
 /* ── captures ── */
+
+/* Returns the name of a variable that begins at `at`, as other servers have them, with its dollar; empty: there is
+ * none. */
+static struct mk_str find_variable(struct mk_str to, size_t at)
+{
+    size_t end = at + 1;
+    bool named = to.p[at] == '$' && end < to.len && mk_is_name_byte(to.p[end], "_") && !mk_is_digit(to.p[end]);
+    while (named && end < to.len && mk_is_name_byte(to.p[end], "_"))
+        end++;
+    return mk_str(to.p + at, named ? end - at : 0);
+}
 
 static bool is_capture(struct mk_str to, size_t at)
 {
@@ -184,6 +199,17 @@ int target_parse_path(const struct mk_conf_value *value, void *field, struct mk_
     return err < 0 ? err : copy_target(value, field, arena);
 }
 
+static void check_variables(const struct mk_conf_check *check, struct mk_str to, size_t to_offset)
+{
+    for (size_t i = 0; i < to.len; i++) {
+        struct mk_str variable = find_variable(to, i);
+        if (!variable.len)
+            continue;
+        mk_conf_error(check, to_offset, VARIABLES, MK_STR_ARG(variable));
+        return;
+    }
+}
+
 void target_check_captures(const struct mk_conf_check *check, const struct mk_pattern *match, size_t match_offset,
                            struct mk_str to, size_t to_offset)
 {
@@ -191,6 +217,7 @@ void target_check_captures(const struct mk_conf_check *check, const struct mk_pa
     bool compiled = match->kind != MK_PATTERN_REGEX || match->regex;
     if (!compiled || !match->text.p || mk_conf_is_wrong(check, match_offset))
         return; /* the pattern is missing or wrong, which was reported */
+    check_variables(check, to, to_offset);
     for (size_t i = 0; i < to.len; i++) {
         if (!is_capture(to, i))
             continue;

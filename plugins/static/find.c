@@ -86,9 +86,11 @@ void mk__static_find_check_tryfiles(const struct mk_conf_check *check, struct st
         if (i && i + 1 == list->n && parse_status(word, &host->last_status))
             continue;
         if (!word.len || !is_valid_entry(word))
-            mk_conf_error_nth(check, offset, i,
-                              "\"TryFiles\" takes names that begin with \"/\" or $path, and a last =CODE, not \"%.*s\"",
-                              MK_STR_ARG(word));
+            mk_conf_error_nth(
+                check, offset, i,
+                "\"TryFiles\" takes names that begin with \"/\" or $path, and a last =CODE, not \"%.*s\"%s",
+                MK_STR_ARG(word),
+                mk_str_starts(word, MK_STR("$uri")) ? ": write $path for the path of the request" : "");
         host->n_tries++;
     }
 }

@@ -114,6 +114,39 @@ def test_wrong_option_names_the_word():
         assert word in run(*args).stderr
 
 
+RELOAD = '"monkey shell reload", or SIGHUP, loads the configuration again'
+SIGNALS = '"monkey shell reload" loads the configuration again, "monkey shell drain" stops the server'
+TYPED = {
+    ("run",): 'there is no directory "run"; "monkey -c DIR" serves what the configuration in DIR says',
+    ("start",): 'there is no directory "start"; "monkey -D -c DIR" starts it in the background, and systemd starts it '
+    "as a service",
+    ("reload",): f'there is no directory "reload"; {RELOAD}',
+    ("-c", "r", "reload"): f'there is no directory "reload"; {RELOAD}',
+    ("stop",): 'there is no directory "stop"; "monkey shell drain", or SIGTERM, stops the server',
+    ("configtest",): 'there is no directory "configtest"; "monkey -t -c DIR" checks the configuration in DIR',
+    ("version",): 'there is no directory "version"; did you mean --version?',
+    ("-s", "reload"): f"there is no option -s; {SIGNALS}",
+    ("-k", "graceful"): f"there is no option -k; {SIGNALS}",
+    ("--http", "r"): "there is no option --http; HTTP is spoken without an option, HTTPS with --https",
+    ("--conf", "r"): "there is no option --conf; did you mean --config?",
+    ("--conf=r",): "there is no option --conf=r; did you mean --config?",
+    ("-t", "-c", "r/monkey.conf"): '--config wants the directory of monkey.conf, and "r/monkey.conf" is a file; write '
+    "-c r/",
+    ("-c", "monkey.conf"): '--config wants the directory of monkey.conf, and "monkey.conf" is a file; write -c .',
+}
+
+
+@pytest.mark.skipif(build.PRESET == "small", reason="the small build does not know other servers")
+@pytest.mark.parametrize("typed", TYPED, ids=" ".join)
+def test_what_other_programs_are_called_with(tmp_path, typed):
+    (tmp_path / "r").mkdir()
+    for folder in (tmp_path, tmp_path / "r"):
+        (folder / "monkey.conf").write_text("[SERVER]\n")
+    result = run(*typed, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"monkey: {TYPED[typed]}\n"
+
+
 @pytest.mark.parametrize("option", [[], ["-t"], ["--show-config"], ["--supervise"]], ids=str)
 def test_no_configuration(tmp_path, option):
     """Neither ./conf nor an installed one: the message names both ways to start."""

@@ -620,9 +620,19 @@ def test_one_line(passing, tmp_path, words):
         await_true(lambda: text().startswith(wanted) and line.search(text()), 60, "the URL and the line of the request")
 
 
+@needs_tls
+@pytest.mark.parametrize("form", ["127.0.0.1:{port}", "localhost:{port}/", ":{port}", "{port}"])
+def test_parts_of_a_url_that_may_be_left_out(passing, form):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        server = passing("proxy", form.format(port=backend.address.rpartition(":")[2]))
+        with TlsClient(server.addresses[0], ssl._create_unverified_context()) as client:
+            assert client.ask("/a").body == b"hello"
+
+
 BAD_LINES = [
     (["proxy", "ftp://example.org"], 1, "a backend is http://HOST:PORT"),
-    (["proxy", "127.0.0.1:80"], 1, "a backend is http://HOST:PORT"),
+    (["proxy", "127.0.0.1:port"], 1, "no address of a backend"),
+    (["proxy", "/run/app.sock"], 1, "the URL has no host"),
     (["proxy", "http://"], 1, "the URL has no host"),
     (["proxy", "http://127.0.0.1:port"], 1, "no address of a backend"),
     (["--proxy", ""], 1, "To"),

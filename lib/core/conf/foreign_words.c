@@ -7,11 +7,14 @@
 #define FOR_PHP "PHP runs in [FASTCGI], and php-fpm has its settings"
 #define HIDE_VERSION "write \"HideVersion On\" in [SERVER], in monkey.conf"
 #define A_PLUGIN "write \"Load NAME\" in [PLUGINS] of plugins.load"
+#define A_FIXED_ANSWER "a fixed response is a file below DocumentRoot, or one of [ERROR_PAGES]"
+#define SOME_PATHS "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]"
 #define A_TYPE "write \"EXTENSION TYPE\" in [MIMETYPES] of monkey.mime"
 #define NOT_NEEDED(what) "leave it out: " what
 
 /*
- * Rows: a line, two lines of a section, the name of a section, and a phrase. Each is four strings in a row, because an
+ * Rows: a line, two lines of a section, the name of a section, and a phrase. A word may have a value behind a blank,
+ * and stands before the word alone then. Each is four strings in a row, because an
  * array of pointers would take three times the memory, and a relocation for each.
  */
 #define LINES(word, section, here, also) word "\0" section "\0" here "\0" also "\0"
@@ -94,6 +97,10 @@ static const char keys[] =
     PHRASE("disable_symlinks", "write \"SymLink Off\" in [HOST], in a file of sites/")
     LINE("gzip_static", "HOST", "Precompressed gzip")
     LINE("brotli_static", "HOST", "Precompressed br")
+    PHRASE("location", SOME_PATHS)
+    PHRASE("handle", SOME_PATHS)
+    PHRASE("handle_path", SOME_PATHS)
+    PHRASE("route", SOME_PATHS)
     PHRASE("file_server", NOT_NEEDED("files below DocumentRoot are served"))
     LINES("alias", "ALIAS", "Match PATH", "To FOLDER")
     LINES("alias.url", "ALIAS", "Match PATH", "To FOLDER")
@@ -114,6 +121,13 @@ static const char keys[] =
     LINE("ExpiresDefault", "HEADERS", "Expires 30d")
     LINE("ExpiresByType", "HEADERS", "Expires 30d")
     LINE("ExpiresActive", "HEADERS", "Expires 30d")
+    PHRASE("return 200", A_FIXED_ANSWER)
+    PHRASE("return 204", A_FIXED_ANSWER)
+    LINES("return 403", "RULES", "Match PATH", "Action deny")
+    LINES("return 404", "RULES", "Match PATH", "Action deny 404")
+    LINES("return 410", "RULES", "Match PATH", "Action deny 410")
+    LINES("return 444", "RULES", "Match PATH", "Action drop")
+    PHRASE("respond", A_FIXED_ANSWER)
     LINES("return", "REDIRECT", "Match PATH", "To TARGET")
     LINES("redir", "REDIRECT", "Match PATH", "To TARGET")
     LINES("RedirectMatch", "REDIRECT", "Match ~EXPRESSION", "To TARGET")
@@ -168,6 +182,7 @@ static const char keys[] =
     LINES("deny", "RULES", "Network NETWORK", "Action deny")
     LINES("Order", "RULES", "Network NETWORK", "Action deny")
     LINE("limit_req", "CLIENT_LIMITS", "Rate NUMBER/s")
+    LINE("rate_limit", "CLIENT_LIMITS", "Rate NUMBER/s")
     LINE("limit_conn", "CLIENT_LIMITS", "MaxRequests NUMBER")
     LINE("limit_rate", "CLIENT_LIMITS", "SendRate BYTES")
     LINE("stub_status", "STATUS", "Enabled On")
@@ -221,8 +236,8 @@ static const char sections[] =
     SECTION("SECURITY", "RULES")
     SECTION("MANDRIL", "RULES")
     SECTION("RATE_LIMIT", "CLIENT_LIMITS")
-    PHRASE("LOCATION", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
-    PHRASE("DIRECTORY", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
+    PHRASE("LOCATION", SOME_PATHS)
+    PHRASE("DIRECTORY", SOME_PATHS)
     SECTION("PROXY_REVERSE", "PROXY")
     SECTION("PROXY_ENTRY", "PROXY")
     SECTION("PROXY_DEFAULTS", "UPSTREAM")
@@ -241,28 +256,35 @@ static const char *take_string(const char **at)
     return string;
 }
 
+/* Returns whether a row's word is the name, or the name and the value behind a blank. */
+static bool is_line(struct mk_str word, struct mk_str name, struct mk_str value)
+{
+    struct mk_str first = mk_str_until(word, " ");
+    return mk_str_ieq(first, name) && (first.len == word.len || mk_str_eq(mk_str_after(word, first.len + 1), value));
+}
+
 /* An empty string ends the rows. */
-static bool find_word(const char *rows, struct mk_str name, struct mk__foreign_word *ret)
+static bool find_word(const char *rows, struct mk_str name, struct mk_str value, struct mk__foreign_word *ret)
 {
     while (*rows) {
         *ret = (struct mk__foreign_word){.word = take_string(&rows)};
         ret->section = take_string(&rows);
         ret->here = take_string(&rows);
         ret->also = take_string(&rows);
-        if (mk_str_ieq(mk_str_c(ret->word), name))
+        if (is_line(mk_str_c(ret->word), name, value))
             return true;
     }
     return false;
 }
 
-bool mk__foreign_words_find_key(struct mk_str name, struct mk__foreign_word *ret)
+bool mk__foreign_words_find_key(struct mk_str name, struct mk_str value, struct mk__foreign_word *ret)
 {
-    return find_word(keys, name, ret);
+    return find_word(keys, name, value, ret);
 }
 
 bool mk__foreign_words_find_section(struct mk_str name, struct mk__foreign_word *ret)
 {
-    return find_word(sections, mk_str_until(name, " \t"), ret);
+    return find_word(sections, mk_str_until(name, " \t"), MK_STR_NONE, ret);
 }
 
 struct mk_str mk__foreign_words_key(const struct mk__foreign_word *word)

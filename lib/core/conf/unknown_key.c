@@ -9,7 +9,7 @@
 
 #include <assert.h>
 
-enum { PLACE_BYTES = 100 };
+enum { PLACE_BYTES = 100, LINES_BYTES = 200 };
 
 static const char *const file_names[] = {
     [MK_CONF_SCOPE_SERVER] = "monkey.conf",
@@ -98,11 +98,28 @@ static const char *report_foreign_section(struct mk__conf *conf, enum mk_conf_sc
     return here ? word->section : NULL;
 }
 
+/* Writes the lines that are meant, and where they belong if that is another section (`there`, if it is installed). */
+static const char *write_lines(const struct mk__foreign_word *word, const struct mk__conf_section_type *there,
+                               bool elsewhere, char *text, size_t size)
+{
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, text, size);
+    mk_buf_addf(&out, "write \"%s\"", word->here);
+    if (word->also[0])
+        mk_buf_addf(&out, " and \"%s\"", word->also);
+    if (elsewhere)
+        mk_buf_addf(&out, " in [%s]", word->section);
+    if (elsewhere && there)
+        mk_buf_addf(&out, ", in %s", file_names[there->scope]);
+    return mk_buf_cstr(&out);
+}
+
 /* Reports a key of another server. Returns the key that was meant if it belongs in this section, else NULL. */
 static const char *report_foreign_key(struct mk__conf *conf, const struct mk__conf_section_type *type,
                                       struct mk_str name, const struct mk__foreign_word *word,
                                       struct mk__conf_origin origin)
 {
+    char text[LINES_BYTES];
     const struct mk__conf_section_type *there = word->section[0] ? find_any_type(conf, word->section) : NULL;
     const struct mk_conf_key *key =
         word->section[0] ? mk__schema_find_key(type, mk__foreign_words_key(word)).key : NULL;
@@ -110,14 +127,12 @@ static const char *report_foreign_key(struct mk__conf *conf, const struct mk__co
     if (!word->section[0])
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; %s", MK_STR_ARG(name), MK_STR_ARG(type->name),
                        word->here);
-    else if (key)
+    else if (key && !word->also[0])
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]" MK__SUGGEST_PHRASE "\"%s\"?", MK_STR_ARG(name),
                        MK_STR_ARG(type->name), key->name);
     else
-        mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; write \"%s\"%s%s%s in [%s]%s%s", MK_STR_ARG(name),
-                       MK_STR_ARG(type->name), word->here, word->also[0] ? " and \"" : "", word->also,
-                       word->also[0] ? "\"" : "", word->section, there ? ", in " : "",
-                       there ? file_names[there->scope] : "");
+        mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; %s", MK_STR_ARG(name), MK_STR_ARG(type->name),
+                       write_lines(word, there, there != type, text, sizeof(text)));
     return key ? key->name : NULL;
 }
 
@@ -202,7 +217,8 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
     const char *suggestion = suggest_key(conf, type, name);
     const struct mk__conf_section_type *there = find_type_with_key(conf, name);
     struct mk__foreign_word word;
-    bool foreign = !MK_SMALL && !instead && mk__foreign_words_find_key(name, &word);
+    struct mk_str value = conf->words.n ? conf->words.word[0] : MK_STR_NONE;
+    bool foreign = !MK_SMALL && !instead && mk__foreign_words_find_key(name, value, &word);
 
     if (!MK_SMALL && there && there->scope != type->scope)
         suggestion = NULL; /* a name that is right, in the wrong file */

@@ -118,11 +118,17 @@ static uint64_t find_factor(const struct mk_conf_key *key, struct mk_str suffix)
     return 0;
 }
 
+static size_t count_digits(struct mk_str s)
+{
+    size_t n = 0;
+    while (n < s.len && mk_is_digit(s.p[n]))
+        n++;
+    return n;
+}
+
 static bool parse_units(const struct mk_conf_key *key, struct mk_str s, uint64_t *ret_value)
 {
-    size_t digits = 0;
-    while (digits < s.len && s.p[digits] >= '0' && s.p[digits] <= '9')
-        digits++;
+    size_t digits = count_digits(s);
     uint64_t factor = find_factor(key, mk_str_after(s, digits));
     return factor && mk_str_u64(mk_str(s.p, digits), INT64_MAX / factor, ret_value) &&
            is_in_range(key, (int64_t)(*ret_value *= factor));
@@ -387,6 +393,29 @@ static const struct {
     {"trace", "debug"}, {"verbose", "debug"},
 };
 
+/* Units as other programs write them, in any case. */
+static const struct {
+    const char *spelling, *unit;
+} foreign_units[] = {
+    {"byte", "B"}, {"bytes", "B"},  {"kb", "K"},      {"kib", "K"},  {"mb", "M"},     {"mib", "M"},     {"gb", "G"},
+    {"gib", "G"},  {"msec", "ms"},  {"sec", "s"},     {"secs", "s"}, {"second", "s"}, {"seconds", "s"}, {"min", "m"},
+    {"mins", "m"}, {"minute", "m"}, {"minutes", "m"}, {"hour", "h"}, {"hours", "h"},  {"day", "d"},     {"days", "d"},
+};
+
+/* Writes a number with the unit that was probably meant, if the key takes it. Returns it, or NULL. */
+static const char *suggest_unit(const struct mk_conf_key *key, struct mk_str text, char *to, size_t size)
+{
+    uint64_t value;
+    size_t digits = count_digits(text);
+    for (size_t i = 0; i < MK_COUNT_OF(foreign_units); i++) {
+        if (!is_word(mk_str_after(text, digits), foreign_units[i].spelling))
+            continue;
+        int n = snprintf(to, size, "%.*s%s", (int)digits, text.p, foreign_units[i].unit);
+        return n > 0 && (size_t)n < size && parse_units(key, mk_str(to, (size_t)n), &value) ? to : NULL;
+    }
+    return NULL;
+}
+
 static const char *find_synonym(struct mk_str text, const char *name)
 {
     for (size_t i = 0; i < MK_COUNT_OF(synonyms); i++)
@@ -414,7 +443,9 @@ static const char *suggest_value(const struct mk_conf_key *key, struct mk_str te
 static void describe_bad_value(const struct mk_conf_key *key, struct mk_str text, struct mk_buf *error)
 {
     const struct value_type *t = &types[key->type];
-    const char *meant = suggest_value(key, text);
+    char number[32];
+    const char *meant =
+        t->units && !MK_SMALL ? suggest_unit(key, text, number, sizeof(number)) : suggest_value(key, text);
     int shown = text.len > 80 ? 80 : (int)text.len;
 
     mk_buf_addf(error, " wants ");

@@ -15,10 +15,12 @@ static int report_control(struct mk_buf *error)
 
 static int report_variable(struct mk_str name, struct mk_buf *error)
 {
-    const char *nearest = mk_variable_find_nearest(name);
+    const char *meant = mk_variable_find_foreign(name);
+    if (!meant || !mk_variable_find(mk_str_c(meant)))
+        meant = mk_variable_find_nearest(name);
     mk_buf_addf(error, "requests have no variable \"%.*s\"", MK_STR_ARG(name));
-    if (nearest)
-        mk_buf_addf(error, "; did you mean \"%s\"?", nearest);
+    if (meant)
+        mk_buf_addf(error, "; did you mean \"%s\"?", meant);
     return -EINVAL;
 }
 

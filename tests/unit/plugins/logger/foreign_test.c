@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Each variable that is suggested for one of another server exists. */
+/* Directives of another server's log formats. */
 #include "testing.h"
 
 #include "plugins/logger/foreign.h"
-
-TEST(variables)
-{
-    assert_string_equal(foreign_find_variable(MK_STR("remote_addr")), "client");
-    assert_string_equal(foreign_find_variable(MK_STR("HTTP_referer")), "referer");
-    assert_null(foreign_find_variable(MK_STR("client")));
-    assert_null(foreign_find_variable(MK_STR("")));
-}
 
 TEST(directives)
 {
