@@ -82,6 +82,106 @@ def test_a_mistake_fails_the_test(tmp_path, name, in_dthread):
         assert not re.search(r"0x[0-9a-f]+ +\(/proc/self/fd", done.stderr), done.stderr
 
 
+# ── leaks ──
+
+# The last pointer is lost; what is kept in a variable, and what the framework frees, is no leak.
+LEAKS = """#include <duda/duda.h>
+#include <duda/packages/json/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+DUDA_REGISTER("test", "test");
+
+static char *kept;
+static void *volatile lost;
+
+__attribute__((noinline, unused)) static void lose(void *pointer)
+{
+    lost = pointer;
+    lost = NULL;
+}
+
+static void in_dthread(duda_request_t *dr, void *data)
+{
+    (void)data;
+    LOSE_IN_DTHREAD
+    response->end(dr, NULL);
+}
+
+static void say(duda_request_t *dr)
+{
+    gc->add(dr, malloc(9));
+    LOSE_IN_HANDLER
+    response->printf(dr, "%d", worker->index());
+    dthread->handle(dr, in_dthread, NULL);
+}
+
+int duda_main(void)
+{
+    duda_load_package(json, "json");
+    kept = malloc(100);
+    LOSE_IN_MAIN
+    return router->get("/", say) ? 0 : -1;
+}
+
+void duda_exit(void)
+{
+    LOSE_IN_EXIT
+}
+"""
+LEAK_ROWS = {
+    "HANDLER": ("lose(strdup(kept ? \"a\" : \"b\"));", "say"),
+    "DTHREAD": ("lose(malloc(9));", "in_dthread"),
+    "MAIN": ("lose(malloc(9));", "duda_main"),
+    "EXIT": ("lose(malloc(9));", "duda_exit"),
+}
+
+
+def make_leaks(**codes):
+    source = LEAKS
+    for name in LEAK_ROWS:
+        source = source.replace(f"LOSE_IN_{name}", codes.get(name, ""))
+    return source
+
+
+@pytest.mark.parametrize("place, code", [*((name, code) for name, (code, _) in LEAK_ROWS.items()),
+                                         ("HANDLER", "lose(json->create_object());")])
+def test_a_leak_fails_the_test(tmp_path, place, code):
+    source = make_leaks(**{place: code})
+    line = source[:source.index(code)].count("\n") + 1
+    done = run_test(tmp_path, source)
+    assert done.returncode == 1 and "1 of 1 checks passed" in done.stdout
+    said = done.stderr.partition("the whole report:")[0]
+    assert re.search(r"^dudac: a sanitizer reports:\n +LeakSanitizer: detected memory leaks\n"
+                     rf" +Direct leak of \d+ byte.*\n +{LEAK_ROWS[place][1]} apple.c:{line}\n", said, re.M), done.stderr
+    assert "its code stays in memory" not in done.stderr
+
+
+def test_what_the_framework_frees_is_no_leak(tmp_path):
+    done = run_test(tmp_path, make_leaks())
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
+def test_only_leaks_of_services_are_reported(tmp_path):
+    (tmp_path / "a.c").touch()
+    own, foreign = f"    #1 0x1 in say {tmp_path}/a.c:3", "    #1 0x1 in say /other/a.c:3"
+    head = "=" * 65, "==7==ERROR: LeakSanitizer: detected memory leaks", ""
+    leak, end = "Direct leak of 9 byte(s) in 1 object(s) allocated from:", "SUMMARY: AddressSanitizer: 9 byte(s) leaked"
+
+    def read(*lines):
+        reports = Reports([str(tmp_path)])
+        assert all([reports.take(line) for line in lines])
+        return reports
+
+    reports = read(*head, leak, foreign, "", end)
+    assert reports.lines == [] and reports.explains(1) and not reports.explains(-11)
+    assert read(*head, leak, foreign, "", leak, own, "", end).lines == [*head, leak, own, ""]
+    assert read(*head, *[leak, foreign, ""] * 500, leak, own, "", end).lines == [*head, leak, own, ""]
+    reports = read("==7==LeakSanitizer has encountered a fatal error.", "==7==HINT: LeakSanitizer does not work under "
+                   "ptrace (strace, gdb, etc)")
+    assert reports.lines == [] and reports.cannot_find_leaks and reports.explains(1)
+
+
 def test_without_a_mistake(tmp_path):
     done = run_test(tmp_path, make_source())
     assert done.returncode == 0 and "Sanitizer" not in done.stderr

@@ -139,15 +139,35 @@ static void close_or_keep(int fd, void *handle)
     pthread_mutex_unlock(&kept_lock);
 }
 
-static void drop_kept(const void *handle)
+/* Returns the descriptor of an object that is closed for the last time, which is not kept any more, or -1. */
+static int take_kept(const void *handle)
 {
+    int fd = -1;
     pthread_mutex_lock(&kept_lock);
     int i = find_kept(handle);
     if (i < KEPT_FDS_MAX && --kept_fds[i].opens == 0) {
         kept_fds[i].handle = NULL;
-        close(kept_fds[i].fd);
+        fd = kept_fds[i].fd;
     }
     pthread_mutex_unlock(&kept_lock);
+    return fd;
+}
+
+/* Keeps the descriptor again if the object stays in memory, as with -z nodelete; else closes it. */
+static void close_if_unmapped(int fd, void *handle, const void *address)
+{
+    Dl_info info;
+    pthread_mutex_lock(&kept_lock);
+    if (!address || !dladdr(address, &info) || !add_kept(handle, fd))
+        close(fd);
+    pthread_mutex_unlock(&kept_lock);
+}
+
+/* Returns an address in the object, or NULL. */
+static const void *find_address(void *handle)
+{
+    struct link_map *map;
+    return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_ld : NULL;
 }
 
 static void *open_object(const char *name, struct mk_buf *error)
@@ -244,8 +264,11 @@ void *mk_library_open(const char *file, enum mk_library_mode mode, struct mk_buf
 
 void mk_library_close(void *handle)
 {
-    drop_kept(handle);
+    int fd = take_kept(handle);
+    const void *address = fd >= 0 ? find_address(handle) : NULL;
     dlclose(handle);
+    if (fd >= 0)
+        close_if_unmapped(fd, handle, address);
 }
 
 int mk_library_find(void *handle, const struct mk_library_symbol *symbols, size_t n, struct mk_buf *error)

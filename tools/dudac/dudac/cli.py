@@ -234,7 +234,7 @@ def test(folder: str, sanitize: tuple, keep: bool, build_dir: Optional[str], ver
     screen = Screen(verbose)
     top = open_folder(pathlib.Path(folder))
     checks, files = find_tests(top)
-    options = Options(0, sanitize=sanitize, holds_reports=True, cuts_responses=True)
+    options = Options(0, sanitize=sanitize, holds_reports=True, finds_leaks="address" in sanitize, cuts_responses=True)
     with contextlib.closing(open_session(folder, build_dir, options, screen)) as session:
         session.build()
         session.use_own_data()

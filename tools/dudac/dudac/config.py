@@ -50,6 +50,7 @@ class Options:
     names: tuple = ()  # that clients may ask for, besides addresses and localhost
     sanitize: tuple = ()  # see sanitize.py
     holds_reports: bool = False  # of sanitizers, until the end
+    finds_leaks: bool = False  # by AddressSanitizer, when the server ends
     prints: bool = False  # the standard output of the server is that of dudac
     cuts_responses: bool = False  # at the end, instead of waiting for event streams and WebSockets
     console: str = ""  # the path of the console below the URL of a service; Off: none

@@ -21,7 +21,8 @@ FLAGS = ("-fno-omit-frame-pointer",)
 SECONDS = 20
 BUILD_SECONDS = 3600
 LINES_MAX = 500  # of reports of one server
-OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": "halt_on_error=0"}
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks={leaks}", "UBSAN_OPTIONS": "print_stacktrace=1",
+           "TSAN_OPTIONS": "halt_on_error=0"}
 
 RULER = re.compile(r"={18,}")
 BEGIN = re.compile(r"==\d+==ERROR: (\w+Sanitizer: .*)|WARNING: (ThreadSanitizer: .*) \(pid|"
@@ -30,6 +31,11 @@ LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\S+Z ")
 FRAME = re.compile(r"^ +#\d+ (?:0x[0-9a-f]+ in )?(\S+) (\S+?):(\d+)(?::\d+)?(?: |$)")
 PART = re.compile(r"^\S.*:$|^ {2}\S.*:$|^0x[0-9a-f]+ is located ")
 MEMORY = re.compile(r"\b(freed|allocated) by ")  # in a part
+LEAK = re.compile(r"^(?:Direct|Indirect) leak of ")
+LEAKS_END = re.compile(r"^SUMMARY: ")
+NO_LEAKS = re.compile(r"^==\d+==(?:LeakSanitizer has encountered a fatal error|"
+                      r"HINT: .*(?:LSAN_OPTIONS|LeakSanitizer))")
+KEEP_MAPPED = "-Wl,-z,nodelete"  # for services whose leaks are reported when they have ended
 INDENTS = {"what": " " * 4, "part": " " * 6, "place": " " * 8}
 
 
@@ -102,18 +108,21 @@ def find_thread_server(installation: Installation, screen) -> pathlib.Path:
     return checkout / "build" / "tsan" / "bin" / "monkey"
 
 
-def prepare_server(kinds: tuple, installation: Installation, compiler: list, screen):
+def prepare_server(kinds: tuple, finds_leaks: bool, installation: Installation, compiler: list, screen):
     """Returns the server for services with these sanitizers, and the changes of its environment."""
     if not kinds:
         return installation.server, {}
-    changes = {name: f"{value}:{os.environ.get(name, '')}" for name, value in OPTIONS.items()}
+    changes = {name: f"{value.format(leaks=int(finds_leaks))}:{os.environ.get(name, '')}"
+               for name, value in OPTIONS.items()}
     if "thread" in kinds:
         return find_thread_server(installation, screen), changes
     if "thread" in read_built(installation.server):
         raise DudacError("this server is built with ThreadSanitizer: it can run --sanitize thread,undefined only")
-    if not brings_runtime(installation.server, kinds):
-        # such a server does not tell the bounds of the stacks of dthreads, which the fast unwinder needs
+    if finds_leaks or not brings_runtime(installation.server, kinds):
+        # The fast unwinder needs frame pointers, which packages need not have, and the bounds of the stacks of
+        # dthreads, which only a server that was built with the sanitizer tells.
         changes["ASAN_OPTIONS"] = f"fast_unwind_on_malloc=0:{changes['ASAN_OPTIONS']}"
+    if not brings_runtime(installation.server, kinds):
         changes["LD_PRELOAD"] = " ".join(filter(None, [find_runtime(kinds, compiler), os.environ.get("LD_PRELOAD")]))
     return installation.server, changes
 
@@ -122,18 +131,52 @@ def prepare_server(kinds: tuple, installation: Installation, compiler: list, scr
 
 
 class Reports:
-    """The lines of sanitizers in the log of a server. `folders` are those of the services."""
+    """The lines of sanitizers in the log of a server. `folders` are those of the services. A leak that none of their
+    functions has to do with is one of the server, and left out."""
 
     def __init__(self, folders: list):
         self.lines, self.folders = [], folders
+        self.has_begun = self.has_leaks = self.cannot_find_leaks = False
+        self.head = []  # lines that are added before the next ones
+        self.leak = None  # the lines of a leak
 
     def take(self, line: str) -> bool:
         """Returns whether the line belongs to a report."""
-        if LOG_LINE.match(line) or not self.lines and not BEGIN.search(line) and not RULER.fullmatch(line):
+        if NO_LEAKS.match(line):
+            self.cannot_find_leaks = True
+            return True
+        if LOG_LINE.match(line) or not self.has_begun and not BEGIN.search(line) and not RULER.fullmatch(line):
             return False
-        if len(self.lines) < LINES_MAX:
-            self.lines.append(clean(line))
+        self.has_begun = True
+        self.take_line(clean(line))
         return True
+
+    def take_line(self, line: str) -> None:
+        if "LeakSanitizer: " in line:
+            self.has_leaks, self.leak = True, []
+            self.head += [line, ""]
+        elif RULER.fullmatch(line):
+            self.head = [line]
+        elif self.leak is None:
+            self.add([line])
+        elif LEAK.match(line) or LEAKS_END.match(line):
+            self.end_leak()
+            self.leak = [line] if LEAK.match(line) else None
+        else:
+            self.leak.append(line)
+
+    def end_leak(self) -> None:
+        """Adds a leak that is one of the services."""
+        if any(find_place(line, self.folders) for line in self.leak):
+            self.add(self.leak)
+
+    def add(self, lines: list) -> None:
+        self.lines += [*self.head, *lines][:LINES_MAX - len(self.lines)]
+        self.head = []
+
+    def explains(self, status: int) -> bool:
+        """Whether a server ends with this status for leaks of its own only, or because they cannot be looked for."""
+        return status > 0 and (self.has_leaks or self.cannot_find_leaks)
 
     def find(self):
         """Yields what is wrong, and where the services have to do with it, as ("what", text), ("part", text) and

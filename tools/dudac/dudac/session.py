@@ -26,7 +26,7 @@ from .data import copy_data
 from .events import Events
 from .folder import read_folder
 from .installation import Installation
-from .sanitize import Reports, prepare_server
+from .sanitize import KEEP_MAPPED, Reports, prepare_server
 from .reason import describe_build, describe_crash, describe_start
 from .screen import Screen, is_noise
 from .server import PROBLEM, Server, ServerEnded, ServerSilent, find_problems, find_warnings
@@ -35,6 +35,7 @@ QUIET_SECONDS = 0.05  # after a change, before a build; an editor makes several 
 CHECK_SECONDS = 1  # without a change, whether the folder is there
 QUIET_SECONDS_MAX = 1  # if there is always another one
 OWN_URL = re.compile(r"\bservice (\S+): its URLs begin with (/\S*)$")
+STAYS_MAPPED = "its code stays in memory: "  # as KEEP_MAPPED has it
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by address, since not every machine knows the name localhost
 
 
@@ -80,6 +81,9 @@ class Session:
 
     def build(self):
         self.services = read_folder(self.folder, self.build_folder, self.options.sanitize)
+        if self.options.finds_leaks:
+            for service in self.services:
+                service.ldflags.append(KEEP_MAPPED)
         return build_services(self.services, self.installation, self.screen)
 
     # ── the data of a test ──
@@ -132,7 +136,8 @@ class Session:
         self.open_config().write(self.services if services is None else services)
         if self.program is None:
             compiler = find_compiler(self.services[0]) if self.options.sanitize else []
-            self.program = prepare_server(self.options.sanitize, self.installation, compiler, self.screen)
+            self.program = prepare_server(self.options.sanitize, self.options.finds_leaks, self.installation,
+                                          compiler, self.screen)
         program, environment = self.program
         reports = Reports([str(service.folder) for service in self.services])
         self.server = Server(program, self.config, self.events, self.show_line, environment, reports)
@@ -140,7 +145,7 @@ class Session:
 
     def show_line(self, line: str, is_report: bool) -> None:
         """A test shows reports at its end, and dudac reports problems itself."""
-        if is_report and self.options.holds_reports:
+        if is_report and self.options.holds_reports or self.options.finds_leaks and STAYS_MAPPED in line:
             return
         if self.screen.verbose or not PROBLEM.search(line) and strip_time(line) not in self.shown:
             self.screen.log(line)
@@ -181,7 +186,9 @@ class Session:
         status = server.stop()
         if server.reports.lines:
             raise DudacError(server.reports.describe())
-        if status:
+        if server.reports.cannot_find_leaks:
+            self.screen.notice("leaks are not reported: LeakSanitizer needs ptrace(), which is not allowed here")
+        if status and not server.reports.explains(status):
             raise server.describe_end(status)
 
     def note_change(self, kind: str, path) -> None:
