@@ -19,8 +19,8 @@
  *     files          is_source: which files of a host are programs, whose bytes no plugin sends
  *     transport      functions that carry the bytes of connections (<monkey/transport.h>)
  *
- * The plugins' hooks of one kind are called in the order of plugins.load. Descriptors, timers and messages of a plugin
- * are events of a worker's loop (<monkey/loop.h>).
+ * The plugins' hooks of one kind are called in the order of plugins.load, or without that file in the one that
+ * `monkey -b` prints. Descriptors, timers and messages of a plugin are events of a worker's loop (<monkey/loop.h>).
  *
  * Threads: the hooks of connections and requests and those of workers run in the worker's thread and must not block.
  * The hooks of the configuration (start, generation_start, host_start, generation_check and their stops) and

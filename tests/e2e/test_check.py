@@ -310,12 +310,11 @@ def test_braces_within_words(folder, site_root):
 
 # ── plugins.load ──
 
-SHIPPED = (build.TOP / "dist" / "conf" / "plugins.load").read_text()
-LINES = SHIPPED.splitlines()
+COMMENTED = "[PLUGINS]\n    Load liana\n    #Load mandril\n    # Of other origins.\n    #Load cors\n    Load static\n"
 CORS = "[CORS]\n    Origins *\n"
 BELOW_LIANA, BELOW_STATIC = ', below "Load liana" in line 2', ', below "Load static" in line 2'
 MISSING = {
-    "in a comment": (SHIPPED, CORS, "cors", f": remove the # in line {LINES.index('    #Load cors') + 1}"),
+    "in a comment": (COMMENTED, CORS, "cors", ": remove the # in line 5"),
     "behind another": ("    Load liana\n    Load static\n", CORS, "cors", BELOW_LIANA),
     "at the end": ("    Load liana static\n", "[LOGGER]\n    AccessLog a\n", "logger", BELOW_STATIC),
     "a key": ("    Load liana\n    Load static\n", "    Redirect /a\n", "redirect", BELOW_LIANA),
@@ -325,11 +324,37 @@ MISSING = {
 @pytest.mark.parametrize("case", MISSING, ids=str)
 def test_where_a_missing_plugin_belongs(folder, site_root, case):
     load, text, name, place = MISSING[case]
-    load = load if load == SHIPPED else f"[PLUGINS]\n{load}"
+    load = load if load == COMMENTED else f"[PLUGINS]\n{load}"
     host = f"[HOST]\n    DocumentRoot {site_root}\n{text}"
     result = check(folder(sites__default=host, **{"plugins.load": load}))
     exactly(result, ("default", 3))
     assert f'which is not loaded: add "Load {name}" to plugins.load{place}\n' in result.stderr, result.stderr
+
+
+def list_sections():
+    """The sections of plugins that the reference has, but not those of the plugins that are always loaded."""
+    reference = (build.TOP / "docs" / "reference" / "configuration.md").read_text()
+    found = {}
+    for part in re.split(r"^## ", reference, flags=re.M)[1:]:
+        name, plugin = re.match(r"`\[(\w+)\]`", part), re.search(r"; plugin `(\w+)`\*$", part, re.M)
+        if name and plugin and name[1] not in ("SERVER", "HOST", "ALIAS", "ERROR_PAGES"):
+            found[name[1]] = plugin[1]
+    return found
+
+
+SECTIONS = list_sections()
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_loads_its_plugin(folder, site_root, name):
+    """Where plugins.load does not hide it; then it is said which section that is."""
+    text, host = f"[{name}]\n", f"[HOST]\n    DocumentRoot {site_root}\n"
+    own = {"sites__default": host + text} if name == "WEB_SERVICE" else {"monkey.conf": SERVER + text}
+    said = check(folder(**own)).stderr
+    assert "unknown section" not in said and "not loaded" not in said and "not here" not in said
+    load = "[PLUGINS]\n    Load liana\n    Load static\n"
+    result = check(folder(**own, **{"plugins.load": load}))
+    assert f'[{name}] belongs to the plugin "{SECTIONS[name]}", which is not loaded: add "Load' in result.stderr
 
 
 def test_where_a_missing_transport_belongs(folder):

@@ -231,12 +231,33 @@ def test_configuration_of_the_distribution():
     assert not problems(result)
 
 
-def test_plugins_of_the_distribution():
-    """plugins.load has a line for each plugin of the build, in their order."""
-    text = (build.TOP / "dist" / "conf" / "plugins.load").read_text()
-    names = re.findall(r"^    #?Load (\w+)$", text, re.M)
-    order = re.search(r"^their order without plugins.load: (.*)$", run("-b").stdout, re.M)[1].split()
-    assert names == order if build.PRESET != "small" else set(order) <= {*names}
+SECTIONS = {
+    "sites/default": [
+        "[PROXY]\n    Match /app\n    To http://127.0.0.1:8080\n",
+        "[HEADERS]\n    Set X-A b\n",
+        "[COMPRESS]\n",
+        "[REDIRECT]\n    Match /old\n    To /new\n",
+        "[LOGGER]\n    AccessLog ../access.log\n",
+        "[MAINTENANCE]\n    FlagFile ../closed\n",
+        "[DIRLISTING]\n    Match /files\n",
+    ],
+    "monkey.conf": ["[STATUS]\n    Enabled On\n", "[HEALTH]\n    LivenessPath /live\n"],
+}
+
+
+@pytest.mark.skipif(build.PRESET == "small", reason="it has none of these plugins")
+def test_sections_in_the_configuration_of_the_distribution(tmp_path):
+    """They work without a further file, and the cache of files stays."""
+    shutil.copytree(build.TOP / "dist" / "conf", tmp_path / "conf")
+    shutil.copytree(build.TOP / "dist" / "htdocs", tmp_path / "htdocs")
+    assert not (tmp_path / "conf" / "plugins.load").exists()
+    for file, texts in SECTIONS.items():
+        with (tmp_path / "conf" / file).open("a") as out:
+            out.write("\n" + "\n".join(texts))
+    result = run("-c", tmp_path / "conf", "-t")
+    assert result.returncode == 0 and not problems(result), result.stderr
+    shown = run("-c", tmp_path / "conf", "--show-config").stdout
+    assert "[CACHE]" in shown
 
 
 def test_include(folder):

@@ -73,8 +73,11 @@ def test_the_configuration_belongs_to_the_administrator(folder, tmp_path):
     package = next(folder.glob("monkey_*.deb"))
     execute("dpkg-deb", "-e", package, tmp_path / "control")
     files = (tmp_path / "control/conffiles").read_text().split()
-    for name in ("monkey/monkey.conf", "monkey/plugins.load", "monkey/sites/default", "logrotate.d/monkey"):
+    for name in ("monkey/monkey.conf", "monkey/sites/default", "logrotate.d/monkey"):
         assert f"/etc/{name}" in files
+    assert "/etc/monkey/plugins.load" not in files  # a section loads its plugin
+    scripts = [path.read_text() for path in (tmp_path / "control").iterdir() if path.name != "md5sums"]
+    assert not any("plugins.load" in text for text in scripts)  # an upgrade leaves one that is there
     assert "deb-systemd-invoke" in (tmp_path / "control/postinst").read_text()
     assert (folder / "root/lib/systemd/system/monkey.service").exists()
 

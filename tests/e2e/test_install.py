@@ -13,7 +13,7 @@ import pytest
 
 from harness import build, embed, services
 from harness.messages import request
-from harness.server import Server, run
+from harness.server import Server, run, section
 
 PAGE = build.TOP / "docs" / "guide" / "plugins.md"
 TREES = {
@@ -100,6 +100,11 @@ def test_themes(tree, start, tmp_path):
         assert b'href="a.txt"' in page and page.endswith(b"<!-- installed -->\n")
 
 
+def load(*names):
+    """plugins.load with plugins of others, and those that the installed configuration uses."""
+    return section("PLUGINS", {"Load": ["liana", *names, "cache", "static"]})
+
+
 def compile_with(tree, tmp_path, source, *options, flags, define=(), package="monkey"):
     """Compiles by what pkg-config says; nothing that is installed elsewhere is seen."""
     pc = next(tree[0].glob("lib/**/monkey.pc"))
@@ -122,8 +127,7 @@ def test_a_plugin_built_by_pkg_config(tree, start, tmp_path, define):
     shutil.copy(tmp_path / "hello.so", plugins)
     conf = tmp_path / "copy"
     shutil.copytree(tree[1], conf)
-    with (conf / "plugins.load").open("a") as file:
-        file.write("    Load hello\n")
+    (conf / "plugins.load").write_text(load("hello"))
     (conf / "sites" / "default").write_text(f"[HOST]\n    DocumentRoot {tree[2]}\n")
     with start("-c", conf).connect() as client:
         assert client.ask("/hello").body == b"Hello.\n"
@@ -136,8 +140,7 @@ def test_a_plugin_with_websockets_built_by_pkg_config(tree, start, tmp_path):
     compile_with(tree, tmp_path, source, *options, flags=["--cflags", "--libs"], package="monkey-kit")
     conf = tmp_path / "copy"
     shutil.copytree(tree[1], conf)
-    with (conf / "plugins.load").open("a") as file:
-        file.write(f"    Load {tmp_path}/wsprobe.so\n")
+    (conf / "plugins.load").write_text(load(f"{tmp_path}/wsprobe.so"))
     (conf / "sites" / "default").write_text(f"[HOST]\n    DocumentRoot {tree[2]}\n")
     with start("-c", conf).connect() as client:
         fields = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
@@ -226,8 +229,7 @@ def test_plugins_by_find_package(tree, start, tmp_path):
     subprocess.run(["cmake", "--install", out], check=True, capture_output=True)
     conf = tmp_path / "copy"
     shutil.copytree(tree[1], conf)
-    with (conf / "plugins.load").open("a") as file:
-        file.write("    Load visitor\n    Load echo\n")
+    (conf / "plugins.load").write_text(load("visitor", "echo"))
     (conf / "sites" / "default").write_text(f"[HOST]\n    DocumentRoot {tree[2]}\n")
     with start("-c", conf).connect() as client:
         assert client.ask("/visitor").body == b"Welcome"

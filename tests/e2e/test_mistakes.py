@@ -504,7 +504,7 @@ CASES = {
         "<IfModule ssl_module>\nListen 443\n</IfModule>\n[SERVER]\n    Listen 127.0.0.1:0\n",
         1,
         1,
-        BRACKETS + "; plugins.load says which plugins are loaded",
+        BRACKETS + "; a section loads its plugin",
     ),
     "Apache: ServerRoot": (
         SERVER,
@@ -519,7 +519,7 @@ CASES = {
         "    LoadModule a_module a.so\n",
         2,
         5,
-        'unknown key "LoadModule" in [SERVER]; write "Load NAME" in [PLUGINS] of plugins.load',
+        'unknown key "LoadModule" in [SERVER]; leave it out: a section loads its plugin',
     ),
     "Apache: ServerAlias": (
         HOST,
@@ -633,7 +633,7 @@ CASES = {
         '    server.modules += ( "mod_x" )\n',
         2,
         5,
-        'unknown key "server.modules" in [SERVER]; write "Load NAME" in [PLUGINS] of plugins.load',
+        'unknown key "server.modules" in [SERVER]; leave it out: a section loads its plugin',
     ),
     "Caddy: a host": (
         HOST,

@@ -95,7 +95,7 @@ static const struct {
     {MK_STR("reverse_proxy"), A_BACKEND},
     {MK_STR("if"), A_CONDITION},
     {MK_STR("map"), A_CONDITION},
-    {MK_STR("IfModule"), "; plugins.load says which plugins are loaded"},
+    {MK_STR("IfModule"), "; a section loads its plugin"},
     {MK_STR("IfDefine"), "; write ${NAME} for a variable of the environment or of @SET"},
     {MK_STR("types"), "; types of files are lines \"ext type/subtype\" in [MIMETYPES] of monkey.mime"},
     {MK_STR("Limit"), "; methods are a line When method in [RULES], in a file of sites/"},

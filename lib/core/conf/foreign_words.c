@@ -6,7 +6,7 @@
 
 #define FOR_PHP "PHP runs in [FASTCGI], and php-fpm has its settings"
 #define HIDE_VERSION "write \"HideVersion On\" in [SERVER], in monkey.conf"
-#define A_PLUGIN "write \"Load NAME\" in [PLUGINS] of plugins.load"
+#define A_PLUGIN NOT_NEEDED("a section loads its plugin")
 #define A_FIXED_ANSWER "a fixed response is a file below DocumentRoot, or one of [ERROR_PAGES]"
 #define SOME_PATHS "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]"
 #define A_TYPE "write \"EXTENSION TYPE\" in [MIMETYPES] of monkey.mime"

@@ -44,6 +44,7 @@ static struct mk_str find_plugin_name(struct mk_str section)
     } others[] = {{MK_STR("WEB_SERVICE"), MK_STR("duda")},      {MK_STR("DocumentRoot"), MK_STR("static")},
                   {MK_STR("REWRITE"), MK_STR("redirect")},      {MK_STR("RULES"), MK_STR("mandril")},
                   {MK_STR("CLIENT_LIMITS"), MK_STR("mandril")}, {MK_STR("CONNECTIONS"), MK_STR("mandril")},
+                  {MK_STR("AUTH_LIMITS"), MK_STR("auth")},      {MK_STR("DIRLISTING_LIMITS"), MK_STR("dirlisting")},
                   {MK_STR("SCGI"), MK_STR("fastcgi")}};
     for (unsigned i = 0; i < MK_COUNT_OF(others); i++)
         if (mk_str_ieq(section, others[i].section))
