@@ -37,6 +37,7 @@ enum {
     MK_GATEWAY_FIELDS_MAX = 128,           /* headers of a response */
     MK_GATEWAY_HEAD_BYTES_MAX = 60 * 1024, /* of its head: with the server's own lines the core sends 64 KB */
     MK_GATEWAY_THREAD_BYTES = 32,
+    MK_GATEWAY_LOOP = 508, /* the status of a request that comes back without end; it is not sent to another server */
 };
 
 /* ── the configuration ── */
@@ -208,14 +209,16 @@ struct mk_gateway_protocol {
     const struct mk_gateway_frames *length_frames, *chunked_frames; /* of bodies with a length and others; NULL: none */
     struct mk_str abort; /* is sent before a connection is closed in the midst of an exchange; may be empty */
 
-    /* (opt) Prepares a request. Returns 0 or the status of the response. */
+    /*
+     * (opt) Prepares a request. Returns 0 or the status of the response; MK_GATEWAY_LOOP: it has passed here before, so
+     * no server gets it.
+     */
     int (*begin)(struct mk_gateway_call *c);
     /* (opt) Writes the bytes that each new connection begins with. One that has some serves one client only. */
     void (*write_preamble)(const struct mk_gateway_call *c, struct mk_buf *out);
     /*
      * Writes the head, also for a further connection, with which the state begins anew. Returns 0, -EINVAL (the
-     * client's request is wrong: 400, and its connection is closed), -ELOOP (it has passed here before: 502), -ENOMEM
-     * (503) or -ENOBUFS (it does not fit: 431).
+     * client's request is wrong: 400, and its connection is closed), -ENOMEM (503) or -ENOBUFS (it does not fit: 431).
      */
     int (*write_head)(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out);
     /* (opt) Returns what stands after the body in place of body_end; valid until the exchange ends. `.p` NULL: that.

@@ -9,6 +9,7 @@
 #include "response.h"
 #include "trailers.h"
 #include "upgrade.h"
+#include "via.h"
 
 #include <stdio.h>
 
@@ -16,6 +17,8 @@ static int begin_call(struct mk_gateway_call *c)
 {
     struct upgrade *upgrade = c->state;
     uint64_t bytes;
+    if (via_is_loop(mk_request_header_by_name(c->req, MK_STR("Via"))))
+        return MK_GATEWAY_LOOP;
     bool is_chunked = !mk_request_body_length(c->req, &bytes);
     c->has_trailers = is_chunked && trailers_are_announced(c->req) && mk_request_keep_trailers(c->req) == 0;
     int status = upgrade_init(upgrade, c->req, &proxy_conf_of(c)->upgrade);

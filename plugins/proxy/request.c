@@ -11,13 +11,14 @@
 #include "rewrite.h"
 #include "trace.h"
 #include "trailers.h"
+#include "via.h"
 
 #include <monkey/escape.h>
 
 #include <errno.h>
 #include <inttypes.h>
 
-enum { ADDRESS_BYTES = 64, HOPS_MAX = 10 };
+enum { ADDRESS_BYTES = 64 };
 
 /* ── the request line ── */
 
@@ -137,26 +138,17 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
 
 /* ── what the proxy says of the client ── */
 
-/* Writes a list, which may be empty, and an element of our own after it. */
-static void write_element(struct mk_buf *out, struct mk_str name, struct mk_str former, struct mk_str element)
-{
-    if (!former.len) {
-        write_field(out, name, element);
-        return;
-    }
-    mk_buf_adds(out, name);
-    mk_buf_adds(out, MK_STR(": "));
-    mk_buf_adds(out, former);
-    mk_buf_adds(out, MK_STR(", "));
-    mk_buf_adds(out, element);
-    mk_buf_adds(out, MK_STR("\r\n"));
-}
-
-/* Writes the list of the client only if it is trusted. */
+/* Writes the list of the client, if it is trusted, and an element of our own after it. */
 static void write_list(struct mk_buf *out, struct mk_request *req, bool is_trusted, struct mk_str name,
                        struct mk_str element)
 {
-    write_element(out, name, is_trusted ? mk_request_header_by_name(req, name) : MK_STR_NONE, element);
+    struct mk_str former = is_trusted ? mk_request_header_by_name(req, name) : MK_STR_NONE;
+    mk_buf_adds(out, name);
+    mk_buf_adds(out, MK_STR(": "));
+    mk_buf_adds(out, former);
+    mk_buf_adds(out, former.len ? MK_STR(", ") : MK_STR(""));
+    mk_buf_adds(out, element);
+    mk_buf_adds(out, MK_STR("\r\n"));
 }
 
 /* Passes a value of a trusted proxy on, or writes our own. */
@@ -244,28 +236,6 @@ static void write_ids(struct mk_buf *out, struct mk_request *req, struct mk_str 
         write_field(out, MK_STR("traceparent"), trace);
 }
 
-/* Returns how many proxies of our name the request has passed. */
-static unsigned count_own(struct mk_str via)
-{
-    struct mk_str element, own = MK_STR(" monkey");
-    unsigned n = 0;
-    while (mk_str_next(&via, &element))
-        n += element.len > own.len && mk_str_ieq(mk_str(element.p + element.len - own.len, own.len), own);
-    return n;
-}
-
-/* Returns 0, or -ELOOP: the request has passed so many servers of our name that it will not leave them. */
-static int write_via(struct mk_buf *out, struct mk_request *req)
-{
-    static const struct mk_str versions[] = {MK_STR("1.0 monkey"), MK_STR("1.1 monkey"), MK_STR("2.0 monkey")};
-    unsigned version = mk_request_major(req) > 1 ? 2 : mk_request_minor(req) > 0;
-    struct mk_str former = mk_request_header_by_name(req, MK_STR("Via"));
-    if (former.len && count_own(former) >= HOPS_MAX)
-        return -ELOOP;
-    write_element(out, MK_STR("Via"), former, versions[version]);
-    return 0;
-}
-
 /* ── the head ── */
 
 static void write_framing(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
@@ -302,8 +272,7 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
     if (conf->forwarded != PROXY_FORWARDED_OFF)
         write_forwarded(out, req, conf->forwarded);
     write_ids(out, req, passing.trace);
-    if (write_via(out, req) < 0)
-        return -ELOOP;
+    via_write(out, req);
     if (mk_request_expects_continue(req) && !body->is_received)
         mk_buf_adds(out, MK_STR("Expect: 100-continue\r\n"));
     if (upgrade->token.len)

@@ -10,8 +10,7 @@
 
 /*
  * Writes the head. Returns 0, -EINVAL (the client's Connection names a header that it may not, or a value of RequestSet
- * has control bytes of the client: 400), -ELOOP (its Via has too many of our name: 502) or -ENOBUFS (it does not fit:
- * 431).
+ * has control bytes of the client: 400), -ENOMEM or -ENOBUFS (it does not fit: 431).
  */
 int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
                        const struct upgrade *upgrade, const struct mk_gateway_body *body);

@@ -165,8 +165,8 @@ static const struct mk_conf_key keys[] = {
         "When a request goes to another server: if no connection could be made (`Connect`), also if a "
         "connection ends or takes too long before a response has begun (`Idempotent`), or never (`Off`). Statuses "
         "such as `502 503 429` may follow: a response with one of them is dropped, and the request goes to another "
-        "server. What a server may have got is only repeated if the method is idempotent, and the body was kept or is "
-        "none.",
+        "server; 508 (a loop) is never one of them. What a server may have got is only repeated if the method is "
+        "idempotent, and the body was kept or is none.",
         .unit = "kind [status ...]", .parse = retry_parse),
     MK_CONF_KEY_INT(struct upstream_conf, retry_most, "RetryMost", "2", "How many other servers a request may get.",
                     .min = 1, .max = MK_UPSTREAM_TRIES_MAX - 1),

@@ -13,6 +13,7 @@ from harness import build
 from harness.backend import Backend, answer, echo, replay, stay_silent
 from harness.groups import GROUPS, group
 from harness.messages import CLOSE, chunked, lines, request, sized
+from harness.metrics import needs_status, scrape, status_section, total
 from harness.proxies import TEXT, proxy_section
 from harness.server import await_true, free_port, run, write_config
 from harness.services import CONTROL_THREAD, reload
@@ -367,9 +368,35 @@ def test_loop(serve, kind):
     server = serve({"Workers": 2, "Listen": address}, text=proxy_section(None, {"To": to}), config=config)
     with server.connect() as client:
         got = client.ask("/x")
-        assert (got.status, got["Proxy-Status"]) == (502, "monkey; error=proxy_loop_detected")
-        assert client.ask("/x", f"Via: {', '.join(['1.1 monkeys, 1.1 a-monkey'] * 20)}").status == 502
+        assert (got.status, got["Proxy-Status"]) == (508, "monkey; error=proxy_loop_detected")
+        assert client.ask("/x", f"Via: {', '.join(['1.1 monkeys, 1.1 a-monkey'] * 20)}").status == 508
     server.wait_log("a loop: Via names too many servers like this one", 2)
+
+
+@needs_status
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_loop_is_not_retried(serve, servers):
+    """A group of three addresses of the server itself, or of another one with such a group: the request goes one way,
+    whatever the group says of retries."""
+    ports = [free_port() for _ in range(servers)]
+    hosts = [f"127.0.0.{n}" for n in (1, 2, 3)]
+    keys = {"Retry": "Idempotent 500-599", "RetryMost": 5, "RetryBudget": 100, "EjectAfter": 0}
+    started = []
+    for own, other in zip(ports, ports[1:] + ports[:1]):
+        config = {GROUPS: group([f"{host}:{other}" for host in hosts], "itself", **keys),
+                  "plugins/status/status.conf": status_section()}  # fmt: skip
+        text = proxy_section(None, {"To": "http://itself", "Match": "/x", "KeepAlive": 0})
+        started.append(serve({"Workers": 2, "Listen": [f"{host}:{own}" for host in hosts]}, text=text, config=config))
+    with started[0].connect() as client:
+        got = client.ask("/x")
+        assert (got.status, got["Proxy-Status"]) == (508, "monkey; error=proxy_loop_detected")
+    assert sum(count_passed(server) for server in started) == 10
+
+
+def count_passed(server):
+    with server.connect() as client:
+        return total(scrape(client), "monkey_proxy_requests_total")
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])

@@ -102,7 +102,7 @@ void mk__gw_exchange_report_error(struct mk__gw_exchange *x, int err)
 bool mk__gw_exchange_tries_after_status(struct mk__gw_exchange *x, unsigned status)
 {
     if (!x->route->group || !x->is_idempotent || !mk__gw_exchange_can_resend(x) ||
-        mk_loop_now_ms(x->loop) >= x->deadline_ms)
+        mk_loop_now_ms(x->loop) >= x->deadline_ms || status == MK_GATEWAY_LOOP)
         return false;
     x->tries.failure = MK_UPSTREAM_STATUS;
     x->tries.status = status;

@@ -131,12 +131,6 @@ static int send_head(struct mk__gw_exchange *x)
 /* The protocol cannot say it to the backend. */
 static void reject_head(struct mk__gw_exchange *x, int err)
 {
-    if (err == -ELOOP) {
-        mk_request_log(x->req, MK_LOG_WARN, "%s: %.*s: a loop: Via names too many servers like this one",
-                       x->call.protocol->name, MK_STR_ARG(x->conf->to.text));
-        mk__gw_exchange_respond_failure(x, 502, "proxy_loop_detected", MK_STR_NONE);
-        return;
-    }
     if (err == -ENOMEM) {
         mk__gw_exchange_respond_failure(x, 503, "proxy_internal_error", MK_STR_NONE);
         return;
