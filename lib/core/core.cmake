@@ -6,7 +6,8 @@ set(MK_CORE_SOURCES
     base/arena.c base/buf.c base/civil.c base/clock.c base/escape.c base/file.c base/library.c base/log.c
     base/pattern.c base/pool.c base/random.c base/str.c base/thread_start.c
     conf/bind.c conf/diagnostics.c conf/expand.c conf/load.c
-    conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c
+    conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c
+    conf/values.c
     http/block.c http/conn.c http/context.c http/file.c http/file_read.c http/h1/h1.c http/h1/send.c http/http.c
     http/message/accept.c http/message/accept_encoding.c http/message/chunked.c http/message/date.c
     http/message/mime.c http/message/multipart.c http/message/parse.c http/message/range.c
@@ -21,7 +22,8 @@ set(MK_CORE_SOURCES
 set(large
     base/address.c base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/random_pool.c
     base/sha1.c base/siphash.c
-    conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/conn_log.c http/encoded_slash.c http/extra.c
+    conf/foreign_syntax.c conf/foreign_words.c conf/skipped_files.c http/client_addr.c http/conn_log.c
+    http/encoded_slash.c http/extra.c
     http/filter.c http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c
     http/message/forwarded.c
     http/message/preface.c http/message/proxy_protocol.c http/parts.c http/recent_windows.c http/request_headers.c
@@ -32,7 +34,7 @@ set(large
     server/listen/inherited.c server/listen/limits.c server/listen/hints.c server/listen/names.c server/path_hooks.c
     server/path_limits.c
     server/load_order.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
-    server/request_ref.c server/request_rewrite.c server/skipped_files.c server/sources.c server/spool_budget.c
+    server/request_ref.c server/request_rewrite.c server/sources.c server/spool_budget.c
     server/spools.c server/transports.c server/unread_files.c server/user.c server/worker_reload.c)
 
 # HTTP/2, in a separate object, which module.c opens.
@@ -53,7 +55,8 @@ set(MK_CORE_COLD
     base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/file.c base/library.c base/log.c
     base/sha1.c base/thread_start.c
     conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c
-    conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c
+    conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c
+    conf/values.c
     http/conn_log.c http/encoded_slash.c http/extra.c http/handshake.c http/interim.c http/message/multipart.c
     http/message/proxy_protocol.c http/recent_windows.c http/trailers.c
     loop/epoch_join.c loop/thread_pool.c
@@ -63,7 +66,7 @@ set(MK_CORE_COLD
     server/h2_loader.c server/handover.c server/host.c server/host_log.c server/inspect_core.c server/listen/hints.c
     server/listen/inherited.c server/listen/listeners.c server/listen/names.c server/load_order.c server/module.c
     server/plugin_sockets.c server/plugin_states.c server/plugins.c server/receiver.c server/reload.c
-    server/request_rewrite.c server/server.c server/settings.c server/show.c server/skipped_files.c server/sources.c
+    server/request_rewrite.c server/server.c server/settings.c server/show.c server/sources.c
     server/spool_budget.c server/spools.c server/thread.c server/transports.c server/unread_files.c server/user.c
     server/worker.c server/worker_reload.c)
 

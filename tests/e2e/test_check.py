@@ -428,6 +428,40 @@ def test_copies_in_sites_are_skipped(folder, site_root, name):
         server.stop()
 
 
+INCLUDES = {
+    "all of a folder": ("monkey.conf", "d/*", ["monkey.conf"]),
+    "by a set": ("monkey.conf", "d/[a#]*", ["monkey.conf"]),
+    "by its end": ("monkey.conf", "d/*[!x]", ["monkey.conf"]),
+    "of a host": ("sites/default", "../d/*", ["sites/default"]),
+    "of two hosts": ("sites/default", "../d/*", ["sites/default", "sites/other"]),
+    "of an included file": ("parts/1", "../d/*", ["parts/1"]),
+}
+
+
+@pytest.mark.parametrize("case", INCLUDES, ids=str)
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_are_not_included(folder, site_root, name, case):
+    """One warning for each, with the words of sites/; what it has is not read, and loads no plugin."""
+    _, pattern, places = INCLUDES[case]
+    texts = {"monkey.conf": SERVER, "sites/default": f"[HOST]\n    DocumentRoot {site_root}\n"}
+    texts["sites/other"] = texts["sites/default"].replace("]\n", "]\n    ServerName other\n")
+    texts["parts/1"] = ""
+    for place in places:
+        texts[place] += f"@INCLUDE {pattern}\n"
+    texts["monkey.conf"] += "@INCLUDE parts/1\n"
+    copy = "[SREVER]\n    Workers 7\n[CORS]\n    Nonsense\n"
+    conf = folder(**{key.replace("/", "__"): text for key, text in texts.items()}, **{f"d__{name}": copy})
+    result = check(conf)
+    lines = result.stderr.splitlines()
+    assert result.returncode == 0 and len(lines) == 2, result.stderr
+    assert re.fullmatch(rf".*/d/{re.escape(name)}: warning: this file is skipped: by its name it is .*", lines[0])
+
+
+def test_a_copy_that_is_included_by_its_name(folder):
+    result = check(folder(SERVER + "@INCLUDE d/a.bak\n", **{"d__a.bak": "[SERVER]\n    Wrokers 2\n"}))
+    exactly(result, ("a.bak", 2))
+
+
 def test_hidden_files_in_sites(folder):
     """No warning while an editor has a file open."""
     assert check(folder(**{"sites__.default.swp": "x", "sites__.gitignore": "x"})).stderr.count("\n") == 1

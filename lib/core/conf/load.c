@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "conf/foreign_syntax.h"
 #include "conf/scan.h"
+#include "conf/skipped_files.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -255,6 +256,15 @@ static void include_file(struct reader *r, struct mk_str path, uint32_t col)
     }
 }
 
+/* Returns whether a file that a pattern has found is none of the configuration by its name; that is a warning. */
+static bool skip_file(struct mk__conf *conf, const char *path)
+{
+    const char *what = MK_SMALL ? NULL : mk__skipped_files_describe(path);
+    if (what)
+        mk__conf_warn(conf, mk__conf_file_origin(conf, path), "this file is skipped: by its name it is %s", what);
+    return what;
+}
+
 /* Only `name` is a pattern. */
 static void include_all(struct reader *r, struct mk_str dir, struct mk_str name, uint32_t col)
 {
@@ -268,7 +278,8 @@ static void include_all(struct reader *r, struct mk_str dir, struct mk_str name,
         mk__conf_error(r->conf, make_origin(r, col), "cannot read the directory of \"%.*s%.*s\": %s", MK_STR_ARG(dir),
                        MK_STR_ARG(name), strerror(-err));
     for (size_t i = 0; err == 0 && i < n; i++)
-        include_file(r, names[i], col);
+        if (!skip_file(r->conf, names[i].p))
+            include_file(r, names[i], col);
 }
 
 static void read_include(struct reader *r, const struct mk__scan_line *line)
@@ -439,7 +450,10 @@ int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const cha
 
 struct mk__conf_origin mk__conf_file_origin(struct mk__conf *conf, const char *path)
 {
-    return (struct mk__conf_origin){add_source(conf, mk_str_c(path), MK__CONF_FILE), 0, 0};
+    struct mk__conf_source *s = conf->sources; /* several hosts may include what is skipped */
+    while (s && (s->text.p || strcmp(s->name, path) != 0))
+        s = s->next;
+    return (struct mk__conf_origin){s ? s : add_source(conf, mk_str_c(path), MK__CONF_FILE), 0, 0};
 }
 
 struct mk_str mk__conf_first_text(const struct mk__conf *conf)

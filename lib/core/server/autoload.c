@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "conf/conf.h"
-#include "server/skipped_files.h"
+#include "conf/skipped_files.h"
 
 #include <monkey/buf.h>
 

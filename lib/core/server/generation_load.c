@@ -17,7 +17,7 @@
 #include "server/module.h"
 #include "server/path_limits.h"
 #include "server/plugins.h"
-#include "server/skipped_files.h"
+#include "conf/skipped_files.h"
 #include "server/spools.h"
 #include "server/transports.h"
 #include "server/unread_files.h"

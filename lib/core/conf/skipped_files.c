@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table of ends of names (server/skipped_files.h).
+ * The table of ends of names (conf/skipped_files.h).
  */
-#include "server/skipped_files.h"
+#include "conf/skipped_files.h"
 
 #include <monkey/str.h>
 

@@ -2,7 +2,7 @@
 /* Which names of sites/ are copies, and which are hosts. */
 #include "testing.h"
 
-#include "server/skipped_files.h"
+#include "conf/skipped_files.h"
 
 TEST(names)
 {
