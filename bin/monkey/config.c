@@ -80,6 +80,12 @@ static int check_module(const char *option, const char *module)
     return EXIT_CONFIG;
 }
 
+const char *config_find_installed(void)
+{
+    const char *by_program = MK_SMALL ? NULL : find_by_program();
+    return by_program ? by_program : MONKEY_CONF_DIR;
+}
+
 int config_find(struct options *o)
 {
     if (!MK_SMALL && o->backend)
@@ -89,10 +95,7 @@ int config_find(struct options *o)
     o->dir = "conf";
     if (access("conf/monkey.conf", R_OK) == 0)
         return EXIT_OK;
-    o->dir = MK_SMALL ? NULL : find_by_program();
-    if (o->dir)
-        return EXIT_OK;
-    o->dir = MONKEY_CONF_DIR;
+    o->dir = config_find_installed();
     return MK_SMALL || o->json || has_config(o->dir) ? EXIT_OK : report_missing(o->dir);
 }
 

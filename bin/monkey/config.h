@@ -14,6 +14,8 @@
  * Returns 0, or EXIT_CONFIG after a message on stderr that there is none. With --json loading reports it.
  */
 int config_find(struct options *o);
+/* Returns the installed directory of the configuration. */
+const char *config_find_installed(void);
 /* Loads it; `listen_text` must live as long as the server. Returns as mk_server_load(). */
 int config_load(struct mk_server *server, const struct options *o, char *listen_text, unsigned size);
 

@@ -6,6 +6,7 @@
 #include "report.h"
 
 #include "config.h"
+#include "own_server.h"
 #include "privileges.h"
 #include "print.h"
 
@@ -115,6 +116,7 @@ static int print_text(struct report *r)
 int report_test(struct mk_server *server, const struct options *o, int loaded)
 {
     struct report r = {.counts = {0, 0}};
+    mk_server_on_check(server, own_server_is, (void *)(uintptr_t)o);
     int checked = loaded == -ENOMEM ? loaded : mk_server_check(server);
     if (loaded == -ENOMEM || checked == -ENOMEM)
         return EXIT_RUN;

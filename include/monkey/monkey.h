@@ -78,6 +78,14 @@ MK_API int mk_server_load(struct mk_server *server);
  * Returns 0 or -EINVAL (mk_server_problems() says what is wrong, or nothing was loaded).
  */
 MK_API int mk_server_check(struct mk_server *server);
+/* Tells whether the process `pid` serves the configuration that is checked. */
+typedef bool (*mk_server_is_own_fn)(int pid, void *ctx);
+/*
+ * Sets the function that mk_server_check() asks about processes that listen on an address of the configuration: one
+ * that serves it already would keep the address at its next reload. Without a function an address that is in use is an
+ * error. Builds for small devices leave it out.
+ */
+MK_API void mk_server_on_check(struct mk_server *server, mk_server_is_own_fn fn, void *ctx);
 
 /* Appends the errors and warnings so far: each with file, line and column, and the line itself. */
 MK_API void mk_server_problems(const struct mk_server *server, struct mk_buf *out);

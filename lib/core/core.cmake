@@ -13,7 +13,8 @@ set(MK_CORE_SOURCES
     http/message/mime.c http/message/multipart.c http/message/parse.c http/message/range.c
     http/message/request_head.c http/message/status.c http/message/uri.c http/message/validators.c
     http/message/weight.c http/request.c http/response.c loop/job.c loop/loop.c loop/thread_pool.c loop/timer.c
-    net/addr.c net/listen.c net/sock.c server/build_info.c server/cpus.c server/generation.c server/generation_load.c
+    net/addr.c net/listen.c net/sock.c server/build_info.c server/check.c server/cpus.c server/generation.c
+    server/generation_load.c
     server/host.c server/listen/acceptor.c server/listen/listeners.c server/module.c server/plugins.c
     server/reload.c server/request_hooks.c server/server.c server/settings.c server/show.c server/thread.c
     server/vhost.c server/worker.c)
@@ -27,7 +28,8 @@ set(large
     http/filter.c http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c
     http/message/forwarded.c
     http/message/preface.c http/message/proxy_protocol.c http/parts.c http/recent_windows.c http/request_headers.c
-    http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c
+    http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/holder.c
+    net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/commands.c
     server/conn_hooks.c server/content_order.c server/control_thread.c server/counts.c
     server/fallback.c server/h2_loader.c server/handlers.c server/handover.c server/host_log.c server/inspect_core.c
@@ -60,8 +62,8 @@ set(MK_CORE_COLD
     http/conn_log.c http/encoded_slash.c http/extra.c http/handshake.c http/interim.c http/message/multipart.c
     http/message/proxy_protocol.c http/recent_windows.c http/trailers.c
     loop/epoch_join.c loop/thread_pool.c
-    net/addr.c net/dial.c net/listen.c net/resolver.c
-    server/autoload.c server/balancer.c server/bound_hosts.c server/build_info.c server/caller_thread.c
+    net/addr.c net/dial.c net/holder.c net/listen.c net/resolver.c
+    server/autoload.c server/balancer.c server/bound_hosts.c server/build_info.c server/caller_thread.c server/check.c
     server/commands.c server/content_order.c server/control_thread.c server/cpus.c server/generation_load.c
     server/h2_loader.c server/handover.c server/host.c server/host_log.c server/inspect_core.c server/listen/hints.c
     server/listen/inherited.c server/listen/listeners.c server/listen/names.c server/load_order.c server/module.c

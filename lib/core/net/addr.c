@@ -107,13 +107,21 @@ bool mk__addr_equal(const struct mk__addr *a, const struct mk__addr *b)
     return a->any == b->any && a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0;
 }
 
+static bool is_unspecified(const struct mk__addr *addr)
+{
+    return addr->sa.sa_family == AF_INET ? addr->in.sin_addr.s_addr == htonl(INADDR_ANY)
+                                         : IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
+}
+
 bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b)
 {
     if (a->sa.sa_family == AF_UNIX || b->sa.sa_family == AF_UNIX)
         return a->sa.sa_family == b->sa.sa_family && strcmp(a->un.sun_path, b->un.sun_path) == 0;
     if (mk__addr_port(a) != mk__addr_port(b) || mk__addr_port(a) == 0)
         return false;
-    return a->any || b->any || (a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0);
+    bool same_family = a->sa.sa_family == b->sa.sa_family;
+    return a->any || b->any ||
+           (same_family && (is_unspecified(a) || is_unspecified(b) || memcmp(&a->sa, &b->sa, a->len) == 0));
 }
 
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out)

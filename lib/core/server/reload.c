@@ -9,6 +9,7 @@
  * The control thread frees what ends later (server/control_thread.h).
  */
 #include "server/caller_thread.h"
+#include "server/check.h"
 #include "server/counts.h"
 #include "server/generation_load.h"
 #include "server/server.h"
@@ -193,7 +194,7 @@ static void commit_reload(struct reload *c)
 static int check_log(const struct reload *c)
 {
     struct mk_str next = c->next->settings->error_log;
-    return mk_str_eq(next, c->server->current->settings->error_log) ? 0 : mk__server_check_log(c->next);
+    return mk_str_eq(next, c->server->current->settings->error_log) ? 0 : mk__check_log(c->next);
 }
 
 static int prepare_reload(struct reload *c)
@@ -204,7 +205,7 @@ static int prepare_reload(struct reload *c)
     c->n_loops = fair ? 0 : c->n;
     int err = mk__listeners_prepare(&s->listeners, c->next->settings, fair ? 1 : c->n, &nth);
     if (err < 0 && err != -ENOMEM)
-        mk__server_report_listener(c->next, nth, err);
+        mk__check_report_listener(c->next, nth, err);
     if (err == 0)
         err = check_log(c);
     if (err == 0)

@@ -7,8 +7,8 @@
 
 #include "server/server.h"
 
-#include "base/file.h"
 #include "server/caller_thread.h"
+#include "server/check.h"
 #include "server/counts.h"
 #include "server/generation_load.h"
 #include "server/module.h"
@@ -16,10 +16,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ── calls at the wrong time, or by the wrong process or thread ── */
@@ -239,104 +237,18 @@ void mk_server_process(const struct mk_server *server, struct mk_server_process 
     ret->gid = s->group.name.p ? s->group.id : s->user.group;
 }
 
-/* ── listeners ── */
-
-/* A reload after User took effect cannot bind ports below 1024. */
-static const char *get_hint(const struct mk__settings *settings, int err)
-{
-    if (!MK_SMALL && err == -EACCES && settings->user.name.p && geteuid() != 0)
-        return "; root rights were given up (User): restart the server, or send SIGUSR2 to the supervisor";
-    return "";
-}
-
-void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
-{
-    const struct mk__settings *settings = g->settings;
-    assert(err < 0 && nth < settings->listen.n);
-    mk__conf_error(g->conf,
-                   mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen),
-                                   mk__settings_listen_line(settings, nth)),
-                   "cannot listen on %.*s: %s%s", MK_STR_ARG(settings->listen.items[nth].text), mk_file_error(err),
-                   get_hint(settings, err));
-}
-
-/* Checks that the file could be written, without creating it. */
-static int check_writable(struct mk_str path)
-{
-    return path.len ? mk_file_check_output(path.p) : 0;
-}
-
-/* Reports why the file of the setting at `offset` cannot be written. Returns 0 for an `err` of 0, else -EINVAL. */
-static int report_output(struct mk_generation *g, struct mk_str path, size_t offset, const char *what, int err)
-{
-    if (err < 0)
-        mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, 0), "cannot write the %s %s: %s", what,
-                       path.p, mk_file_error(err));
-    return err < 0 ? -EINVAL : 0;
-}
-
-static int check_pid_file(struct mk_generation *g)
-{
-    const struct mk__settings *settings = g->settings;
-    int err = check_writable(settings->pid_file);
-    int fd = settings->pid_file.len && err == 0 ? mk_file_open_pid(settings->pid_file.p, 0) : -ENOENT;
-    if (fd >= 0)
-        close(fd);
-    else if (fd != -ENOENT)
-        err = fd;
-    return report_output(g, settings->pid_file, offsetof(struct mk__settings, pid_file), "pid file", err);
-}
-
-int mk__server_check_log(struct mk_generation *g)
-{
-    struct mk_str path = g->settings->error_log;
-    return report_output(g, path, offsetof(struct mk__settings, error_log), "error log", check_writable(path));
-}
-
-/* An existing Unix socket is not bound by the check, because that would replace it; the start finds out. */
-static bool is_socket(const struct mk__addr *addr)
-{
-    struct stat st;
-    return addr->sa.sa_family == AF_UNIX && lstat(addr->un.sun_path, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
-/* Warns if the hard limit of descriptors is lower than FDLimit. */
-static void check_fd_limit(struct mk_generation *g)
-{
-    const struct mk__settings *settings = g->settings;
-    uint64_t limit = mk__limits_hard_fd_limit();
-    if ((uint64_t)settings->descriptors_max > limit)
-        mk__conf_warn(g->conf, mk__conf_origin(g->set, settings, offsetof(struct mk__settings, descriptors_max), 0),
-                      "FDLimit is more than the hard limit (ulimit -Hn), which would be used instead: %" PRIu64, limit);
-}
-
 int mk_server_check(struct mk_server *s)
 {
-    const struct mk__settings *settings = s->current ? s->current->settings : NULL;
-    if (!settings)
-        return -EINVAL;
-    struct mk__listen_options options = mk__listeners_options(settings);
-    int result = mk__server_check_log(s->current);
-    if (check_pid_file(s->current) < 0)
-        result = -EINVAL;
-    if (!MK_SMALL)
-        check_fd_limit(s->current);
-    for (unsigned i = 0; i < settings->listen.n; i++) {
-        struct mk__addr addr = settings->listen.items[i].addr;
-        if (is_socket(&addr))
-            continue;
-        int fd = mk__listen_bind(&addr, &options);
-        if (fd >= 0) {
-            if (addr.sa.sa_family == AF_UNIX)
-                mk__file_unlink_socket(addr.un.sun_path);
-            close(fd);
-            continue;
-        }
-        mk__server_report_listener(s->current, i, fd);
-        result = -EINVAL;
-    }
-    return result;
+    return s->current && s->current->settings ? mk__check_generation(s->current, s->is_own_fn, s->is_own_ctx) : -EINVAL;
 }
+
+void mk_server_on_check(struct mk_server *s, mk_server_is_own_fn fn, void *ctx)
+{
+    s->is_own_fn = fn;
+    s->is_own_ctx = ctx;
+}
+
+/* ── listeners ── */
 
 void mk__server_log_listeners(struct mk_server *s)
 {
@@ -363,7 +275,7 @@ static int open_listeners(struct mk_server *s, unsigned workers)
     int err = mk__listeners_prepare(&s->listeners, s->current->settings, uses_balancer(s) ? 1 : workers, &nth);
     if (err == 0)
         return 0;
-    mk__server_report_listener(s->current, nth, err);
+    mk__check_report_listener(s->current, nth, err);
     mk__listeners_cancel(&s->listeners);
     return err;
 }

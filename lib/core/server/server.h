@@ -55,6 +55,8 @@ struct mk_server {
     _Atomic bool in_turn;                    /* of a worker in the thread of the caller */
     struct mk__embedded *embedded;           /* of lib/embed/; NULL: its functions were not called */
     const struct mk__embedded_ops *embedded_ops;
+    mk_server_is_own_fn is_own_fn; /* of mk_server_on_check() */
+    void *is_own_ctx;
 };
 
 /* Returns whether the workers exist. */
@@ -100,11 +102,7 @@ struct mk__thread *mk__server_open_worker(struct mk_server *s, struct mk_generat
  */
 void mk__server_begin_asked(struct mk_server *s);
 void mk__server_end_asked(struct mk_server *s, int err);
-
-/* Adds the error of the n-th Listen to the generation's problems. */
-void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err);
-/* Checks that ErrorLog can be written. Returns 0, or -EINVAL with an error among the generation's problems. */
-int mk__server_check_log(struct mk_generation *g);
 /* Logs the listeners that were not logged yet. */
 void mk__server_log_listeners(struct mk_server *s);
+
 #endif

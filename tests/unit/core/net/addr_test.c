@@ -164,3 +164,37 @@ TEST(plain_addresses)
     assert_int_equal(plain.family, AF_UNIX);
     assert_int_equal(plain.bytes[0] | plain.port, 0);
 }
+
+TEST(addresses_that_conflict)
+{
+    static const struct {
+        const char *a, *b;
+        bool conflict;
+    } rows[] = {
+        {"127.0.0.1:80", "127.0.0.1:80", true},
+        {"127.0.0.1:80", "127.0.0.1:81", false},
+        {"127.0.0.1:80", "127.0.0.2:80", false},
+        {"127.0.0.1:80", "0.0.0.0:80", true},
+        {"127.0.0.1:80", "0.0.0.0:81", false},
+        {"0.0.0.0:80", "0.0.0.0:80", true},
+        {"127.0.0.1:80", "[::]:80", false}, /* which is IPv6 alone */
+        {"127.0.0.1:80", "*:80", true},
+        {"0.0.0.0:80", "80", true},
+        {"[::]:80", "80", true},
+        {"[::1]:80", "[::]:80", true},
+        {"[::1]:80", "[::2]:80", false},
+        {"0.0.0.0:80", "[::]:80", false},
+        {"0.0.0.0:0", "127.0.0.1:0", false},
+        {"unix:/a", "unix:/a", true},
+        {"unix:/a", "unix:/b", false},
+        {"unix:/a", "80", false},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct mk__addr a, b;
+        const char *error;
+        assert_int_equal(mk__addr_parse(mk_str_c(rows[i].a), &a, &error), 0);
+        assert_int_equal(mk__addr_parse(mk_str_c(rows[i].b), &b, &error), 0);
+        if (mk__addr_conflicts(&a, &b) != rows[i].conflict || mk__addr_conflicts(&b, &a) != rows[i].conflict)
+            fail_msg("%s and %s", rows[i].a, rows[i].b);
+    }
+}

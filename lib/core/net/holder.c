@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Searches /proc for the processes that listen on an address (net/holder.h).
+ */
+#include "net/holder.h"
+
+#include <monkey/arena.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ARENA_BYTES_MAX = 4 * 1024 * 1024, PATH_BYTES = 300, TCP_LISTEN = 10, UNIX_LISTENS = 0x10000 };
+
+struct search {
+    mk__holder_own_fn is_own;
+    void *ctx;
+    struct mk_arena arena;
+    struct mk__holder_socket *sockets;
+    size_t n;
+    bool has_hidden; /* an own process whose descriptors cannot be read */
+    unsigned hidden_uid;
+};
+
+/* ── tables of sockets ── */
+
+/* An address is written as numbers of 32 bits in the byte order of this machine. */
+static bool parse_address(const char *hex, unsigned port, struct mk__addr *ret)
+{
+    uint32_t words[4];
+    size_t n = strlen(hex) / 8;
+    for (size_t i = 0; i < n; i++)
+        if (sscanf(hex + 8 * i, "%8x", &words[i]) != 1)
+            return false;
+    bool mapped = n == 4 && !words[0] && !words[1] && words[2] == htonl(0xffff);
+    *ret = (struct mk__addr){.len = 0};
+    if (n == 1 || mapped) {
+        ret->in = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = words[n - 1]};
+        ret->len = sizeof(ret->in);
+    } else {
+        ret->in6.sin6_family = AF_INET6;
+        memcpy(&ret->in6.sin6_addr, words, sizeof(words));
+        ret->len = sizeof(ret->in6);
+        ret->any = IN6_IS_ADDR_UNSPECIFIED(&ret->in6.sin6_addr); /* IPv4 too, unless IPV6_V6ONLY is set */
+    }
+    mk__addr_set_port(ret, (uint16_t)port);
+    return true;
+}
+
+bool mk__holder_parse_tcp(const char *line, struct mk__holder_socket *ret)
+{
+    char hex[33];
+    unsigned port, state;
+    *ret = (struct mk__holder_socket){.pid = 0};
+    return sscanf(line, " %*u: %32[0-9A-F]:%x %*s %x %*s %*s %*s %u %*u %lu", hex, &port, &state, &ret->uid,
+                  &ret->inode) == 5 &&
+           state == TCP_LISTEN && (strlen(hex) == 8 || strlen(hex) == 32) && parse_address(hex, port, &ret->addr);
+}
+
+bool mk__holder_parse_unix(const char *line, struct mk__holder_socket *ret)
+{
+    unsigned flags;
+    int path = 0;
+    *ret = (struct mk__holder_socket){.addr = {.un.sun_family = AF_UNIX}};
+    if (sscanf(line, "%*s %*s %*s %x %*s %*s %lu %n", &flags, &ret->inode, &path) != 2 || !(flags & UNIX_LISTENS))
+        return false;
+    size_t len = strcspn(line + path, "\n");
+    if (line[path] != '/' || len >= sizeof(ret->addr.un.sun_path))
+        return false;
+    memcpy(ret->addr.un.sun_path, line + path, len);
+    ret->addr.len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
+    return true;
+}
+
+static void add_sockets(struct search *s, const struct mk__addr *addr, const char *path,
+                        bool (*parse)(const char *line, struct mk__holder_socket *ret))
+{
+    char line[512];
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        struct mk__holder_socket one;
+        if (!parse(line, &one) || !mk__addr_conflicts(&one.addr, addr))
+            continue;
+        struct mk__holder_socket *items = mk_arena_grow(&s->arena, s->sockets, s->n, sizeof(*items));
+        if (!items)
+            break;
+        s->sockets = items;
+        s->sockets[s->n++] = one;
+    }
+    if (file)
+        fclose(file);
+}
+
+/* ── processes ── */
+
+/* Returns the first value of a line of /proc/PID/status ("Uid:"), or 0. */
+static unsigned get_effective_uid(int pid)
+{
+    char path[PATH_BYTES], line[256];
+    unsigned uid = 0;
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file) && sscanf(line, "Uid: %*u %u", &uid) != 1)
+        ;
+    if (file)
+        fclose(file);
+    return uid;
+}
+
+static void note_socket(struct search *s, int pid, unsigned long inode)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct mk__holder_socket *one = &s->sockets[i];
+        if (one->inode != inode || one->own)
+            continue;
+        one->own = s->is_own && s->is_own(pid, s->ctx);
+        one->pid = pid;
+    }
+}
+
+static void search_process(struct search *s, int pid)
+{
+    char path[PATH_BYTES], target[64];
+    unsigned long inode;
+    snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+    DIR *dir = opendir(path);
+    bool hidden = !dir && errno == EACCES;
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+        hidden |= n < 0 && errno == EACCES;
+        target[n > 0 ? n : 0] = '\0';
+        if (sscanf(target, "socket:[%lu]", &inode) == 1)
+            note_socket(s, pid, inode);
+    }
+    if (dir)
+        closedir(dir);
+    if (hidden && s->is_own && s->is_own(pid, s->ctx)) {
+        s->has_hidden = true;
+        s->hidden_uid = get_effective_uid(pid);
+    }
+}
+
+static void search_processes(struct search *s)
+{
+    DIR *dir = opendir("/proc");
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        uint64_t pid;
+        if (mk_str_u64(mk_str_c(entry->d_name), INT_MAX, &pid))
+            search_process(s, (int)pid);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void read_name(struct mk__holder *holder)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "/proc/%d/comm", holder->pid);
+    FILE *file = fopen(path, "re");
+    if (file && fgets(holder->name, sizeof(holder->name), file))
+        holder->name[strcspn(holder->name, "\n")] = '\0';
+    if (file)
+        fclose(file);
+}
+
+/* A socket whose process is hidden may be that of a hidden process of ours. */
+static bool is_own_socket(const struct search *s, const struct mk__holder_socket *one)
+{
+    bool may = one->uid == s->hidden_uid || one->uid == 0 || geteuid() == 0;
+    return one->own || (!one->pid && s->has_hidden && may);
+}
+
+enum mk__holder_kind mk__holder_find(const struct mk__addr *addr, mk__holder_own_fn is_own, void *ctx,
+                                     struct mk__holder *ret)
+{
+    struct search s = {.is_own = is_own, .ctx = ctx};
+    enum mk__holder_kind kind = MK__HOLDER_NONE;
+    *ret = (struct mk__holder){.pid = 0};
+    mk_arena_init(&s.arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    if (addr->sa.sa_family == AF_UNIX) {
+        add_sockets(&s, addr, "/proc/net/unix", mk__holder_parse_unix);
+    } else {
+        add_sockets(&s, addr, "/proc/net/tcp", mk__holder_parse_tcp);
+        add_sockets(&s, addr, "/proc/net/tcp6", mk__holder_parse_tcp);
+    }
+    if (s.n)
+        search_processes(&s);
+    for (size_t i = 0; i < s.n && kind != MK__HOLDER_OTHER; i++) {
+        kind = is_own_socket(&s, &s.sockets[i]) ? MK__HOLDER_OWN : MK__HOLDER_OTHER;
+        if (kind == MK__HOLDER_OTHER)
+            ret->pid = s.sockets[i].pid;
+    }
+    mk_arena_release(&s.arena);
+    if (ret->pid)
+        read_name(ret);
+    return kind;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds out which process listens on an address that is in use, in /proc. For starts, reloads and checks: it reads the
+ * descriptors of all processes. Builds for small devices leave this out.
+ */
+#ifndef MK_NET_HOLDER_H
+#define MK_NET_HOLDER_H
+
+#include "net/addr.h"
+
+/* Returns whether a process is one of the server's own. */
+typedef bool (*mk__holder_own_fn)(int pid, void *ctx);
+
+struct mk__holder {
+    int pid;       /* 0: not known, since /proc hides the descriptors of other users' processes */
+    char name[16]; /* of its program */
+};
+
+enum mk__holder_kind {
+    MK__HOLDER_NONE, /* no socket listens there */
+    MK__HOLDER_OWN,
+    MK__HOLDER_OTHER, /* at least one, which is in `*ret` */
+};
+
+/* Finds the processes whose listening sockets conflict with `addr`. */
+enum mk__holder_kind mk__holder_find(const struct mk__addr *addr, mk__holder_own_fn is_own, void *ctx,
+                                     struct mk__holder *ret);
+
+/* A listening socket. */
+struct mk__holder_socket {
+    struct mk__addr addr;
+    unsigned uid; /* of the process that has opened it */
+    unsigned long inode;
+    bool own;
+    int pid; /* of a process that is not own, and has it; 0: none was found */
+};
+
+/* Parse a line of /proc/net/tcp or tcp6, and of /proc/net/unix. Return false if it is no socket that listens. */
+bool mk__holder_parse_tcp(const char *line, struct mk__holder_socket *ret);
+bool mk__holder_parse_unix(const char *line, struct mk__holder_socket *ret);
+
+#endif
