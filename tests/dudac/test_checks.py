@@ -19,6 +19,7 @@ from dudac.checks import find_mistake
 from dudac.cli import group
 from dudac.events import Events
 from dudac.expect import Answer, compare, expect_headers
+from dudac.monitor import Monitor
 from dudac.new import TEMPLATES, list_templates
 
 from running import DUDAC, make_folder, make_source, run_dudac
@@ -283,7 +284,7 @@ def test_data_that_is_too_large(tmp_path):
 
 
 def test_no_answer():
-    mistake = find_mistake("http://127.0.0.1:1/x/", make_check({"get": "/"}, HERE), Events())
+    mistake = find_mistake("http://127.0.0.1:1/x/", make_check({"get": "/"}, HERE), Monitor(Events()))
     assert mistake.startswith("no answer: ")
 
 
@@ -320,13 +321,13 @@ class Peer:
 def test_an_answer_that_never_ends(monkeypatch, head, piece):
     monkeypatch.setattr("dudac.checks.SECONDS", 0.3)
     with contextlib.closing(Peer(head, piece)) as peer:
-        assert find_mistake(peer.url, make_check({"get": "/"}, HERE), Events()).startswith("no answer: ")
+        assert find_mistake(peer.url, make_check({"get": "/"}, HERE), Monitor(Events())).startswith("no answer: ")
 
 
 def test_a_body_that_is_too_long(monkeypatch):
     monkeypatch.setattr("dudac.checks.BODY_BYTES_MAX", 10_000)
     with contextlib.closing(Peer(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 5_000)) as peer:
-        mistake = find_mistake(peer.url, make_check({"get": "/"}, HERE), Events())
+        mistake = find_mistake(peer.url, make_check({"get": "/"}, HERE), Monitor(Events()))
     assert mistake == "no answer: the body has more than 10000 bytes"
 
 
@@ -343,7 +344,7 @@ def test_odd_bodies(tmp_path, body, expectation, sentence):
     [check] = read_checks(path)
     head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
     with contextlib.closing(Peer(head + body, b"")) as peer:
-        assert sentence in find_mistake(peer.url, check, Events())
+        assert sentence in find_mistake(peer.url, check, Monitor(Events()))
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -351,7 +352,7 @@ def test_a_regular_expression_without_end(monkeypatch, times):
     monkeypatch.setattr("dudac.checks.SECONDS", 0.3)
     monkeypatch.setattr("dudac.checks.ask", lambda *_: Answer(200, http.client.HTTPMessage(), b"a" * 60 + b"b"))
     check = make_check({"get": "/", "matches": "^(a+)+$", "times": times}, HERE)
-    mistake = find_mistake("http://here/", check, Events())
+    mistake = find_mistake("http://here/", check, Monitor(Events()))
     assert "comparing the response takes more than" in mistake
 
 

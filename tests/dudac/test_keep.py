@@ -10,6 +10,7 @@ from dudac.checks import find_mistake
 from dudac.events import Events
 from dudac.expect import Answer
 from dudac.keep import fill_row, read_kept
+from dudac.monitor import Monitor
 
 from running import make_folder, make_source, run_dudac
 
@@ -117,7 +118,7 @@ def compare_kept(monkeypatch, body, **row):
     """Returns what is wrong in a second step, which has a value of the first one."""
     monkeypatch.setattr("dudac.checks.ask", lambda *_: Answer(200, http.client.HTTPMessage(), body))
     steps = [{"get": "/", "json_has": {"a": {"keep": "a"}}}, {"get": "/", **row}]
-    return find_mistake("http://here/", make_check({"name": "a", "step": steps}, Place("here", {})), Events())
+    return find_mistake("http://here/", make_check({"name": "a", "step": steps}, Place("here", {})), Monitor(Events()))
 
 
 @pytest.mark.parametrize("value", [b'{"any": "other"}', b'{"matches": "("}', b'[{"absent": true}]', b'{"keep": "b"}'])

@@ -11,6 +11,7 @@ lock                one dudac builds in a folder at a time
 reason              why a service does not compile or start, or has crashed, in one line
 interrupts, events  signals that end dudac, waits, and the queue of events
 check_file, expect  the format of checks.toml; what responses must be
+monitor             mistakes that are logged while a check runs, and crashes
 keep                values of responses for later requests
 data                the data of a test
 checks, routes      what `dudac test` and `dudac routes` ask a running service

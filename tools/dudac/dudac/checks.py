@@ -18,12 +18,14 @@ from urllib.parse import quote, urlsplit
 
 from . import DudacError
 from .check_file import Check, Request, read_checks
-from .events import Events
 from .expect import EXPECTATIONS, Answer
 from .interrupts import await_files, limit_time
 from .keep import read_kept
+from .monitor import Monitor
 from .programs import Program, run_program
 from .screen import Screen
+from .server import describe_status
+from .session import Session, name_crash
 
 FILE = "checks.toml"
 SECONDS = 30  # of one request; and of comparing the responses of a step
@@ -86,7 +88,17 @@ def find_target(url: str) -> str:
     return "/" + url.split("/", 3)[3]
 
 
-def ask(url: str, request: Request, headers: dict, cookies: Cookies) -> Answer:
+def await_turn(connection: http.client.HTTPConnection, monitor: Monitor) -> None:
+    """Waits until the worker has returned from the function that has responded: it takes the next request of the
+    connection then, here one that no service gets."""
+    try:
+        connection.request("OPTIONS", "*")
+        connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        monitor.events.put(("lost", False))
+
+
+def ask(url: str, request: Request, headers: dict, cookies: Cookies, monitor: Monitor) -> Answer:
     full = make_url(url, request)
     with contextlib.closing(open_connection(url)) as connection:
         connection.connect()
@@ -96,6 +108,8 @@ def ask(url: str, request: Request, headers: dict, cookies: Cookies) -> Answer:
             response = connection.getresponse()
             cookies.take(response, full)
             answer = Answer(response.status, response.headers, response.read(BODY_BYTES_MAX + 1))
+            if not response.will_close and len(answer.body) <= BODY_BYTES_MAX:
+                await_turn(connection, monitor)
         except (OSError, http.client.HTTPException):
             if not limit.is_over:
                 raise
@@ -108,31 +122,29 @@ def ask(url: str, request: Request, headers: dict, cookies: Cookies) -> Answer:
     return answer
 
 
-def send(url: str, request: Request, headers: dict, cookies: Cookies) -> Answer | str:
+def send(url: str, request: Request, headers: dict, cookies: Cookies, monitor: Monitor) -> Answer | str:
     """Returns its response, or why there is none."""
     try:
-        return ask(url, request, headers, cookies)
+        return ask(url, request, headers, cookies, monitor)
     except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, (ConnectionError, http.client.HTTPException)):
+            monitor.events.put(("lost", isinstance(error, ConnectionRefusedError)))
         return f"no answer: {error or type(error).__name__}"
 
 
-def send_at_once(url: str, requests: list, cookies: Cookies, events: Events) -> list:
+def send_at_once(url: str, requests: list, cookies: Cookies, monitor: Monitor) -> list:
     """Returns what send() does of each request. All have the cookies of the steps before."""
     headers = [cookies.add_to(url, request) for request in requests]
     barrier = threading.Barrier(len(requests))
 
     def run(number: int) -> None:
         barrier.wait(SECONDS)
-        events.put(("answer", (number, send(url, requests[number], headers[number], cookies))))
+        value = send(url, requests[number], headers[number], cookies, monitor)
+        monitor.events.put(("answer", (number, value)))
 
     for number in range(len(requests)):  # daemons, so that they do not delay an interrupt
         threading.Thread(target=run, args=(number,), daemon=True).start()
-    results = {}
-    while len(results) < len(requests):
-        kind, value = events.get()
-        if kind == "answer":
-            results |= [value]
-    return [results[number] for number in range(len(requests))]
+    return monitor.await_answers(len(requests))
 
 
 def compare_answer(answer: Answer | str, request: Request) -> tuple:
@@ -145,11 +157,11 @@ def compare_answer(answer: Answer | str, request: Request) -> tuple:
     return mistake, {} if mistake else read_kept(answer, request.expected)
 
 
-def run_step(url: str, step: list, cookies: Cookies, kept: dict, events: Events) -> list:
+def run_step(url: str, step: list, cookies: Cookies, kept: dict, monitor: Monitor) -> list:
     """Adds values to `kept`. Returns each request, and what is wrong with its response."""
     try:
         requests = [request.fill(kept) for request in step]
-        answers = send_at_once(url, requests, cookies, events)
+        answers = send_at_once(url, requests, cookies, monitor)
         with limit_time(SECONDS):
             results = list(map(compare_answer, answers, requests))
     except TimeoutError:
@@ -160,11 +172,11 @@ def run_step(url: str, step: list, cookies: Cookies, kept: dict, events: Events)
     return [(request, mistake) for request, (mistake, _) in zip(requests, results)]
 
 
-def find_mistake(url: str, check: Check, events: Events) -> Optional[str]:
+def find_mistake(url: str, check: Check, monitor: Monitor) -> Optional[str]:
     """Returns what is wrong with the first response of the first step that is not as wanted."""
     cookies, kept = Cookies(), {}
     for number, step in enumerate(check.steps, 1):
-        wrong = [(request, mistake) for request, mistake in run_step(url, step, cookies, kept, events) if mistake]
+        wrong = [(request, mistake) for request, mistake in run_step(url, step, cookies, kept, monitor) if mistake]
         if wrong:
             request, mistake = wrong[0]
             place = f"step {number}, line {request.place.line}, {request.method} {request.path}: "
@@ -173,17 +185,40 @@ def find_mistake(url: str, check: Check, events: Events) -> Optional[str]:
     return None
 
 
-def run_checks(url: str, checks: list, events: Events, screen: Screen) -> int:
-    """Returns how many failed."""
-    failed = 0
-    for check in checks:
-        mistake = find_mistake(url, check, events)
-        failed += mistake is not None
-        screen.say(f"{'failed' if mistake else 'passed'}   {check.name}", fg="red" if mistake else "green")
-        if mistake:
-            screen.say(f"         {mistake}")
-    screen.say(f"{len(checks) - failed} of {len(checks)} checks passed", bold=True)
-    return failed
+def run_check(session: Session, check: Check, monitor: Monitor) -> list:
+    """Returns what is wrong: with a response, with calls of the API meanwhile, and with the server if it has ended."""
+    mistake = find_mistake(session.urls()[0], check, monitor)
+    monitor.settle()
+    mistakes = [*filter(None, [mistake]), *monitor.take_mistakes()]
+    if monitor.has_ended:
+        reason = name_crash(session.server, session.services) or describe_status(monitor.status)
+        mistakes.append(f"the server has ended: {reason}")
+    return mistakes
+
+
+def say_result(screen: Screen, check: Check, mistakes: list) -> None:
+    screen.say(f"{'failed' if mistakes else 'passed'}   {check.name}", fg="red" if mistakes else "green")
+    for mistake in mistakes:
+        screen.say(f"         {mistake}")
+
+
+def run_checks(session: Session, checks: list, monitor: Monitor, screen: Screen) -> int:
+    """Returns how many have not passed. A check that finds no server is none that has ended it."""
+    passed = []
+    waiting = list(checks)
+    while waiting and not monitor.has_ended:
+        check = waiting.pop(0)
+        mistakes = run_check(session, check, monitor)
+        if monitor.has_ended and monitor.was_refused and passed:
+            waiting.insert(0, check)
+            check = passed.pop()
+            mistakes = [f"after its responses {mistakes[-1]}"]
+        say_result(screen, check, mistakes)
+        passed += [] if mistakes else [check]
+    for check in waiting:
+        screen.say(f"not run  {check.name}")
+    screen.say(f"{len(passed)} of {len(checks)} checks passed", bold=True)
+    return len(checks) - len(passed)
 
 
 def run_pytest(url: str, folder: pathlib.Path, files: list) -> bool:

@@ -230,6 +230,7 @@ def test(folder: str, sanitize: tuple, keep: bool, build_dir: Optional[str], ver
     """Start a service on a free port and run its checks: checks.toml, test_*.py."""
     from .checks import find_tests, run_checks, run_pytest
     from .folder import open_folder
+    from .monitor import Monitor
 
     screen = Screen(verbose)
     top = open_folder(pathlib.Path(folder))
@@ -239,11 +240,17 @@ def test(folder: str, sanitize: tuple, keep: bool, build_dir: Optional[str], ver
         session.build()
         session.use_own_data()
         try:
-            session.start()
-            url = session.urls()[0]
-            failed = run_checks(url, checks, session.events, screen) if checks else 0
-            passed = run_pytest(url.rstrip("/"), top, files) if files else True
+            lines = session.start()
+            monitor = Monitor(session.events, session.server)
+            monitor.note_lines(lines)
+            others = monitor.take_mistakes()
+            failed = run_checks(session, checks, monitor, screen) if checks else 0
+            runs_pytest = files and not monitor.has_ended
+            passed = run_pytest(session.urls()[0].rstrip("/"), top, files) if runs_pytest else True
             session.end()
+            monitor.note_rest()
+            if others := [*others, *monitor.take_mistakes()]:
+                raise DudacError("\n    ".join(["calls of the API outside of checks were wrong:", *others]))
             if failed or not passed:
                 sys.exit(1)
         except (DudacError, SystemExit):

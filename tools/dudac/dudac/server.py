@@ -3,6 +3,7 @@
 
 ("line", text)      a line of the log
 ("ready", None)     it serves, or a reload has ended; all lines about that are in the queue before it
+("flushed", None)   the lines until a flush() are in the queue before it
 ("ended", status)   it has ended
 """
 
@@ -108,6 +109,7 @@ class Server:
         except OSError as error:
             raise DudacError(f"{self.program} cannot be run: {error.strerror}") from None
         self.pidfd = os.pidfd_open(self.process.pid)
+        self.flushes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         os.set_blocking(self.process.stderr.fileno(), False)
         self.reader = threading.Thread(target=self.read_events, daemon=True)
         self.reader.start()
@@ -118,7 +120,7 @@ class Server:
         """Until the process ends. The end of its log does not tell: what a service has started may have it open."""
         log, rest, ended = self.process.stderr, b"", False
         with selectors.DefaultSelector() as selector:
-            for file in (log, self.notify.socket, self.pidfd):
+            for file in (log, self.notify.socket, self.pidfd, self.flushes):
                 selector.register(file, selectors.EVENT_READ)
             while not ended:
                 files = [key.fileobj for key, _ in selector.select()]
@@ -130,6 +132,9 @@ class Server:
                 if ready:
                     self.was_ready = True
                     self.events.put(("ready", None))
+                if self.flushes in files:
+                    os.eventfd_read(self.flushes)
+                    self.events.put(("flushed", None))
         if rest:
             self.take_line(rest.decode("utf-8", "replace"))
         with contextlib.suppress(ProcessLookupError):  # what a service has started
@@ -166,6 +171,10 @@ class Server:
         self.lines.append(line)
 
     # ── what is done with it ──
+
+    def flush(self) -> None:
+        """Has the reader put all lines of the log that are there into the queue, and ("flushed", None) behind them."""
+        os.eventfd_write(self.flushes, 1)
 
     def wait_ready(self, on_other=None) -> list:
         """Waits until it serves, or until a reload has ended. Returns the lines of that; events of others are for
@@ -217,6 +226,7 @@ class Server:
         self.notify.socket.close()
         self.process.stderr.close()
         os.close(self.pidfd)
+        os.close(self.flushes)
         return self.process.returncode
 
 

@@ -62,6 +62,13 @@ def strip_time(line: str) -> str:
     return line.partition(" ")[2]
 
 
+def name_crash(server: Server, services: list) -> str:
+    """What has gone wrong in a server that has ended, and where, in one line; nothing if that is unknown."""
+    if server.reports.lines:
+        return server.reports.describe_first()
+    return describe_crash(list(server.lines), services)
+
+
 class Session:
     """One folder and its server; close() ends and removes everything."""
 
@@ -245,18 +252,16 @@ class Session:
         """After its crash, or because it blocks: the next one shows why, and has no services until the next change."""
         self.screen.error(str(error))
         self.screen.notice("it starts again after the next change")
-        log = [line for line in self.server.lines if not is_noise(line)]
-        reports = self.server.reports
-        if self.server.port:
+        server, log = self.server, [line for line in self.server.lines if not is_noise(line)]
+        if server.port:
             self.keep_port()
-        self.server.stop()
+        server.stop()
         self.server = None
         with contextlib.suppress(queue.Empty):  # what it has said until then is not said by the next one
             while True:
                 self.note_change(*self.events.get(0))
-        title = reports.describe_first() if reports.lines else describe_crash(log, self.services)
-        text = reports.describe() if reports.lines else "\n".join(log)
-        self.failure = (title or str(error), text or str(error))
+        text = server.reports.describe() if server.reports.lines else "\n".join(log)
+        self.failure = (name_crash(server, self.services) or str(error), text or str(error))
         self.serve_page()
 
     def serve_page(self) -> None:
