@@ -147,6 +147,8 @@ struct mk_file_server {
      * for a section whose paths do not include "/" are forwarded at once. From generation_check on.
      */
     enum mk_tries (*tries)(const struct mk_host *host);
+    /* Returns the pattern of the [ALIAS] that has the path; NULL: none has it. From generation_check on. */
+    const struct mk_pattern *(*find_alias)(const struct mk_host *host, struct mk_str path);
 };
 
 /* Returns the functions of the generation's plugin that serves files; NULL: none is loaded. Any thread. */

@@ -20,7 +20,7 @@
 #include "conf.h"
 #include "counters.h"
 #include "pattern.h"
-#include "plugin.h"
+#include "program.h"
 #include "response_parser.h"
 #include "status_set.h"
 #include "target.h"
@@ -32,6 +32,7 @@ struct mk_gateway; /* of the process */
 struct mk_gateway_protocol;
 struct mk_gateway_generation; /* of a generation */
 struct mk_gateway_route;      /* of a section of a host */
+struct mk_source_query;       /* <monkey/source.h> */
 
 enum {
     MK_GATEWAY_FIELDS_MAX = 128,           /* headers of a response */
@@ -343,6 +344,15 @@ MK_API int mk_gateway_open_routes(const struct mk_plugin *plugin, struct mk_host
 MK_API void mk_gateway_free_routes(struct mk_gateway_route *list);
 /* Returns the route of a section. Any thread. */
 MK_API const struct mk_gateway_route *mk_gateway_find_route(const struct mk_gateway_route *list, const void *section);
+
+/*
+ * Tells for is_source whether a section that passes on all requests of its paths takes a name, or one that it is a copy
+ * of, by its pattern. One for the whole site takes what its pattern names alone; so does one with SendFile of the names
+ * of files, which may be in its folders.
+ */
+MK_API bool mk_gateway_takes_source(const struct mk_gateway_conf *conf, const struct mk_source_query *of);
+/* Calls `fn` of each_program for such a section. */
+MK_API void mk_gateway_add_program(const struct mk_gateway_conf *conf, mk_program_fn fn, void *ctx);
 
 /* ── requests ── */
 

@@ -47,7 +47,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 25 };
+enum { MK_PLUGIN_ABI = 26 };
 
 struct mk_command;    /* <monkey/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
@@ -56,6 +56,7 @@ struct mk_file_cache; /* <monkey/file_cache.h> */
 struct mk_file_server;
 struct mk_generation;
 struct mk_host;      /* a host of one generation */
+struct mk_program;   /* <monkey/program.h> */
 struct mk_upstreams; /* <monkey/upstreams.h> */
 struct mk_worker;    /* a thread under one generation */
 
@@ -71,6 +72,8 @@ enum mk_plugin_flags {
      * `*ret_state` NULL, nor for a request whose head is so malformed that no host was chosen.
      */
     MK_PLUGIN_STATE_NEEDED = 4,
+    /* allows_path is about access: it says no to clients that may not GET the path, and not because of its content. */
+    MK_PLUGIN_DECIDES_ACCESS = 8,
 };
 
 /* What a name is that is_source of a plugin gets. */
@@ -297,6 +300,11 @@ struct mk_plugin {
      * block. Any thread. Is called by mk_host_is_source(); not in builds for small devices.
      */
     bool (*is_source)(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
+    /* Returns whether is_source may return true for a name of `host`, once it has started; NULL: it may. */
+    bool (*has_sources)(const struct mk_host *host);
+    /* Calls `fn` for what each section runs, as mk_host_each_program() (<monkey/program.h>), which calls it. */
+    void (*each_program)(const struct mk_host *host, void (*fn)(const struct mk_program *program, void *ctx),
+                         void *ctx);
     /* The functions of a plugin that serves files, for one that caches them (<monkey/file_cache.h>). */
     const struct mk_file_server *file_server;
     /*

@@ -13,7 +13,7 @@
 #include <pthread.h>
 
 #include "pattern.h"
-#include "plugin.h"
+#include "program.h"
 
 MK_C_BEGIN
 
@@ -28,8 +28,13 @@ MK_API struct mk_str mk_source_strip(struct mk_str name);
  */
 MK_API bool mk_source_has_extension(enum mk_source_name kind, struct mk_str name, struct mk_str extension);
 
-/* Returns whether the pattern matches the path, or the one that it is a copy of; also if that is not known. */
-MK_API bool mk_source_matches(const struct mk_pattern *pattern, struct mk_str path);
+/*
+ * Returns whether the pattern matches the path for its last segment, and not for its folder: another name in the folder
+ * would not match. So `*.php` and `=/a/b` do, `/a` and `~^/a/` do not.
+ */
+MK_API bool mk_source_is_by_name(const struct mk_pattern *pattern, struct mk_str path);
+/* Returns whether the pattern is for any path, as `/` and `~^/(?!static/)` are: it says nothing about one of them. */
+MK_API bool mk_source_is_whole_site(const struct mk_pattern *pattern);
 
 /*
  * A folder of programs, or one program, by its real path, which changes when a link on its path is replaced (`current
@@ -59,11 +64,36 @@ MK_API void mk_source_folder_release(struct mk_source_folder *folder);
 MK_API struct mk_str mk_source_folder_strip(struct mk_source_folder *folder, struct mk_str file);
 
 /*
- * Returns whether a file (MK_SOURCE_FILE) is one of the paths that the pattern matches, or a copy of one: by its path
- * below `root`, the document root. A glob or a regular expression is compared with the name of a file elsewhere, to
- * which another path leads. As mk_source_folder_strip().
+ * Writes the name of a file that the pattern takes, as an example: "/index.php" for `*.php`. Returns false for one for
+ * the whole site, and if none is known.
  */
-MK_API bool mk_source_matches_file(const struct mk_pattern *pattern, struct mk_source_folder *root, struct mk_str file);
+enum { MK_SOURCE_EXAMPLE_BYTES = 256 };
+MK_API bool mk_source_make_example(const struct mk_pattern *pattern, char ret[MK_SOURCE_EXAMPLE_BYTES]);
+
+/* The document root of a host, for a plugin that does not serve its files. */
+struct mk_source_root {
+    struct mk_source_folder folder;
+    const struct mk_host *host;
+};
+/* Initializes the root of a host; mk_source_folder_release() of `folder` ends it. */
+MK_API void mk_source_root_init(struct mk_source_root *root, const struct mk_host *host);
+
+/* A name that is_source of a plugin gets. */
+struct mk_source_query {
+    const struct mk_host *host;
+    struct mk_source_folder *root; /* the document root: of struct mk_source_root */
+    enum mk_source_name kind;
+    struct mk_str name;
+};
+/*
+ * Returns whether a section takes the name, or one that it is a copy of, by its pattern; also if that is not known.
+ * What it takes is no file, whatever leads there. The name of a file is compared by its path below the document root;
+ * that of one elsewhere only with a glob or a regular expression. Left to files is what mk_host_prefers_files() says.
+ * `only_names`: what mk_source_is_by_name() says alone is taken. As mk_source_folder_strip().
+ */
+MK_API bool mk_source_is_taken(const struct mk_source_query *of, const struct mk_pattern *pattern, bool only_names);
+/* Returns whether a line of [HANDLERS] gives the name to the plugin, likewise; but for lines for any path. */
+MK_API bool mk_source_is_handled(const struct mk_source_query *of, const struct mk_plugin *plugin);
 /* Returns whether a file is the program, or a copy of it next to it. As mk_source_folder_strip(). */
 MK_API bool mk_source_is_program(struct mk_source_folder *program, struct mk_str file);
 

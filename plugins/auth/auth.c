@@ -306,7 +306,7 @@ static const struct mk_plugin_need needs[] = {{"tls", "To", "https://"}, {0}};
 
 MK_PLUGIN(auth) = {
     MK_PLUGIN_HEAD("auth", "2.0.0", "asks clients to log in"),
-    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED | MK_PLUGIN_DECIDES_ACCESS,
     .about = describe_libraries,
     .sections = auth_sections,
     .needs = needs,

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 
 #include "counters.h"
 #include "run.h"
@@ -78,7 +79,7 @@ static void stop_host(struct mk_host *host, void *state)
         mk_source_folder_release(&s->root);
         mk_account_free(NULL, s, sizeof(*s));
     }
-    mk_source_folder_release(&own->root);
+    mk_source_folder_release(&own->root.folder);
     mk_account_free(NULL, own, sizeof(*own));
 }
 
@@ -139,12 +140,6 @@ static int add_sections(struct mk_host *host, struct host *own)
     return result;
 }
 
-/* Opens the document root. The plugin that serves its files has it open already. */
-static int open_document_root(struct mk_source_folder *folder)
-{
-    return mk_host_open_path(MK_CONTAINER_OF(folder, struct host, root)->host, MK_STR("/"), MK_OPEN_FOLDER);
-}
-
 /* Without a folder for files, the start of a server that has no use for it is not refused: SpoolRequest is On. */
 static void warn_of_spool_folder(struct mk_host *host, const char *folder, int err)
 {
@@ -166,7 +161,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     if (!own)
         return -ENOMEM;
     *own = (struct host){.host = host};
-    mk_source_folder_init(&own->root, open_document_root);
+    mk_source_root_init(&own->root, host);
     int err = add_sections(host, own);
     int held = mk_host_hold_spools(host, &folder, &spool_err);
     if (err == 0)
@@ -242,26 +237,72 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return err < 0 ? err : !section;
 }
 
-/* Tells whether the section runs the file, by its name, or it is a copy of one that it runs. */
-static bool is_file_of_section(struct host *own, struct section *s, struct mk_str file)
+static bool has_interpreter(const struct cgi_conf *conf, const struct mk_source_query *of)
 {
-    if (s->conf->root.len)
-        return mk_source_is_below(file, s->conf->root) || mk_source_folder_strip(&s->root, file).p;
-    return (s->conf->script.len && mk_source_is_program(&s->root, file)) ||
-           mk_source_matches_file(&s->conf->match, &own->root, file);
+    const struct cgi_interpreter *i = conf->interpreters.first;
+    while (i && !mk_source_has_extension(of->kind, of->name, i->extension))
+        i = i->next;
+    return i != NULL;
+}
+
+/* Tells whether the section runs the file, by its name, or it is a copy of one that it runs. */
+static bool is_of_section(struct section *s, const struct mk_source_query *of)
+{
+    const struct cgi_conf *conf = s->conf;
+    if (has_interpreter(conf, of))
+        return true;
+    if (conf->root.len && of->kind == MK_SOURCE_FILE)
+        return mk_source_is_below(of->name, conf->root) || mk_source_folder_strip(&s->root, of->name).p;
+    return (conf->script.len && of->kind == MK_SOURCE_FILE && mk_source_is_program(&s->root, of->name)) ||
+           mk_source_is_taken(of, &conf->match, false);
 }
 
 static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
 {
     struct host *own = mk_host_state(host, &mk_plugin_cgi);
-    for (struct section *s = own->first; s; s = s->next) {
-        for (const struct cgi_interpreter *i = s->conf->interpreters.first; i; i = i->next)
-            if (mk_source_has_extension(kind, name, i->extension))
-                return true;
-        if (kind == MK_SOURCE_PATH ? mk_source_matches(&s->conf->match, name) : is_file_of_section(own, s, name))
-            return true;
+    const struct mk_source_query of = {.host = host, .root = &own->root.folder, .kind = kind, .name = name};
+    struct section *s = own->first;
+    while (s && !is_of_section(s, &of))
+        s = s->next;
+    return s || mk_source_is_handled(&of, &mk_plugin_cgi);
+}
+
+/* What each_program calls. */
+struct program_adder {
+    mk_program_fn fn;
+    void *ctx;
+};
+
+static void add_program(const struct cgi_conf *conf, size_t key, struct mk_str folder, struct mk_str name,
+                        const struct program_adder *to)
+{
+    const struct mk_program program = {.section_struct = conf, .offset = key, .folder = folder, .name = name};
+    to->fn(&program, to->ctx);
+}
+
+static void add_programs(const struct cgi_conf *conf, const struct program_adder *to)
+{
+    char name[MK_SOURCE_EXAMPLE_BYTES];
+    for (const struct cgi_interpreter *i = conf->interpreters.first; i; i = i->next) {
+        snprintf(name, sizeof(name), "/index%.*s", MK_STR_ARG(i->extension));
+        add_program(conf, offsetof(struct cgi_conf, interpreters), MK_STR_NONE, mk_str_c(name), to);
     }
-    return false;
+    if (conf->script.len) {
+        size_t folder = (size_t)((const char *)memrchr(conf->script.p, '/', conf->script.len) - conf->script.p);
+        add_program(conf, offsetof(struct cgi_conf, script), mk_str(conf->script.p, folder),
+                    mk_str_after(conf->script, folder), to);
+    } else if (conf->root.len)
+        add_program(conf, offsetof(struct cgi_conf, root), conf->root, MK_STR("/x"), to);
+    else if (mk_source_make_example(&conf->match, name))
+        add_program(conf, offsetof(struct cgi_conf, match), MK_STR_NONE, mk_str_c(name), to);
+}
+
+static void each_program(const struct mk_host *host, mk_program_fn fn, void *ctx)
+{
+    const struct host *own = mk_host_state(host, &mk_plugin_cgi);
+    const struct program_adder to = {fn, ctx};
+    for (const struct section *s = own->first; s; s = s->next)
+        add_programs(s->conf, &to);
 }
 
 /* What it finds no script for is 404. */
@@ -303,6 +344,7 @@ MK_PLUGIN(cgi) = {
     .on_content = run_script,
     .allows_path = allows_path,
     .is_source = is_source,
+    .each_program = each_program,
     .takes_section = takes_section,
     .explain = explain_host,
 };

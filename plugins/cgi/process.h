@@ -42,7 +42,7 @@ struct section {
 struct host {
     const struct mk_host *host;
     struct section *first;
-    struct mk_source_folder root; /* the document root */
+    struct mk_source_root root;
 };
 
 static inline struct thread *thread_of(struct mk_thread *base)

@@ -153,7 +153,7 @@ int run_find_section(const struct mk_host *host, struct mk_str path, const struc
     const struct section *s = own ? own->first : NULL;
     while (s && s->conf != conf)
         s = s->next;
-    *ret = s;
+    *ret = s && !mk_host_prefers_files(host, &s->conf->match, path) ? s : NULL;
     return err;
 }
 

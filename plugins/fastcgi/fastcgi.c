@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,8 +108,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 
 /* A host that has sections. */
 struct host {
-    const struct mk_host *host;
-    struct mk_source_folder root; /* the document root */
+    struct mk_source_root root;
     struct mk_gateway_route *routes;
     unsigned n_workers;
     struct recent *recent[]; /* of each worker, by its index; NULL: not used yet */
@@ -122,7 +122,7 @@ static void free_host(struct host *own)
             mk_account_free(NULL, own->recent[i], sizeof(struct recent));
         }
     mk_gateway_free_routes(own->routes);
-    mk_source_folder_release(&own->root);
+    mk_source_folder_release(&own->root.folder);
     mk_account_free(NULL, own, sizeof(*own) + own->n_workers * sizeof(own->recent[0]));
 }
 
@@ -224,12 +224,6 @@ static int open_sections(struct mk_host *host, struct host *own)
     return err;
 }
 
-/* Opens the document root. The plugin that serves its files has it open already. */
-static int open_document_root(struct mk_source_folder *folder)
-{
-    return mk_host_open_path(MK_CONTAINER_OF(folder, struct host, root)->host, MK_STR("/"), MK_OPEN_FOLDER);
-}
-
 static int start_host(struct mk_host *host, void **ret_state)
 {
     if (!mk_host_conf(host, &fastcgi_sections[FASTCGI_SECTION]) && !mk_host_conf(host, &fastcgi_sections[SCGI_SECTION]))
@@ -239,9 +233,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     struct host *own = mk_account_zalloc(NULL, bytes);
     if (!own)
         return -ENOMEM;
-    own->host = host;
     own->n_workers = n;
-    mk_source_folder_init(&own->root, open_document_root);
+    mk_source_root_init(&own->root, host);
     int err = open_sections(host, own);
     if (err == 0)
         *ret_state = own;
@@ -260,6 +253,8 @@ static int find_section(const struct mk_host *host, struct mk_str path, const st
     for (unsigned i = 0; i < SECTIONS && !conf && err == 0; i++)
         err = mk_host_conf_match(host, &fastcgi_sections[i], offsetof(struct fastcgi_conf, gateway.match), path, &conf);
     *ret = conf;
+    if (conf && mk_host_prefers_files(host, &(*ret)->gateway.match, path))
+        *ret = NULL;
     return err;
 }
 
@@ -399,29 +394,45 @@ static bool has_extension(const struct fastcgi_conf *conf, enum mk_source_name k
 }
 
 /*
- * With Split Off the paths of Match are the application's. One that has all paths says nothing about a name: nothing
- * but the configuration, or the application itself, leads to a file then.
+ * By the extension alone: a section for one path of the host does not make scripts elsewhere files to send. With Split
+ * Off the paths of Match are the application's.
  */
-static bool is_of_application(struct host *own, const struct fastcgi_conf *conf, enum mk_source_name kind,
-                              struct mk_str name)
+static bool is_of_section(const struct fastcgi_conf *conf, const struct mk_source_query *of)
 {
-    static const struct mk_pattern all = {.kind = MK_PATTERN_PREFIX, .text = MK_STR_INIT("/")};
-    if (conf->split.n || mk_pattern_covers(&conf->gateway.match, &all))
-        return false;
-    const struct mk_pattern *match = &conf->gateway.match;
-    return kind == MK_SOURCE_PATH ? mk_source_matches(match, name) : mk_source_matches_file(match, &own->root, name);
+    return conf->split.n ? has_extension(conf, of->kind, of->name) : mk_gateway_takes_source(&conf->gateway, of);
 }
 
-/* By the extension alone: a section for one path of the host does not make scripts elsewhere files to send. */
 static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
 {
     bool found = false;
     struct host *own = mk_host_state(host, &mk_plugin_fastcgi);
+    const struct mk_source_query of = {.host = host, .root = &own->root.folder, .kind = kind, .name = name};
     for (unsigned i = 0; i < SECTIONS; i++)
         for (const struct fastcgi_conf *conf = mk_host_conf(host, &fastcgi_sections[i]); conf && !found;
              conf = mk_host_conf_next(host, &fastcgi_sections[i], conf))
-            found = has_extension(conf, kind, name) || is_of_application(own, conf, kind, name);
-    return found;
+            found = is_of_section(conf, &of);
+    return found || mk_source_is_handled(&of, &mk_plugin_fastcgi);
+}
+
+static void add_programs(const struct fastcgi_conf *conf, mk_program_fn fn, void *ctx)
+{
+    char name[MK_SOURCE_EXAMPLE_BYTES];
+    struct mk_program program = {.section_struct = conf, .offset = offsetof(struct fastcgi_conf, split)};
+    for (uint32_t i = 0; i < conf->split.n; i++) {
+        snprintf(name, sizeof(name), "/index%.*s", MK_STR_ARG(conf->split.items[i]));
+        program.name = mk_str_c(name);
+        fn(&program, ctx);
+    }
+    if (!conf->split.n)
+        mk_gateway_add_program(&conf->gateway, fn, ctx);
+}
+
+static void each_program(const struct mk_host *host, mk_program_fn fn, void *ctx)
+{
+    for (unsigned i = 0; i < SECTIONS; i++)
+        for (const struct fastcgi_conf *conf = mk_host_conf(host, &fastcgi_sections[i]); conf;
+             conf = mk_host_conf_next(host, &fastcgi_sections[i], conf))
+            add_programs(conf, fn, ctx);
 }
 
 /* A path that an application has is not the file of that name. */
@@ -491,5 +502,6 @@ MK_PLUGIN(fastcgi) = {
     .low_on_memory = mk_gateway_shed_worker,
     .commands = commands,
     .is_source = is_source,
+    .each_program = each_program,
     .takes_section = takes_section,
 };

@@ -370,7 +370,7 @@ static void explain_flag(const struct mk_host *host, struct mk_explain *e)
 
 MK_PLUGIN(maintenance) = {
     MK_PLUGIN_HEAD("maintenance", "2.0.0", "responds with 503 while a file exists"),
-    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED | MK_PLUGIN_DECIDES_ACCESS,
     .sections = sections,
     .host_start = start_host,
     .host_stop = stop_host,

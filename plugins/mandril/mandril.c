@@ -299,6 +299,7 @@ static void end_exchange(struct mk_request *req)
 
 MK_PLUGIN(mandril) = {
     MK_PLUGIN_HEAD("mandril", "2.0.0", "allows, refuses and limits clients"),
+    .flags = MK_PLUGIN_DECIDES_ACCESS,
     .sections = mandril_sections,
     .start = start_process,
     .stop = stop_process,

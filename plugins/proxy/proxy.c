@@ -5,6 +5,7 @@
 #include <monkey/command.h>
 #include <monkey/file_cache.h>
 #include <monkey/inspect.h>
+#include <monkey/source.h>
 #include <monkey/backend_stats.h>
 
 #include "ambiguous.h"
@@ -42,6 +43,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 /* A host that has sections. */
 struct host {
     struct mk_gateway_route *routes;
+    struct mk_source_root root;
     enum mk_tries tries;
 };
 
@@ -52,6 +54,7 @@ static void stop_host(struct mk_host *host, void *state)
     if (!own)
         return;
     mk_gateway_free_routes(own->routes);
+    mk_source_folder_release(&own->root.folder);
     mk_account_free(NULL, own, sizeof(*own));
 }
 
@@ -62,6 +65,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     struct host *own = mk_account_zalloc(NULL, sizeof(*own));
     if (!own)
         return -ENOMEM;
+    mk_source_root_init(&own->root, host);
     int err = mk_host_check_patterns(host, proxy_sections, offsetof(struct proxy_conf, gateway.match));
     int opened = mk_gateway_open_routes(&mk_plugin_proxy, host, proxy_sections, &proxy_protocol, &own->routes);
     if (err == 0)
@@ -95,17 +99,25 @@ static int find_section(const struct mk_host *host, struct mk_str path, const st
                   ? mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, gateway.match), path, &conf)
                   : 0;
     *ret = conf;
+    if (conf && mk_host_prefers_files(host, &(*ret)->gateway.match, path))
+        *ret = NULL;
     return err;
 }
 
 /*
- * Tells whether files come before GET and HEAD of the section's paths. Where TryFiles answers every path, no request
- * would get to the section then: one that is for a part of the site, without its root, comes first.
+ * Tells whether files come before GET and HEAD of some paths of the section. Where TryFiles answers every path, no
+ * request would get to the section then: one that is for a part of the site comes first.
  */
-static bool comes_after_files(const struct host *host, const struct proxy_conf *conf)
+static bool leaves_files(const struct host *host, const struct proxy_conf *conf)
 {
     return host->tries == MK_TRIES_SOME ||
-           (host->tries == MK_TRIES_ALL && mk_pattern_match(&conf->gateway.match, MK_STR("/")) != 0);
+           (host->tries == MK_TRIES_ALL && mk_source_is_whole_site(&conf->gateway.match));
+}
+
+/* Tells whether files come before GET and HEAD of a path. A file that the section takes by its name is no such file. */
+static bool comes_after_files(const struct host *host, const struct proxy_conf *conf, struct mk_str path)
+{
+    return leaves_files(host, conf) && !mk_source_is_by_name(&conf->gateway.match, path);
 }
 
 static bool asks_for_file(const struct mk_request *req)
@@ -118,10 +130,11 @@ static bool asks_for_file(const struct mk_request *req)
 static int pass_request(struct mk_request *req, const struct host *host, bool after_files)
 {
     const struct proxy_conf *conf;
-    int err = find_section(mk_request_host_conf(req), mk_request_path(req), &conf);
+    struct mk_str path = mk_request_path(req);
+    int err = find_section(mk_request_host_conf(req), path, &conf);
     if (err < 0)
         return err;
-    if (!conf || (asks_for_file(req) && comes_after_files(host, conf)) != after_files)
+    if (!conf || (asks_for_file(req) && comes_after_files(host, conf, path)) != after_files)
         return MK_DECLINED;
     if (forwards_end_here(req))
         return 0;
@@ -132,9 +145,7 @@ static int pass_request(struct mk_request *req, const struct host *host, bool af
 static int proxy_request(struct mk_request *req)
 {
     const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
-    if (!host || mk_request_method(req) == MK_CONNECT || (host->tries == MK_TRIES_SOME && asks_for_file(req)))
-        return MK_DECLINED;
-    return pass_request(req, host, false);
+    return host && mk_request_method(req) != MK_CONNECT ? pass_request(req, host, false) : MK_DECLINED;
 }
 
 static int proxy_missing(struct mk_request *req)
@@ -155,20 +166,56 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     const struct proxy_conf *conf;
     int err = find_section(mk_request_host_conf(req), path, &conf);
     const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
-    return err < 0 ? err : !conf || comes_after_files(host, conf);
+    return err < 0 ? err : !conf || comes_after_files(host, conf, path);
+}
+
+static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
+{
+    struct host *own = mk_host_state(host, &mk_plugin_proxy);
+    const struct mk_source_query of = {.host = host, .root = &own->root.folder, .kind = kind, .name = name};
+    bool found = false;
+    for (const struct proxy_conf *conf = mk_host_conf(host, proxy_sections); conf && !found;
+         conf = mk_host_conf_next(host, proxy_sections, conf))
+        found = own->tries == MK_TRIES_SOME ? mk_source_is_taken(&of, &conf->gateway.match, true)
+                                            : mk_gateway_takes_source(&conf->gateway, &of);
+    return found || mk_source_is_handled(&of, &mk_plugin_proxy);
+}
+
+static void each_program(const struct mk_host *host, mk_program_fn fn, void *ctx)
+{
+    for (const struct proxy_conf *conf = mk_host_conf(host, proxy_sections); conf;
+         conf = mk_host_conf_next(host, proxy_sections, conf))
+        mk_gateway_add_program(&conf->gateway, fn, ctx);
+}
+
+/* Tells whether a pattern may take a name: those for the whole site by its folders do not. */
+static bool may_take(const struct mk_pattern *match)
+{
+    return match->kind != MK_PATTERN_PREFIX || !mk_source_is_whole_site(match);
+}
+
+static bool has_sources(const struct mk_host *host)
+{
+    const struct proxy_conf *conf = mk_host_conf(host, proxy_sections);
+    const struct mk_pattern *handler = mk_host_handler(host, &mk_plugin_proxy, 0);
+    while (conf && !may_take(&conf->gateway.match))
+        conf = mk_host_conf_next(host, proxy_sections, conf);
+    for (unsigned i = 0; handler && !may_take(handler); i++)
+        handler = mk_host_handler(host, &mk_plugin_proxy, i);
+    return conf || handler;
 }
 
 static bool takes_section(const struct mk_host *host, const struct mk_conf_section *type, const void *conf)
 {
     const struct host *own = mk_host_state(host, &mk_plugin_proxy);
     (void)type;
-    return own && !comes_after_files(own, conf);
+    return own && !leaves_files(own, conf);
 }
 
 static bool explains_files(const struct mk_host *host, const struct proxy_conf *conf, const struct mk_explain *e)
 {
     const struct host *own = mk_host_state(host, &mk_plugin_proxy);
-    return own && comes_after_files(own, conf) &&
+    return own && comes_after_files(own, conf, e->path) &&
            (mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD")));
 }
 
@@ -227,5 +274,8 @@ MK_PLUGIN(proxy) = {
     .on_fallback = proxy_missing,
     .low_on_memory = mk_gateway_shed_worker,
     .commands = commands,
+    .is_source = is_source,
+    .has_sources = has_sources,
+    .each_program = each_program,
     .takes_section = takes_section,
 };

@@ -17,8 +17,9 @@
 struct alias {
     struct alias *next;
     struct alias_rule rule;
-    struct mk_str name;      /* exact alias: the file in the folder, with a slash before it */
-    struct static_host host; /* a copy of the host's, for an [ALIAS] without TryFiles */
+    const struct alias_rule *section; /* NULL: it is the folder of a plugin */
+    struct mk_str name;               /* exact alias: the file in the folder, with a slash before it */
+    struct static_host host;          /* a copy of the host's, for an [ALIAS] without TryFiles */
     struct static_site site;
     size_t bytes; /* of this struct and `folder` */
     char folder[];
@@ -134,6 +135,7 @@ static int add_alias(struct mk_host *host, struct static_site *site, const struc
     if (!a)
         return -ENOMEM;
     *last = a;
+    a->section = rule;
     a->host.n_tries = 0;
     int err = open_alias(a);
     if (err == 0)
@@ -209,6 +211,13 @@ void mk__static_alias_free(struct static_site *site)
     site->aliases = NULL;
 }
 
+void mk__static_alias_each_section(const struct static_site *site, alias_section_fn fn, void *ctx)
+{
+    for (const struct alias *a = site->aliases; a; a = a->next)
+        if (a->section && a->site.root_fd >= 0)
+            fn(&a->site, a->section, a->name, ctx);
+}
+
 void mk__static_alias_each_place(const struct static_site *site, mk_file_place_fn fn, void *ctx)
 {
     for (const struct alias *a = site->aliases; a; a = a->next) {
@@ -224,11 +233,32 @@ void mk__static_alias_each_place(const struct static_site *site, mk_file_place_f
 
 /* ── requests ── */
 
+static struct alias *find_alias(const struct static_site *site, struct mk_str path)
+{
+    struct alias *a = site->aliases;
+    while (a && mk_pattern_match(&a->rule.match, path) <= 0) /* never below 0: it is not a regular expression */
+        a = a->next;
+    return a;
+}
+
+/* Tells whether the path is that of an exact alias and the name of its file, as sources.c asks for it. */
+static bool is_name_of_file(const struct alias *a, struct mk_str path)
+{
+    return is_exact(a) && path.len == a->site.prefix.len + a->name.len && mk_str_starts(path, a->site.prefix) &&
+           mk_str_eq(mk_str_after(path, a->site.prefix.len), a->name);
+}
+
+const struct mk_pattern *mk__static_alias_find_pattern(const struct static_site *site, struct mk_str path)
+{
+    const struct alias *a = site->aliases;
+    while (a && mk_pattern_match(&a->rule.match, path) <= 0 && !is_name_of_file(a, path))
+        a = a->next;
+    return a && a->section ? &a->rule.match : NULL;
+}
+
 bool mk__static_alias_find(struct static_location *at)
 {
-    struct alias *a = at->site->aliases;
-    while (a && mk_pattern_match(&a->rule.match, at->path) <= 0) /* never below 0: it is not a regular expression */
-        a = a->next;
+    struct alias *a = find_alias(at->site, at->path);
     if (!a)
         return false;
     size_t n = a->site.prefix.len;

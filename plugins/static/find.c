@@ -22,6 +22,26 @@ enum { TRIES_MAX = 64 };
 
 /* ── a path and its index ── */
 
+/*
+ * Looks for an index that another plugin runs. Returns FOUND_PROGRAM, or FOUND_NOTHING with EAGAIN, or with another
+ * errno: there is none.
+ */
+static struct find_result find_program(struct static_site *site, const char *name, struct mk_str index,
+                                       const struct find_mode *mode)
+{
+    struct find_result f = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+    if (MK_SMALL || mode->sources || mode->loader || !sources_run_name(site, name))
+        return f;
+    f = mk__static_open_stat(mk__static_open_name(site, name, mode->cached), index);
+    mk__static_open_release(&f);
+    if (f.kind == FOUND_DIRECTORY)
+        return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = EISDIR};
+    return (struct find_result){.kind = f.kind == FOUND_FILE ? FOUND_PROGRAM : FOUND_NOTHING,
+                                .fd = -1,
+                                .err = f.err,
+                                .name = index};
+}
+
 static struct find_result find_index(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
     struct find_result f = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
@@ -30,6 +50,9 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
     for (uint32_t i = 0; i < index->n; i++) {
         int n = snprintf(name, sizeof(name), "%s%.*s", path.p + 1, MK_STR_ARG(index->items[i]));
         if (n >= (int)sizeof(name))
+            return f;
+        f = find_program(site, name, index->items[i], mode);
+        if (f.kind == FOUND_PROGRAM || f.err == EAGAIN)
             return f;
         f = mk__static_open_file(site, mode, name, index->items[i], MK_CODING_IDENTITY);
         if (!MK_SMALL && site->host->n_codings)
@@ -116,6 +139,17 @@ static size_t compose_name(const struct static_site *site, struct mk_str entry, 
     return n < STATIC_NAME_BYTES && !mk__static_open_is_hidden(site, mk_str(to, (size_t)n)) ? (size_t)n : 0;
 }
 
+/* The index of the path's own folder is run, by the path with a slash; that of another folder is skipped. */
+static struct find_result try_program(const struct find_result *f, struct mk_str name, struct mk_str entry,
+                                      struct mk_str path)
+{
+    if (mk_str_eq(name, path))
+        return *f;
+    if (mk_str_eq(entry, MK_STR("$path/")))
+        return (struct find_result){.kind = FOUND_DIRECTORY, .fd = -1};
+    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+}
+
 static struct find_result try_entry(struct static_site *site, struct mk_str entry, struct mk_str path,
                                     const struct find_mode *mode)
 {
@@ -127,6 +161,8 @@ static struct find_result try_entry(struct static_site *site, struct mk_str entr
     struct find_result f = find_file(site, mk_str(name, n), mode);
     if (f.name.p == name)
         f.name = mk_str_ends(entry, PATH_WORD) ? path : entry;
+    if (f.kind == FOUND_PROGRAM)
+        return try_program(&f, mk_str(name, n), entry, path);
     if (f.kind != FOUND_FILE || !mk_str_ends(entry, MK_STR("$path/")) || path.p[path.len - 1] == '/')
         return f;
     mk__static_open_release(&f); /* a directory without its slash is redirected, for its relative links */
@@ -138,7 +174,7 @@ static bool is_final(const struct find_result *f, struct mk_str entry)
 {
     if (f->kind == FOUND_DIRECTORY)
         return mk_str_ends(entry, MK_STR("$path/"));
-    return f->kind == FOUND_FILE || !mk__static_open_is_missing(f->err);
+    return f->kind == FOUND_FILE || f->kind == FOUND_PROGRAM || !mk__static_open_is_missing(f->err);
 }
 
 /* Finds the first name that exists. */

@@ -11,6 +11,7 @@
 #include "find.h"
 #include "host_path.h"
 #include "open.h"
+#include "other_programs.h"
 #include "root.h"
 #include "settings.h"
 #include "sources.h"
@@ -119,6 +120,8 @@ int mk__static_host_check_all(struct mk_generation *g, void *state)
         int err = check_host(host);
         result = err < 0 ? err : result;
     }
+    if (result == 0)
+        mk__static_other_programs_check(g);
     return result;
 }
 
@@ -155,10 +158,17 @@ static enum mk_tries get_tries(const struct mk_host *host)
     return site ? mk__static_find_get_tries(site->host) : MK_TRIES_NOTHING;
 }
 
+static const struct mk_pattern *find_alias(const struct mk_host *host, struct mk_str path)
+{
+    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    return site ? mk__static_alias_find_pattern(site, path) : NULL;
+}
+
 const struct mk_file_server mk__static_host_file_server = {.load_path = load_path,
                                                            .each_place = each_place,
                                                            .hides = hides_path,
-                                                           .tries = get_tries};
+                                                           .tries = get_tries,
+                                                           .find_alias = find_alias};
 
 void mk__static_host_explain(const struct mk_host *host, struct mk_explain *e)
 {

@@ -51,6 +51,8 @@ static int open_location(const struct static_location *at, uint32_t flags)
         return take_file(&found, at->path);
     if (found.kind == FOUND_DIRECTORY)
         return -EISDIR;
+    if (found.kind == FOUND_PROGRAM) /* there is nothing to send, and the folder is seen as one without an index */
+        found = (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
     if (!has_slash || found.status || !mk__static_open_is_missing(found.err))
         return found.status ? -ENOENT : -found.err;
     found = find_folder(at);

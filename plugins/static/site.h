@@ -106,7 +106,12 @@ struct find_mode {
     struct mk_file_loader *loader;     /* keeps the names in a cache without a request; NULL: they are opened */
 };
 
-enum find_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };
+enum find_kind {
+    FOUND_FILE,
+    FOUND_DIRECTORY,
+    FOUND_PROGRAM, /* the index of a folder, which another plugin runs; `name` is that in the folder */
+    FOUND_NOTHING
+};
 
 struct find_result {
     enum find_kind kind;

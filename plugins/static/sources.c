@@ -4,7 +4,7 @@
  */
 #include "sources.h"
 
-#include <monkey/plugin.h>
+#include <monkey/program.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -47,6 +47,13 @@ bool mk__static_sources_find_name(struct static_site *site, const char *name)
     if (is_source(site, MK_SOURCE_PATH, site->prefix, name))
         return true;
     return site->sources == SOURCES_BY_NAME && is_source_file(site, name);
+}
+
+bool mk__static_sources_run_name(const struct static_site *site, const char *name)
+{
+    MK_UNINITIALIZED char path[2 * STATIC_NAME_BYTES];
+    int n = snprintf(path, sizeof(path), "%.*s/%s", MK_STR_ARG(site->prefix), name);
+    return n < (int)sizeof(path) && mk_host_runs_source(site->owner, mk_str(path, (size_t)n));
 }
 
 static bool is_source_of(const struct static_site *site, int fd)

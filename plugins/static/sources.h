@@ -13,6 +13,8 @@ void mk__static_sources_init(struct static_site *site);
 /* Return whether the path of the host, or a name below the root, is that of a source; links are not followed. */
 bool mk__static_sources_find_path(const struct static_site *site, struct mk_str path);
 bool mk__static_sources_find_name(struct static_site *site, const char *name);
+/* Returns whether a name below the root is that of a source whose path gets to the plugin that runs it. */
+bool mk__static_sources_run_name(const struct static_site *site, const char *name);
 /*
  * Returns `fd`, or closes it and returns -ENOENT if it is a source. For SOURCES_BY_FILE; `fd` may be -errno. A cache
  * of names cannot be used then, because what a link leads to is not known before it is opened.
@@ -28,6 +30,11 @@ static inline bool sources_have_path(const struct static_site *at, struct mk_str
 static inline bool sources_have_name(struct static_site *at, const char *name)
 {
     return MK_UNLIKELY(at->sources != SOURCES_NONE) && mk__static_sources_find_name(at, name);
+}
+
+static inline bool sources_run_name(const struct static_site *at, const char *name)
+{
+    return MK_UNLIKELY(at->sources != SOURCES_NONE) && mk__static_sources_run_name(at, name);
 }
 
 static inline int sources_check(const struct static_site *at, int fd)

@@ -5,6 +5,7 @@
  * validators, ranges and bytes.
  */
 #include <monkey/arena.h>
+#include <monkey/program.h>
 
 #include "alias.h"
 #include "disk_lookup.h"
@@ -23,6 +24,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 
 /* ── the process ── */
 
@@ -80,6 +82,18 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
         mk__static_file_counters_add(req, found->coding != MK_CODING_IDENTITY);
 }
 
+/* Has another plugin run the index of the folder that is the request's path. */
+static void run_index(struct mk_request *req, const struct find_result *found)
+{
+    MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
+    struct mk_str folder = mk_request_path(req);
+    int n = snprintf(path, sizeof(path), "%.*s%.*s", MK_STR_ARG(folder), MK_STR_ARG(found->name));
+    if (n < (int)sizeof(path))
+        mk_request_redirect_internally(req, mk_str(path, (size_t)n));
+    else
+        mk_response_error(req, 404);
+}
+
 static MK_HOT void send_result(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     switch (found->kind) {
@@ -88,6 +102,10 @@ static MK_HOT void send_result(struct mk_request *req, const struct static_site 
         return;
     case FOUND_DIRECTORY:
         mk_response_redirect_to_slash(req, 301);
+        return;
+    case FOUND_PROGRAM:
+        if (!MK_SMALL)
+            run_index(req, found);
         return;
     default:
         mk_response_error(req, get_status(found));
@@ -226,6 +244,35 @@ static int serve_retry(struct mk_request *req, const struct static_location *at)
     return serve_location(req, at, ATTEMPT_RETRY);
 }
 
+/* ── other methods than GET and HEAD ── */
+
+static void refuse_method(struct mk_request *req)
+{
+    mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
+}
+
+/* Files take no other method, but a program that is the index of a folder may. */
+static void respond_other_method(struct mk_request *req, const struct static_site *site,
+                                 const struct find_result *found)
+{
+    struct find_result f = *found;
+    (void)site;
+    mk__static_open_release(&f);
+    if (found->kind == FOUND_PROGRAM)
+        run_index(req, found);
+    else
+        refuse_method(req);
+}
+
+static void serve_other_method(struct mk_request *req, const struct static_location *at)
+{
+    static const struct disk_lookup_functions functions = {.respond = respond_other_method};
+    const struct mk_accept accept = {{0}};
+    bool may_be_program = at->site->sources != SOURCES_NONE && mk_str_ends(mk_request_path(req), MK_STR("/"));
+    if (!may_be_program || mk__static_disk_lookup_start(NULL, req, at, &accept, 0, &functions) < 0)
+        refuse_method(req);
+}
+
 static MK_HOT int serve_request(struct mk_request *req)
 {
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
@@ -236,11 +283,12 @@ static MK_HOT int serve_request(struct mk_request *req)
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
     if (!MK_SMALL && sources_have_path(site, at.path))
         return MK_DECLINED; /* 404, unless a plugin after this one runs it */
-    if (method != MK_GET && method != MK_HEAD) {
-        mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
+    bool reads = method == MK_GET || method == MK_HEAD;
+    if (MK_SMALL && !reads) {
+        refuse_method(req);
         return 0;
     }
-    if (mk__static_open_is_hidden(site, at.path)) {
+    if (reads && mk__static_open_is_hidden(site, at.path)) {
         if (!MK_SMALL && site->host->n_tries)
             return MK_DECLINED; /* 404, unless it is forwarded */
         mk_response_error(req, 404);
@@ -249,6 +297,10 @@ static MK_HOT int serve_request(struct mk_request *req)
     bool has_folders = !MK_SMALL && (site->aliases || site->host->user_dir.len);
     if (has_folders && !mk__static_alias_find(&at))
         mk__static_userdir_match(&at);
+    if (!MK_SMALL && !reads) {
+        serve_other_method(req, &at);
+        return 0;
+    }
     if (!MK_SMALL && alias_needs_slash(&at)) {
         mk_response_redirect_to_slash(req, 301);
         return 0;

@@ -48,6 +48,7 @@ PUBLIC = {
     "response_parser.h": "http", "routes.h": "http",
     "tunnel.h": "http", "websocket.h": "http",
     "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
+    "program.h": "server",
     "open_file.h": "http", "request_job.h": "server", "request_ref.h": "server", "pattern.h": "base",
     "random.h": "base", "thread_pool.h": "loop", "thread_start.h": "base", "time.h": "base", "threads.h": "server",
     "inbox.h": "loop", "log_limit.h": "base", "log_writer.h": "base", "when.h": "conf", "spool.h": "loop",

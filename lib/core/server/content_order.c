@@ -5,6 +5,8 @@
  */
 #include "server/content_order.h"
 
+#include <monkey/program.h>
+
 #include <string.h>
 
 enum { TEXT_BYTES = 4096 };
@@ -16,8 +18,7 @@ struct place {
     const void *conf;
 };
 
-/* Returns the key Match of a section that answers requests by it; NULL: it does not. */
-static const struct mk_conf_key *find_match_key(const struct mk_conf_section *section)
+const struct mk_conf_key *mk__content_order_match_key(const struct mk_conf_section *section)
 {
     const struct mk_conf_key *key = section->flags & MK_CONF_SERVES ? section->keys : NULL;
     while (key && key->name && (strcmp(key->name, "Match") != 0 || key->size != sizeof(struct mk_pattern)))
@@ -27,7 +28,7 @@ static const struct mk_conf_key *find_match_key(const struct mk_conf_section *se
 
 static const struct mk_pattern *get_match(const struct place *p)
 {
-    return (const void *)((const char *)p->conf + find_match_key(p->section)->offset);
+    return (const void *)((const char *)p->conf + mk__content_order_match_key(p->section)->offset);
 }
 
 static bool is_shared(const struct mk_host *host, const void *conf)
@@ -43,7 +44,8 @@ static bool takes_all(const struct mk_host *host, const struct place *p, const s
 {
     const struct mk_plugin *plugin = host->generation->plugins[p->plugin];
     if (!mk_pattern_covers(get_match(p), get_match(later)) ||
-        (is_shared(host, later->conf) && !is_shared(host, p->conf)))
+        (is_shared(host, later->conf) && !is_shared(host, p->conf)) ||
+        mk_host_prefers_files(host, get_match(p), get_match(later)->text))
         return false;
     return p->plugin == later->plugin || plugin->takes_section(host, p->section, p->conf);
 }
@@ -57,7 +59,7 @@ static bool find_shadowing_section(const struct mk_host *host, const struct plac
     for (at->section = plugin->sections; at->section && at->section->name; at->section++) {
         if (at->section == later->section)
             return false;
-        if (!find_match_key(at->section))
+        if (!mk__content_order_match_key(at->section))
             continue;
         for (at->conf = mk_host_conf(host, at->section); at->conf;
              at->conf = mk_host_conf_next(host, at->section, at->conf))
@@ -78,7 +80,7 @@ static bool has_handler(const struct mk_host *host, unsigned plugin)
 
 static struct mk__conf_origin find_origin(const struct mk_host *host, const struct place *p)
 {
-    return mk__host_find_rule(host, p->conf, find_match_key(p->section)->offset);
+    return mk__host_find_rule(host, p->conf, mk__content_order_match_key(p->section)->offset);
 }
 
 static void print_reason(const struct mk_generation *g, const struct place *before, const struct place *later,
@@ -128,7 +130,7 @@ static void check_plugin(const struct mk_host *host, unsigned i)
     const struct mk_plugin *plugin = host->generation->plugins[i];
     struct place p = {.plugin = i};
     for (p.section = plugin->sections; p.section && p.section->name; p.section++)
-        if (find_match_key(p.section))
+        if (mk__content_order_match_key(p.section))
             for (p.conf = mk_host_conf(host, p.section); p.conf; p.conf = mk_host_conf_next(host, p.section, p.conf))
                 check_place(host, &p);
 }

@@ -14,4 +14,7 @@
  */
 void mk__content_order_check(struct mk_generation *g);
 
+/* Returns the key Match of a section that answers requests by it; NULL: it does not. */
+const struct mk_conf_key *mk__content_order_match_key(const struct mk_conf_section *section);
+
 #endif

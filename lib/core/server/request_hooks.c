@@ -235,6 +235,13 @@ void mk_request_decline(struct mk_request *req)
     run_hooks(req, get_generation(req), get_host(req));
 }
 
+void mk__request_hooks_restart_content(struct mk_request *req)
+{
+    req->hook = MK__HOOK_CONTENT * MK__PLUGINS_MAX;
+    req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
+    run_hooks(req, get_generation(req), get_host(req));
+}
+
 static MK_HOT void on_response(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);

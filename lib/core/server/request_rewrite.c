@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Replaces path and query of a request before the plugins' on_request (mk_request_rewrite()). Builds for small devices
- * leave this file out.
+ * Replaces path and query of a request before the plugins' on_request (mk_request_rewrite()), or its path for the
+ * content (mk_request_redirect_internally()). Builds for small devices leave this file out.
  */
-#include "server/generation.h"
-#include "server/worker.h"
+#include "server/path_hooks.h"
+#include "server/thread.h"
 
 #include "http/message/uri.h"
 #include "http/request.h"
 
 #include <monkey/escape.h>
-#include <monkey/plugin.h>
+#include <monkey/program.h>
 
 #include <errno.h>
 
@@ -70,6 +70,35 @@ int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str
     req->path = mk_str(decoded, (size_t)n);
     req->has_encoded_slash = false;
     return 0;
+}
+
+/* Replaces the path by one that is normalized, and keeps the query. Returns 0, -ELOOP or -ENOMEM. */
+static int replace_path(struct mk_request *req, struct mk_str path)
+{
+    struct mk__rewritten *r = req->rewritten;
+    struct mk_str copy = mk_arena_dup(&req->arena, path), query = mk_request_query(req);
+    if (r && r->n >= MK_REWRITES_MAX)
+        return -ELOOP;
+    if (!r)
+        r = mk_arena_zalloc(&req->arena, sizeof(*r));
+    if (!r || !copy.p)
+        return -ENOMEM;
+    if (!req->rewritten)
+        *r = (struct mk__rewritten){.original = req->path, .query = query};
+    r->n++;
+    req->rewritten = r;
+    req->path = copy;
+    return 0;
+}
+
+void mk_request_redirect_internally(struct mk_request *req, struct mk_str path)
+{
+    int err = replace_path(req, path);
+    int allowed = err < 0 ? err : mk__path_hooks_decide_access(req, req->path);
+    if (allowed > 0)
+        mk__request_hooks_restart_content(req);
+    else
+        mk_response_error(req, err == -ENOMEM ? 503 : allowed < 0 ? 500 : 403);
 }
 
 struct mk_str mk_request_original_path(const struct mk_request *req)

@@ -3,6 +3,7 @@
  * Reads the values of keys that sections of several plugins have (<monkey/gateway.h>).
  */
 #include <monkey/gateway.h>
+#include <monkey/source.h>
 #include <monkey/spool.h>
 
 const char *const mk_gateway_client_abort_names[] = {"Cancel", "Finish", NULL};
@@ -97,6 +98,22 @@ int mk_gateway_parse_intercept(const struct mk_conf_value *value, void *field, s
             return mk_conf_fail(error, "it takes On, Off, or statuses from 400 to 599");
     *(struct mk_status_set *)field = set;
     return 0;
+}
+
+bool mk_gateway_takes_source(const struct mk_gateway_conf *conf, const struct mk_source_query *of)
+{
+    bool may_send = of->kind == MK_SOURCE_FILE && conf->send_file.n;
+    return mk_source_is_taken(of, &conf->match, may_send || mk_source_is_whole_site(&conf->match));
+}
+
+void mk_gateway_add_program(const struct mk_gateway_conf *conf, mk_program_fn fn, void *ctx)
+{
+    char name[MK_SOURCE_EXAMPLE_BYTES];
+    struct mk_program program = {.section_struct = conf, .offset = offsetof(struct mk_gateway_conf, match)};
+    if (!mk_source_make_example(&conf->match, name))
+        return;
+    program.name = mk_str_c(name);
+    fn(&program, ctx);
 }
 
 void mk_gateway_conf_finish(struct mk_gateway_conf *conf)

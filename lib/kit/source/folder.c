@@ -87,3 +87,15 @@ struct mk_str mk_source_folder_strip(struct mk_source_folder *folder, struct mk_
     renew_name(folder);
     return strip_known(folder, file, &is_due);
 }
+
+/* Opens the document root. The plugin that serves its files has it open already. */
+static int open_document_root(struct mk_source_folder *folder)
+{
+    return mk_host_open_path(MK_CONTAINER_OF(folder, struct mk_source_root, folder)->host, MK_STR("/"), MK_OPEN_FOLDER);
+}
+
+void mk_source_root_init(struct mk_source_root *root, const struct mk_host *host)
+{
+    root->host = host;
+    mk_source_folder_init(&root->folder, open_document_root);
+}

@@ -111,24 +111,64 @@ static bool test_names(struct mk_str name, name_test test, void *arg)
     return false;
 }
 
-static bool is_matched(void *arg, struct mk_str path)
+/* ── patterns ── */
+
+bool mk_source_is_by_name(const struct mk_pattern *pattern, struct mk_str path)
 {
-    return mk_pattern_match(arg, path) != 0;
+    MK_UNINITIALIZED char other[PATH_BYTES_MAX];
+    size_t before = path.len - get_segment(path, path.len).len;
+    if (pattern->kind == MK_PATTERN_EXACT || pattern->kind == MK_PATTERN_PREFIX)
+        return pattern->kind == MK_PATTERN_EXACT;
+    if (before >= sizeof(other))
+        return true;
+    memcpy(other, path.p, before);
+    other[before] = 'x';
+    return mk_pattern_match(pattern, mk_str(other, before + 1)) == 0;
 }
 
-bool mk_source_matches(const struct mk_pattern *pattern, struct mk_str path)
+bool mk_source_is_whole_site(const struct mk_pattern *pattern)
 {
-    return test_names(path, is_matched, (void *)(uintptr_t)pattern);
+    return mk_pattern_match(pattern, MK_STR("/x")) != 0;
 }
 
-bool mk_source_matches_file(const struct mk_pattern *pattern, struct mk_source_folder *root, struct mk_str file)
+/* What is compared with a name. */
+struct taking {
+    const struct mk_source_query *of;
+    const struct mk_pattern *pattern;
+    bool only_names;
+};
+
+static bool takes_path(void *arg, struct mk_str path)
 {
-    struct mk_str path = mk_source_folder_strip(root, file);
+    const struct taking *t = arg;
+    if (mk_pattern_match(t->pattern, path) == 0)
+        return false;
+    return mk_source_is_by_name(t->pattern, path) ||
+           (!t->only_names && !mk_host_prefers_files(t->of->host, t->pattern, path));
+}
+
+bool mk_source_is_taken(const struct mk_source_query *of, const struct mk_pattern *pattern, bool only_names)
+{
+    struct taking t = {.of = of, .pattern = pattern, .only_names = only_names};
+    if (of->kind == MK_SOURCE_PATH)
+        return test_names(of->name, takes_path, &t);
+    struct mk_str path = mk_source_folder_strip(of->root, of->name);
     if (path.p)
-        return path.len && mk_source_matches(pattern, path);
+        return path.len && test_names(path, takes_path, &t);
     bool is_path = pattern->kind == MK_PATTERN_EXACT || pattern->kind == MK_PATTERN_PREFIX;
-    return !is_path && mk_source_matches(pattern, file);
+    return !is_path && test_names(of->name, takes_path, &t);
 }
+
+bool mk_source_is_handled(const struct mk_source_query *of, const struct mk_plugin *plugin)
+{
+    const struct mk_pattern *pattern;
+    bool found = false;
+    for (unsigned i = 0; !found && (pattern = mk_host_handler(of->host, plugin, i)); i++)
+        found = mk_source_is_taken(of, pattern, mk_source_is_whole_site(pattern));
+    return found;
+}
+
+/* ── one program ── */
 
 static bool is_folder_itself(void *arg, struct mk_str name)
 {

@@ -3,6 +3,8 @@
 #include "folder.h"
 #include "testing.h"
 
+#include "server/generation.h"
+
 #include <monkey/source.h>
 
 #include <errno.h>
@@ -13,6 +15,8 @@
 
 TEST_FILE(mk_test_folder_make, mk_test_folder_remove)
 
+static struct mk_generation generation;
+static struct mk_host host = {.generation = &generation};
 static struct mk_source_folder folder;
 static const char *link_path;
 static int n_opened, open_err;
@@ -169,7 +173,11 @@ TEST(files_of_a_pattern, open_fixture, close_fixture)
         char path[600];
         snprintf(path, sizeof(path), "%s", mk_test_path(rows[i].file));
         assert_int_equal(mk_pattern_parse(&match, mk_str_c(rows[i].match), NULL, NULL), 0);
-        assert_int_equal(mk_source_matches_file(&match, &folder, mk_str_c(path)), rows[i].is_source);
+        const struct mk_source_query of = {.host = &host,
+                                           .root = &folder,
+                                           .kind = MK_SOURCE_FILE,
+                                           .name = mk_str_c(path)};
+        assert_int_equal(mk_source_is_taken(&of, &match, false), rows[i].is_source);
     }
 }
 

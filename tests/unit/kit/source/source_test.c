@@ -2,7 +2,33 @@
 /* Which names are those of programs and of copies of them. */
 #include "testing.h"
 
+#include "server/generation.h"
+
 #include <monkey/source.h>
+
+static struct mk_generation generation;
+static struct mk_host host = {.generation = &generation};
+static struct mk_arena arena;
+
+static int open_arena(void **state)
+{
+    (void)state;
+    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
+    return 0;
+}
+
+static int close_arena(void **state)
+{
+    (void)state;
+    mk_arena_release(&arena);
+    return 0;
+}
+
+static bool is_taken(const struct mk_pattern *pattern, const char *path, bool only_names)
+{
+    const struct mk_source_query of = {.host = &host, .kind = MK_SOURCE_PATH, .name = mk_str_c(path)};
+    return mk_source_is_taken(&of, pattern, only_names);
+}
 
 TEST(extensions)
 {
@@ -106,8 +132,87 @@ TEST(patterns)
         char text[128];
         mk_buf_init_fixed(&error, text, sizeof(text));
         assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(cases[i].pattern), NULL, &error), 0);
-        if (mk_source_matches(&pattern, mk_str_c(cases[i].path)) != cases[i].matches)
+        if (is_taken(&pattern, cases[i].path, false) != cases[i].matches)
             fail_msg("%s, %s", cases[i].pattern, cases[i].path);
+    }
+}
+
+static struct mk_pattern parse(const char *text)
+{
+    struct mk_pattern pattern;
+    assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(text), &arena, NULL), 0);
+    return pattern;
+}
+
+/* Which patterns name files, and which folders or all of a site. */
+TEST(patterns_of_names, open_arena, close_arena)
+{
+    static const struct {
+        const char *pattern, *path;
+        bool is_by_name, is_whole_site;
+    } cases[] = {
+        {"*.php", "/a/x.php", true, false},
+        {"*", "/a/x.php", false, true},
+        {"=/x.php", "/x.php", true, false},
+        {"/app", "/app/x.php", false, false},
+        {"/app", "/app", false, false},
+        {"/", "/x.php", false, true},
+        {"/app/*.php", "/app/x.php", true, false},
+        {"/app/**", "/app/x.php", false, false},
+        {"~\\.php$", "/a/x.php", true, false},
+        {"~\\.php(/|$)", "/a/x.php", true, false},
+        {"~^/$|\\.php$", "/x.php", true, false},
+        {"~^/app/", "/app/x.php", false, false},
+        {"~^/app/.*\\.php$", "/app/x.php", true, false},
+        {"~^/(?!static/)", "/x.php", false, true},
+        {"~^/[^.]*$", "/about", false, true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct mk_pattern pattern = parse(cases[i].pattern);
+        if (mk_source_is_by_name(&pattern, mk_str_c(cases[i].path)) != cases[i].is_by_name ||
+            mk_source_is_whole_site(&pattern) != cases[i].is_whole_site)
+            fail_msg("%s, %s", cases[i].pattern, cases[i].path);
+    }
+}
+
+TEST(only_names, open_arena, close_arena)
+{
+    static const struct {
+        const char *pattern, *path;
+        bool is_taken;
+    } cases[] = {
+        {"/", "/x.php", false},           {"/app", "/app/x.php", false},  {"*.php", "/x.php", true},
+        {"*.php", "/x.php.bak", true},    {"*.php", "/.x.php.swp", true}, {"~^/$|\\.php$", "/x.php~", true},
+        {"~^/app/", "/app/x.php", false}, {"=/x.php", "/x.php.gz", true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct mk_pattern pattern = parse(cases[i].pattern);
+        if (is_taken(&pattern, cases[i].path, true) != cases[i].is_taken)
+            fail_msg("%s, %s", cases[i].pattern, cases[i].path);
+    }
+}
+
+TEST(examples, open_arena, close_arena)
+{
+    static const struct {
+        const char *pattern, *name; /* NULL: none */
+    } cases[] = {
+        {"*.php", "/index.php"},
+        {"=/run", "/run"},
+        {"/app", "/app/x"},
+        {"/app/", "/app/x"},
+        {"/", NULL},
+        {"/a/*.foo", "/a/x.foo"},
+        {"*.foo", "/x.foo"},
+        {"~\\.cgi$", "/index.cgi"},
+        {"~^/a/b$", NULL},
+        {"~^/(?!static)", NULL},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct mk_pattern pattern = parse(cases[i].pattern);
+        char name[MK_SOURCE_EXAMPLE_BYTES] = "";
+        assert_int_equal(mk_source_make_example(&pattern, name), cases[i].name != NULL);
+        assert_string_equal(name, cases[i].name ? cases[i].name : "");
     }
 }
 
@@ -122,7 +227,7 @@ TEST(long_paths)
     memcpy(text + sizeof(text) - 5, ".swp", 5);
     mk_buf_init_fixed(&error, message, sizeof(message));
     assert_int_equal(mk_pattern_parse(&pattern, MK_STR("=/x"), NULL, &error), 0);
-    assert_false(mk_source_matches(&pattern, mk_str_c(text)));
+    assert_false(is_taken(&pattern, text, false));
 }
 
 TEST(folders)

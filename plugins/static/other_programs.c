@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A folder of one host may be that of another one, which runs files of it (other_programs.h). Examples of their names
+ * are compared, by their real paths: what each host says of them decides (mk_host_is_source()).
+ */
+#include "other_programs.h"
+
+#include "alias.h"
+
+#include <monkey/program.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+extern const struct mk_plugin mk_plugin_static;
+
+enum { SCANNED_MAX = 1000, ORIGIN_BYTES = 4096 };
+
+/* A folder, or a file, that a host sends, and the key that says so. */
+struct sent {
+    struct mk_host *host;
+    const struct static_site *site;
+    const void *section_struct;
+    size_t offset;
+    struct mk_str name;         /* of a file in the folder; empty: all of them */
+    const struct mk_host *runs; /* the other host whose programs are compared */
+    bool is_reported;           /* once for each of these */
+};
+
+/* ── names ── */
+
+/* Writes the name of a program. Returns its length; 0: it is too long, or there is no folder. */
+static size_t name_program(const struct mk_host *host, const struct mk_program *program, char ret[STATIC_NAME_BYTES])
+{
+    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    MK_UNINITIALIZED char configured[STATIC_NAME_BYTES], real[PATH_MAX];
+    struct mk_str folder = site ? site->path : MK_STR_NONE;
+    if (program->folder.len) {
+        snprintf(configured, sizeof(configured), "%.*s", MK_STR_ARG(program->folder));
+        folder = realpath(configured, real) ? mk_str_c(real) : MK_STR_NONE;
+    }
+    if (!folder.p)
+        return 0;
+    int n = snprintf(ret, STATIC_NAME_BYTES, "%.*s%.*s", MK_STR_ARG(folder), MK_STR_ARG(program->name));
+    return n < STATIC_NAME_BYTES ? (size_t)n : 0;
+}
+
+/* Returns the last segment of a name with its slash. */
+static struct mk_str get_last(struct mk_str name)
+{
+    const char *slash = memrchr(name.p, '/', name.len);
+    return mk_str_after(name, (size_t)(slash - name.p));
+}
+
+/* Both are real paths without a last slash. */
+static bool is_below(struct mk_str name, struct mk_str folder)
+{
+    return mk_str_starts(name, folder) && (name.len == folder.len || name.p[folder.len] == '/');
+}
+
+/*
+ * Writes a name that `sent` may be asked for: the program's, if it is below the folder; one like it in the folder, if
+ * that is below the program's; or the only file. Returns its length, or 0.
+ */
+static size_t choose_name(const struct sent *sent, struct mk_str program, char ret[STATIC_NAME_BYTES])
+{
+    struct mk_str folder = sent->site->path, last = get_last(program);
+    struct mk_str of = mk_str(program.p, program.len - last.len);
+    int n = sent->name.len ? snprintf(ret, STATIC_NAME_BYTES, "%.*s%.*s", MK_STR_ARG(folder), MK_STR_ARG(sent->name))
+            : is_below(program, folder) ? snprintf(ret, STATIC_NAME_BYTES, "%.*s", MK_STR_ARG(program))
+            : is_below(folder, of) ? snprintf(ret, STATIC_NAME_BYTES, "%.*s%.*s", MK_STR_ARG(folder), MK_STR_ARG(last))
+                                   : 0;
+    return n > 0 && n < STATIC_NAME_BYTES ? (size_t)n : 0;
+}
+
+/* Tells whether a client gets the bytes of a file, by its path on the host and by its name. */
+static bool sends_file(const struct sent *sent, struct mk_str file)
+{
+    char path[2 * STATIC_NAME_BYTES];
+    struct mk_str below = mk_str_after(file, sent->site->path.len);
+    int n = snprintf(path, sizeof(path), "%.*s%.*s", MK_STR_ARG(sent->site->prefix),
+                     MK_STR_ARG(sent->name.len ? MK_STR("") : below));
+    struct mk_str url = mk_str(path, (size_t)n);
+    return !mk_host_is_source(sent->host, MK_SOURCE_FILE, file) &&
+           !mk_host_is_source(sent->host, MK_SOURCE_PATH, url) && mk_host_asks_files(sent->host, url);
+}
+
+/* ── other hosts ── */
+
+static void compare_program(const struct mk_program *program, void *ctx)
+{
+    struct sent *sent = ctx;
+    MK_UNINITIALIZED char name[STATIC_NAME_BYTES], file[STATIC_NAME_BYTES];
+    size_t n = sent->is_reported ? 0 : name_program(sent->runs, program, name);
+    size_t len = n ? choose_name(sent, mk_str(name, n), file) : 0;
+    if (!len || !mk_host_is_source(sent->runs, MK_SOURCE_FILE, mk_str(file, len)) ||
+        !sends_file(sent, mk_str(file, len)))
+        return;
+    struct mk_buf origin;
+    mk_buf_init(&origin, ORIGIN_BYTES);
+    mk_host_conf_origin(sent->runs, program->section_struct, &origin);
+    mk_host_warn(sent->host, sent->section_struct, sent->offset, 0,
+                 "%.*s is a program of another host, which runs it by %s, and a file of this one, which sends its "
+                 "source: write that section here, too, or deny such paths by [RULES]",
+                 (int)len, file, mk_buf_cstr(&origin));
+    mk_buf_release(&origin);
+    sent->is_reported = true;
+}
+
+/* Compares what is sent with the programs of all other hosts. Returns whether it was reported. */
+static bool compare_hosts(struct sent *sent)
+{
+    bool is_reported = false;
+    struct mk_host *first = mk_generation_first_host(mk_host_generation(sent->host));
+    for (struct mk_host *host = first; host; host = mk_host_next(host)) {
+        sent->runs = host;
+        sent->is_reported = false;
+        if (host != sent->host)
+            mk_host_each_program(host, compare_program, sent);
+        is_reported |= sent->is_reported;
+    }
+    return is_reported;
+}
+
+static void compare_alias(const struct static_site *alias, const struct alias_rule *section, struct mk_str name,
+                          void *ctx)
+{
+    struct sent sent = {
+        .host = ctx, .site = alias, .section_struct = section, .offset = offsetof(struct alias_rule, to), .name = name};
+    compare_hosts(&sent);
+}
+
+/* ── programs that no host runs ── */
+
+/* Looks at the names in the folder itself, of which it takes the first that is a PHP script. */
+static void scan_root(const struct sent *sent)
+{
+    MK_UNINITIALIZED char file[STATIC_NAME_BYTES];
+    int fd = openat(sent->site->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *e;
+    bool found = false;
+    if (fd >= 0 && !dir)
+        close(fd);
+    for (unsigned i = 0; dir && !found && i < SCANNED_MAX && (e = readdir(dir)); i++) {
+        int n = snprintf(file, sizeof(file), "%.*s/%s", MK_STR_ARG(sent->site->path), e->d_name);
+        found = e->d_type == DT_REG && mk_str_iends(mk_str_c(e->d_name), MK_STR(".php")) && n < (int)sizeof(file) &&
+                sends_file(sent, mk_str(file, (size_t)n));
+    }
+    if (dir)
+        closedir(dir);
+    if (found)
+        mk_host_warn(sent->host, sent->section_struct, sent->offset, 0,
+                     "%s is a script that no section runs: its source is sent as a file. Write [FASTCGI] for such "
+                     "scripts, or deny their paths by [RULES]",
+                     file);
+}
+
+/* ── all hosts ── */
+
+void mk__static_other_programs_check(struct mk_generation *g)
+{
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
+        const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+        struct sent root = {.host = host, .site = site, .offset = offsetof(struct static_host, root)};
+        if (!site)
+            continue;
+        root.section_struct = site->host;
+        if (site->root_fd >= 0 && !compare_hosts(&root) && mk_generation_is_check(g))
+            scan_root(&root);
+        mk__static_alias_each_section(site, compare_alias, host);
+    }
+}
