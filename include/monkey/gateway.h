@@ -64,6 +64,7 @@ enum { MK_GATEWAY_KEEP_QUEUE = -1 }; /* `KeepAlive Queue` */
 struct mk_gateway_conf {
     struct mk_pattern match;
     struct mk_target to;
+    bool is_spawned; /* the plugin starts the server */
     struct mk_gateway_tls tls;
     const struct mk_dial_target *source; /* the address to connect from; NULL: the kernel chooses it */
     struct mk_gateway_buffer buffer;

@@ -43,6 +43,13 @@ MK_API int mk_target_parse_address(struct mk_target *t, struct mk_str text, cons
 MK_API void mk_target_find_group(const struct mk_target *t, struct mk_host *host, const void *section, size_t offset,
                                  const struct mk_upstreams **ret_upstreams, const struct mk_upstream_group **ret_group);
 
+/*
+ * Warns at the field at `offset` of a section, of the `nth` of its lines, if a server is this server itself, or a Unix
+ * socket that cannot be used now; `target` NULL: nothing. During host_start and generation_check.
+ */
+MK_API void mk_target_check(struct mk_host *host, const void *section, size_t offset, unsigned nth,
+                            const struct mk_dial_target *target);
+
 /* The keys of a section about TLS, by the offsets of their fields; 0: it has no such key. */
 struct mk_target_tls_keys {
     size_t name;                 /* also what is reported if the plugin tls is missing */

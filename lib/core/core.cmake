@@ -33,8 +33,8 @@ set(large
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/commands.c
     server/conn_hooks.c server/content_order.c server/control_thread.c server/counts.c
     server/fallback.c server/h2_loader.c server/handlers.c server/handover.c server/host_log.c server/inspect_core.c
-    server/listen/inherited.c server/listen/limits.c server/listen/hints.c server/listen/names.c server/path_hooks.c
-    server/path_limits.c
+    server/listen/inherited.c server/listen/limits.c server/listen/hints.c server/listen/names.c
+    server/listen/reached.c server/path_hooks.c server/path_limits.c
     server/load_order.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
     server/request_ref.c server/request_rewrite.c server/sources.c server/spool_budget.c
     server/spools.c server/transports.c server/unread_files.c server/user.c server/worker_reload.c)
@@ -66,7 +66,8 @@ set(MK_CORE_COLD
     server/autoload.c server/balancer.c server/bound_hosts.c server/build_info.c server/caller_thread.c server/check.c
     server/commands.c server/content_order.c server/control_thread.c server/cpus.c server/generation_load.c
     server/h2_loader.c server/handover.c server/host.c server/host_log.c server/inspect_core.c server/listen/hints.c
-    server/listen/inherited.c server/listen/listeners.c server/listen/names.c server/load_order.c server/module.c
+    server/listen/inherited.c server/listen/listeners.c server/listen/names.c server/listen/reached.c
+    server/load_order.c server/module.c
     server/plugin_sockets.c server/plugin_states.c server/plugins.c server/receiver.c server/reload.c
     server/request_rewrite.c server/server.c server/settings.c server/show.c server/sources.c
     server/spool_budget.c server/spools.c server/thread.c server/transports.c server/unread_files.c server/user.c

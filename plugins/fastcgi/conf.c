@@ -232,7 +232,8 @@ static void check_backend(const struct mk_conf_check *check, struct fastcgi_conf
         mk_conf_error(check, spawn, "Children is missing: it says how many processes run");
     if (c->children && !c->spawn.text.len && !is_wrong)
         mk_conf_error(check, offsetof(struct fastcgi_conf, children), "there is no Spawn whose processes it counts");
-    if (c->spawn.text.len)
+    c->gateway.is_spawned = c->spawn.text.len > 0;
+    if (c->gateway.is_spawned)
         c->gateway.to = c->spawn.target;
 }
 

@@ -12,10 +12,7 @@
 #include "recent.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 extern const struct mk_plugin mk_plugin_fastcgi;
 
@@ -133,27 +130,6 @@ static void stop_host(struct mk_host *host, void *state)
         free_host(state);
 }
 
-/* Returns why a socket cannot be used now; NULL: it can, as far as can be told. */
-static const char *check_socket(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return errno == ENOENT ? "does not exist now" : strerror(errno);
-    if (!S_ISSOCK(st.st_mode))
-        return "is no socket";
-    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0 ? "may not be opened by the user of this server" : NULL;
-}
-
-/* The server behind it may be started later. */
-static void warn_of_socket(struct mk_host *host, const struct fastcgi_conf *conf)
-{
-    const struct mk_dial_target *target = conf->gateway.to.dial;
-    const char *problem = target && !target->port && !conf->spawn.text.len ? check_socket(target->host.p) : NULL;
-    if (problem)
-        mk_host_warn(host, conf, offsetof(struct fastcgi_conf, gateway.to), 0,
-                     "the socket %.*s %s: requests get 502 until it can be used", MK_STR_ARG(target->host), problem);
-}
-
 /* A name alone must be a group's: a server would have a port. Returns 0 or -EINVAL. */
 static int check_group(struct mk_host *host, const struct fastcgi_conf *conf)
 {
@@ -206,7 +182,6 @@ static int check_sections(struct mk_host *host, const struct mk_conf_section *se
         if (checked == 0)
             checked = check_children(host, conf);
         err = err == 0 ? checked : err;
-        warn_of_socket(host, conf);
     }
     return err;
 }

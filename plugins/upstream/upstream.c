@@ -7,6 +7,7 @@
 #include "commands.h"
 
 #include <monkey/cookie.h>
+#include <monkey/target.h>
 #include <monkey/time.h>
 
 #include <errno.h>
@@ -303,6 +304,16 @@ static void warn_of_names(struct mk_generation *g, const struct generation *own)
     names_unlock();
 }
 
+/* Servers that cannot serve as things are. */
+static void check_servers(struct mk_generation *g, const struct generation *own)
+{
+    for (const struct mk_upstream_group *group = own->first; group; group = group->next)
+        for (unsigned i = 0; i < group->conf->servers.n; i++)
+            if (!group->conf->servers.items[i].is_srv)
+                mk_target_check(mk_generation_first_host(g), group->conf, offsetof(struct upstream_conf, servers), i,
+                                group->conf->servers.items[i].target);
+}
+
 /* Finds groups of one name. Returns 0 or -EINVAL. */
 static int check_names(struct mk_generation *g, const struct generation *own)
 {
@@ -339,6 +350,7 @@ static int check_generation(struct mk_generation *g, void *state)
     int err = check_names(g, own);
     warn_of_cookies(g, own);
     warn_of_names(g, own);
+    check_servers(g, own);
     for (struct mk_upstream_group *group = own->first; group; group = group->next) {
         int r = prepare_sticky(g, group);
         err = r < 0 ? r : err;

@@ -693,13 +693,15 @@ def test_keys_without_effect(tmp_path, site_root, text):
 
 @pytest.mark.parametrize("by", ["Query filter[id]", "Query user:id", "Cookie cart[id]", "Header X-Key"])
 def test_names_that_requests_have(tmp_path, site_root, by):
-    assert not problems(check_group(tmp_path, site_root, f"Server unix:/a\n    Balance Hash\n    HashBy {by}"))
+    assert not problems(check_group(tmp_path, site_root, f"Server 127.0.0.1:1\n    Balance Hash\n    HashBy {by}"))
 
 
 def test_groups_without_a_warning(tmp_path, site_root):
     """Paths differ by the case of letters; and keys have what they need."""
-    said = check_group(tmp_path, site_root, "Server unix:/a\n    Server unix:/A\n    Balance Hash\n    HashBy Url\n"
-                       "    MaxConnections 1\n    Queue 1\n    QueueTimeout 1s\n    RetryMost 1\n    EjectTime 1s")
+    with Backend(answer(b""), path=tmp_path / "a") as one, Backend(answer(b""), path=tmp_path / "A") as other:
+        servers = f"Server {one.url}\n    Server {other.url}\n"
+        said = check_group(tmp_path, site_root, servers + "    Balance Hash\n    HashBy Url\n"
+                           "    MaxConnections 1\n    Queue 1\n    QueueTimeout 1s\n    RetryMost 1\n    EjectTime 1s")
     assert not problems(said)
 
 

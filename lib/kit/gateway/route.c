@@ -136,6 +136,8 @@ static int open_route(struct mk_gateway_route *route, struct mk_gateway_generati
         err = set_key(route);
     if (err < 0)
         return err;
+    if (!route->group && !conf->is_spawned)
+        mk_target_check(host, conf, offsetof(struct mk_gateway_conf, to), 0, conf->to.dial);
     int opened = conf->to.is_tls ? open_client(g, host, conf, &route->client) : 0;
     err = hold_spools(route, host);
     if (!route->group && mk_generation_is_check(mk_host_generation(host)))

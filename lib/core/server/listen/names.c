@@ -86,8 +86,8 @@ static unsigned find_in_file(struct mk_str name, struct mk__addr *ret, unsigned 
     return n > 0 ? mk__listen_names_find(mk_str(text, (size_t)n), name, ret, max) : 0;
 }
 
-/* Returns whether the machine has the address: an IPv6 one is missing in many containers. */
-static bool is_own(const struct mk__addr *addr)
+/* An IPv6 address is missing in many containers. */
+bool mk__listen_names_is_own(const struct mk__addr *addr)
 {
     int fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool own = fd >= 0 && bind(fd, &addr->sa, addr->len) == 0; /* to any port */
@@ -104,7 +104,7 @@ int mk__listen_names_resolve(struct mk_str name, struct mk__addr *ret, unsigned 
     else
         found = find_in_file(name, ret, max);
     for (unsigned i = 0; i < found; i++)
-        if (is_own(&ret[i]))
+        if (mk__listen_names_is_own(&ret[i]))
             ret[n++] = ret[i];
     if (n)
         return (int)n;

@@ -25,4 +25,7 @@ unsigned mk__listen_names_find(struct mk_str hosts, struct mk_str name, struct m
  */
 int mk__listen_names_resolve(struct mk_str name, struct mk__addr *ret, unsigned max, const char **ret_error);
 
+/* Tells whether this machine has an address, whose port must be 0. */
+bool mk__listen_names_is_own(const struct mk__addr *addr);
+
 #endif
