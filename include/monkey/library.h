@@ -10,6 +10,8 @@
  * same MK_LIBRARY_COPY        an object of the new file              no effect                    never
  *
  * Objects are opened with RTLD_NOW | RTLD_LOCAL: all symbols must be found, and others do not see those of the object.
+ * They find the functions of the library also in a program that has opened it with RTLD_LOCAL: the first call opens it
+ * again with RTLD_GLOBAL.
  */
 #ifndef MONKEY_LIBRARY_H
 #define MONKEY_LIBRARY_H

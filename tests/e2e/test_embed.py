@@ -287,3 +287,24 @@ def test_mistakes(compiled, case):
     else:
         assert run.returncode == -signal.SIGABRT, run
         assert "the program must not make this call now" in run.stderr
+
+
+# ── the library of an interpreter ──
+
+
+@pytest.mark.parametrize("path", ["absolute", "relative"])
+@pytest.mark.parametrize("mode", ["local", "namespace"])
+def test_hidden_symbols(prefix, tmp_path, monkeypatch, mode, path):
+    """Plugins and HTTP/2 find the library that was opened with RTLD_LOCAL."""
+    if mode == "namespace" and build.PRESET != "release":
+        pytest.skip("NOT TESTED: sanitizers do not know other namespaces of the linker")
+    program = tmp_path / "hidden"
+    command = [embed.COMPILERS[".c"][0], "-Wall", "-Werror", *embed.FLAGS, PROGRAMS / "hidden.c", "-o", program]
+    subprocess.run(command, check=True)
+    library = next(prefix.rglob("libmonkey.so"))
+    monkeypatch.chdir(library.parent)
+    with Program(program, library if path == "absolute" else f"./{library.name}", mode) as running:
+        assert running.ask().status == 200
+        curl = ["curl", "-s", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_version}"]
+        url = f"http://127.0.0.1:{running.address[1]}/status"
+        assert subprocess.run([*curl, url], capture_output=True, text=True).stdout == "2"

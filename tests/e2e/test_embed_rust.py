@@ -98,6 +98,33 @@ def test_what_the_documentation_shows(crate, tmp_path):
     assert "test result: ok. 3 passed" in run(command, environment, tmp_path)
 
 
+KEEPER = """
+use std::sync::{{Arc, Mutex}};
+pub fn keep(server: &mut monkey::Server) {{
+    let kept: Arc<Mutex<Vec<{kind}>>> = Arc::default();
+    server.handle("GET", "/", move |req| {{ kept.lock().unwrap().push({value}); "kept" }}).unwrap();
+}}
+"""
+
+
+@pytest.mark.parametrize("kind, value, error", [
+    ("Vec<u8>", "req.body().to_vec()", None), ("String", "req.path().into_owned()", None),
+    ("&'static [u8]", "req.body()", "E0521"), ("std::borrow::Cow<'static, str>", "req.path()", "E0521"),
+    ("Option<std::borrow::Cow<'static, str>>", 'req.header("a")', "E0521"),
+    ("&'static monkey::Request<'static>", "req", "E0277"),
+])  # fmt: skip
+def test_a_kept_request_is_not_compiled(crate, tmp_path, kind, value, error):
+    """Copies of what it has are; a borrow would outlive the call, and a request belongs to one thread."""
+    source = tmp_path / "keeper.rs"
+    source.write_text(KEEPER.format(kind=kind, value=value))
+    extern = f"monkey={crate.folder / 'libmonkey.rlib'}"
+    command = [find_tool("rustc"), "--edition", EDITION, "--crate-type=lib", "--emit=metadata", source]
+    command += ["--extern", extern, *crate.paths, "--out-dir", tmp_path]
+    run = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert (run.returncode == 0) == (error is None), run.stderr
+    assert not error or f"error[{error}]" in run.stderr, run.stderr
+
+
 @pytest.mark.slow
 def test_cargo(crate, tmp_path):
     """What Cargo.toml says, where Cargo is installed; no other crate is fetched."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP server monkey inside a Python program: see README.md."""
 
-from .server import MonkeyError, Request, Server
+from .request import MonkeyError, Request
+from .server import Server
 
 __all__ = ["MonkeyError", "Request", "Server"]

@@ -83,6 +83,31 @@ fn failures_of_closures_are_500() {
     }
 }
 
+/// Plugins find the library, and what the text names.
+#[test]
+fn plugins_load() {
+    let mut server = Server::new().unwrap();
+    server.text(&format!("{TEXT}[HOST]\n[HEADERS]\n    Set X-Plugin loaded\n")).unwrap();
+    server.handle("GET", "/", |_| "here").unwrap();
+    server.start().unwrap();
+    let response = get(&server, "/");
+    assert!(response.contains("\r\nX-Plugin: loaded\r\n"), "{response}");
+}
+
+#[test]
+fn a_nul_is_an_error() {
+    let mut server = Server::new().unwrap();
+    let errors = [
+        server.text("[SERVER]\n    Listen 127.0.0.1:0\0\n").unwrap_err(),
+        server.folder("/srv\0/www").unwrap_err(),
+        server.handle("GET\0", "/a", |_| "").unwrap_err(),
+        server.handle("GET", "/a\0b", |_| "").unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.code() == 22 && error.to_string().ends_with("contains a NUL"), "{error}");
+    }
+}
+
 #[test]
 fn errors_have_sentences() {
     let mut server = Server::new().unwrap();

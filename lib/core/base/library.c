@@ -170,8 +170,25 @@ static const void *find_address(void *handle)
     return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_ld : NULL;
 }
 
+/*
+ * Objects use the functions of this library. A program that has opened it by dlopen() with RTLD_LOCAL, as interpreters
+ * do, hides them: so it is opened again with RTLD_GLOBAL, which stays. In a program that has the library linked into
+ * itself, nothing of that name is found.
+ */
+static void show_own_symbols(void)
+{
+    Dl_info info;
+    void *own = NULL;
+    if (dladdr((const void *)mk_library_open, &info) && info.dli_fname)
+        own = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+    if (own)
+        dlclose(own);
+}
+
 static void *open_object(const char *name, struct mk_buf *error)
 {
+    static pthread_once_t shown = PTHREAD_ONCE_INIT;
+    pthread_once(&shown, show_own_symbols);
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     struct mk_str reason = handle ? MK_STR("") : mk_str_c(dlerror());
     size_t len = strlen(name) + 2;

@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -114,11 +115,13 @@ static bool find_beside_library(char *path, size_t size)
 {
     static const char *const folders[] = {"/monkey", "/../monkey"};
     Dl_info info;
-    if (!dladdr((const void *)mk_plugin_dir, &info) || !info.dli_fname || info.dli_fname[0] != '/')
+    char absolute[PATH_MAX];
+    if (!dladdr((const void *)mk_plugin_dir, &info) || !info.dli_fname)
         return false;
-    size_t len = strlen(info.dli_fname);
+    const char *file = info.dli_fname[0] == '/' ? info.dli_fname : realpath(info.dli_fname, absolute);
+    size_t len = file ? strlen(file) : size;
     for (unsigned i = 0; i < 2 && len + FOLDER_BYTES < size; i++) {
-        memcpy(path, info.dli_fname, len + 1);
+        memcpy(path, file, len + 1);
         if (find_folder(path, len, folders[i]))
             return true;
     }
