@@ -85,8 +85,9 @@ MK_API void mk_counters_open(const struct mk_counter_row *rows, unsigned n, cons
 typedef bool (*mk_counter_used_fn)(struct mk_str labels, void *ctx);
 /*
  * Hides the counters of a plugin that have a label `label`, of whose labels `is_used` returns false: a configuration
- * that is gone has named it. They continue to count, and are shown again, with all that they have counted, when they
- * are opened again. Call it in worker_serve of one worker, since a former process may have left such counters, and in
+ * that is gone has named it. When they are opened again they are shown again, with all that they have counted; but once
+ * there is no room for new counters, one with other labels takes the place of a hidden one of its name, so nothing may
+ * add to a hidden counter. Call it in worker_serve of one worker, since a former process may have left such counters, and in
  * generation_stop; but not when the last generation of a process stops, whose successor may have them in use. The
  * caller takes a lock if another thread may open counters meanwhile.
  */
@@ -113,7 +114,7 @@ struct mk_counter_value {
     const uint64_t *buckets; /* of a histogram: MK_COUNTER_BUCKETS numbers, not cumulative */
 };
 
-/* Returns 0 to continue; another value ends mk_counters_each(), which returns it. */
+/* Opens no counter. Returns 0 to continue; another value ends mk_counters_each(), which returns it. */
 typedef int (*mk_counter_fn)(const struct mk_counter_value *value, void *ctx);
 /*
  * Calls `fn` for all counters: those of one plugin and name one after the other, in the order in which they were

@@ -424,6 +424,30 @@ def test_counters_of_servers(serve_group, backends):
 
 
 @needs_status
+@pytest.mark.slow
+def test_counters_of_groups_with_new_names(serve_group, backends):
+    """Each reload has another group: all counters of the last one are there, and begin at 0."""
+    (backend,) = backends(1)
+    server = serve_group([backend], config={"plugins/status/status.conf": status_section()})
+    site = server.conf / "sites" / "default"
+    text = site.read_text()
+    for round_ in range(300):
+        name = f"app{round_:03}"
+        server.groups.write_text(group([backend], name))
+        site.write_text(text.replace("http://app", f"http://{name}"))
+        reload(server)
+        if round_ % 50 == 49:
+            assert ask_many(server, 3) == {0: 3}
+    with server.connect() as client:
+        samples = scrape(client)
+    assert total(samples, PREFIX + "requests_total", upstream=name, server=backend.address) == 3
+    assert total(samples, "monkey_upstream_wait_duration_seconds_count", upstream=name) == 0
+    labels = {key: value for _, pairs in samples for key, value in pairs if key == "upstream"}
+    assert labels == {"upstream": name}
+    assert "is not shown" not in server.log
+
+
+@needs_status
 def test_what_the_proxy_counts_of_servers(serve_group, backends):
     """Under the line of each server: what its clients and the backends have counted, with the reasons of retries."""
     dead, sick, well = backends(3)

@@ -20,6 +20,7 @@ enum {
     LOCK_PAUSE_US = 5000,
     INDEX_FROM = 1024, /* counters; fewer are found in the list of their family */
     INDEX_SLOTS = 2 * MK_COUNTERS_MAX,
+    INDEX_ENTRIES_MAX = INDEX_SLOTS * 3 / 4, /* those of former labels included */
 };
 
 void (*_Atomic mk__counters_before_read)(void);
@@ -141,10 +142,15 @@ static uint32_t hash_labels(struct mk_str labels)
     return hash;
 }
 
+static uint32_t count_cells(const struct mk__counter_family *f)
+{
+    return f->kind == MK_COUNTER_HISTOGRAM ? MK__COUNTER_HISTOGRAM_CELLS : 1;
+}
+
 static struct mk__counter_series *add_series(struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
 {
     struct mk__counters_head *h = mk__counters_head;
-    uint32_t cells = f->kind == MK_COUNTER_HISTOGRAM ? MK__COUNTER_HISTOGRAM_CELLS : 1, slot = h->n_cells;
+    uint32_t cells = count_cells(f), slot = h->n_cells;
     bool full =
         h->n_series >= MK_COUNTERS_MAX || slot > MK__COUNTER_SPARE_SLOT || cells > MK__COUNTER_SPARE_SLOT - slot;
     uint32_t at = full ? 0 : add_record(sizeof(struct mk__counter_series) + labels.len + 1);
@@ -154,12 +160,44 @@ static struct mk__counter_series *add_series(struct mk__counter_family *f, struc
     s->slot = slot;
     s->number = h->n_series++;
     s->hash = hash;
-    s->labels_len = (uint16_t)labels.len;
+    s->labels_len = s->labels_max = (uint16_t)labels.len;
     memcpy(s->labels, labels.p, labels.len);
     h->n_cells = slot + cells;
     before = mk__counters_memory_get_series(f->last);
     f->last = at;
     atomic_store_explicit(before ? &before->next : &f->first, at, memory_order_release);
+    return s;
+}
+
+/* Returns a hidden counter of the family, whose labels have room for others; NULL: there is none. */
+static struct mk__counter_series *find_hidden(const struct mk__counter_family *f, size_t labels_len)
+{
+    struct mk__counter_series *s = NULL;
+    unsigned n = 0;
+    while ((s = mk__counters_memory_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
+        if (atomic_load(&s->is_hidden) && s->labels_max >= labels_len &&
+            mk__counters_memory_at(place_of(s), sizeof(*s) + s->labels_max + 1u) &&
+            mk__counters_memory_get_slot(s) + count_cells(f) <= MK__COUNTER_SPARE_SLOT)
+            return s;
+    return NULL;
+}
+
+/*
+ * Gives a hidden counter of the family other labels, and takes it to 0: what it counted is gone, and nothing adds to it
+ * any more, unless it is another process. Returns it; NULL: there is none.
+ */
+static struct mk__counter_series *reuse_series(const struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
+{
+    struct mk__counter_series *s = mk__counters_memory_is_own() ? find_hidden(f, labels.len) : NULL;
+    if (!s)
+        return NULL;
+    mk__counters_memory_lock_labels(true);
+    s->hash = hash;
+    s->labels_len = (uint16_t)labels.len;
+    memcpy(s->labels, labels.p, labels.len);
+    s->labels[labels.len] = '\0';
+    mk__counters_memory_clear(s->slot, count_cells(f));
+    mk__counters_memory_unlock_labels();
     return s;
 }
 
@@ -187,6 +225,7 @@ struct index_slot {
 /* It is allocated when it is first needed, and stays. */
 static struct {
     uint32_t n; /* counters in it; 0: it is not in use */
+    uint32_t entries;
     struct index_slot *slots;
 } by_labels;
 
@@ -203,6 +242,7 @@ static int index_series(const struct mk__counter_family *f, const struct mk__cou
         i = (i + 1) % INDEX_SLOTS;
     by_labels.slots[i].family = place_of(f);
     by_labels.slots[i].series = place_of(s);
+    by_labels.entries++;
     return 0;
 }
 
@@ -215,11 +255,12 @@ static bool update_index(void)
         by_labels.n = 0;
         return false;
     }
-    if (by_labels.n == n)
+    if (by_labels.n == n && by_labels.entries < INDEX_ENTRIES_MAX)
         return true;
     if (!by_labels.slots && !(by_labels.slots = mk_account_alloc(NULL, BYTES)))
         return false;
     memset(by_labels.slots, 0, BYTES);
+    by_labels.entries = 0;
     mk__counters_memory_visit(index_series, NULL);
     by_labels.n = n;
     return true;
@@ -244,10 +285,12 @@ static struct mk__counter_series *open_series_of(struct mk__counter_family *f, s
     struct mk__counter_series *s = indexed ? find_indexed(f, labels, hash) : find_listed(f, labels, hash);
     if (s)
         return s;
-    s = add_series(f, labels, hash);
+    bool is_new = (s = add_series(f, labels, hash)) != NULL;
+    if (!is_new)
+        s = reuse_series(f, labels, hash);
     if (s && indexed) {
         index_series(f, s, NULL);
-        by_labels.n++;
+        by_labels.n += is_new;
     }
     return s;
 }

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LAYOUT = 2 }; /* changes with the structs of the memory */
+enum { LAYOUT = 3 }; /* changes with the structs of the memory */
 
 static_assert(sizeof(struct mk__counter_block) % 4096 == 0, "blocks are mapped one by one");
 
@@ -21,6 +21,7 @@ static const char MAGIC[8] = "mkcount";
 struct mk__counters_head *mk__counters_head;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t labels_lock = PTHREAD_RWLOCK_INITIALIZER;
 static int memory_fd = -1;
 static struct mk__counter_block *_Atomic blocks[MK__COUNTER_BLOCKS_MAX]; /* those that are mapped */
 static unsigned users;
@@ -112,6 +113,21 @@ static void release_memory(void)
     shared_cells = NULL;
 }
 
+/* ── records ── */
+
+void mk__counters_memory_lock_labels(bool to_change)
+{
+    if (to_change)
+        pthread_rwlock_wrlock(&labels_lock);
+    else
+        pthread_rwlock_rdlock(&labels_lock);
+}
+
+void mk__counters_memory_unlock_labels(void)
+{
+    pthread_rwlock_unlock(&labels_lock);
+}
+
 int mk__counters_memory_visit(int (*visit)(const struct mk__counter_family *f, const struct mk__counter_series *s,
                                            void *ctx),
                               void *ctx)
@@ -119,11 +135,13 @@ int mk__counters_memory_visit(int (*visit)(const struct mk__counter_family *f, c
     const struct mk__counter_family *f = NULL;
     unsigned n_families = 0, n = 0;
     int r = 0;
+    mk__counters_memory_lock_labels(false);
     while (r == 0 && (f = mk__counters_memory_next_family(f)) && n_families++ < MK_COUNTER_FAMILIES_MAX) {
         const struct mk__counter_series *s = NULL;
         while (r == 0 && (s = mk__counters_memory_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
             r = visit(f, s, ctx);
     }
+    mk__counters_memory_unlock_labels();
     return r;
 }
 
@@ -168,6 +186,26 @@ void mk__counters_memory_free_dead(bool starts)
         int32_t owner = block ? atomic_load(&block->owner) : 0;
         if (is_dead(owner, starts) && atomic_compare_exchange_strong(&block->owner, &owner, getpid()))
             free_block(block); /* other processes and threads may be doing the same */
+    }
+}
+
+bool mk__counters_memory_is_own(void)
+{
+    for (unsigned i = 0, n = mk__counters_memory_count_blocks(); i < n; i++) {
+        const struct mk__counter_block *block = mk__counters_memory_get_block(i);
+        int32_t owner = block ? atomic_load(&block->owner) : 0;
+        if (owner != 0 && owner != getpid() && !is_dead(owner, false))
+            return false;
+    }
+    return true;
+}
+
+void mk__counters_memory_clear(uint32_t slot, uint32_t cells)
+{
+    for (unsigned i = 0, n = mk__counters_memory_count_blocks(); i < n; i++) {
+        struct mk__counter_block *block = mk__counters_memory_get_block(i);
+        for (uint32_t cell = slot; block && cell < slot + cells; cell++)
+            atomic_store_explicit(&block->cells[cell], 0, memory_order_relaxed);
     }
 }
 

@@ -13,8 +13,8 @@
  * atomic additions. A block that its thread gives back keeps its values, and the next thread continues adding to them,
  * so that the sum over all blocks is exact at all times. Pages that nothing has touched take no memory.
  *
- * Records never change, except for the place of the next one and whether a counter is hidden. They are found by their
- * place, in bytes from the head; 0: none. The memory is shared with other processes, one of which may be broken:
+ * Records never change, except for the place of the next one, whether a counter is hidden, and the labels of a hidden
+ * one that is used again (mk__counters_memory_lock_labels()). They are found by their place, in bytes from the head; 0: none. The memory is shared with other processes, one of which may be broken:
  * places, lengths and slots that are read from it are checked wherever they are used.
  */
 #ifndef MK_BASE_COUNTERS_MEMORY_H
@@ -52,7 +52,7 @@ struct mk__counter_series {
     _Atomic uint32_t next; /* counter of the family */
     uint32_t slot, number; /* the number counts all counters */
     uint32_t hash;         /* of the labels */
-    uint16_t labels_len;
+    uint16_t labels_len, labels_max;
     _Atomic bool is_hidden;
     char labels[]; /* with a NUL */
 };
@@ -138,6 +138,19 @@ static inline void mk__counters_memory_hide(const struct mk__counter_series *s, 
 int mk__counters_memory_visit(int (*visit)(const struct mk__counter_family *f, const struct mk__counter_series *s,
                                            void *ctx),
                               void *ctx);
+
+/*
+ * Lock the labels of all counters, for reading them or for changing those of a hidden one. mk__counters_memory_visit()
+ * reads them. Any thread; a reader may lock them twice.
+ */
+void mk__counters_memory_lock_labels(bool to_change);
+void mk__counters_memory_unlock_labels(void);
+
+/* Returns whether no other process that lives counts in the memory. */
+bool mk__counters_memory_is_own(void);
+
+/* Takes some cells to 0 in all blocks. Nothing adds to them meanwhile. */
+void mk__counters_memory_clear(uint32_t slot, uint32_t cells);
 
 /*
  * Opens the memory for a server, or counts one more user of it. Returns 0 or -errno: counters then count nothing.

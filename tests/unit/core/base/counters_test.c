@@ -140,6 +140,64 @@ TEST(their_number_is_bounded, mk_test_counters_open, mk_test_counters_close)
     assert_int_equal(mk_counter_read(open_labelled(&hits, "16383")), 1); /* it is still found */
 }
 
+static bool is_kept(struct mk_str labels, void *ctx)
+{
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
+    (void)ctx;
+    return mk_str_eq(mk_counter_label_get(labels, MK_STR("host"), storage), MK_STR("kept"));
+}
+
+/* A name for each configuration, of which each removes the former one: once all places are taken, hidden ones are. */
+TEST(places_of_hidden_counters_are_used_again, mk_test_counters_open, mk_test_counters_close)
+{
+    char value[16];
+    mk__cell *cells = mk__counters_memory_claim();
+    mk__counters_add(cells, open_labelled(&hits, "kept"), 7);
+    for (unsigned i = 0; i < MK_COUNTERS_MAX + 2048; i++) {
+        snprintf(value, sizeof(value), "%06u", i);
+        const struct mk_counter *counter = open_labelled(&hits, value);
+        assert_int_equal(mk_counter_read(counter), 0);
+        mk__counters_add(cells, counter, 3);
+        mk__counters_add(NULL, counter, 2);
+        assert_int_equal(mk_counter_read(counter), 5);
+        if (i % 64 == 63)
+            mk_counters_hide("cache", "host", is_kept, NULL);
+    }
+    assert_listing("cache/hits{host=\"kept\"} 7\n");
+    assert_int_equal(mk_counter_read(open_labelled(&hits, value)), 5); /* the last one, again */
+    mk__counters_memory_give_back(cells);
+}
+
+/* What is hidden may be in use by another process, such as the former one of an upgrade. */
+TEST(no_place_is_used_again_while_another_process_counts, mk_test_counters_open, mk_test_counters_close)
+{
+    char value[16];
+    int ready[2], done[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready) | pipe(done), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        mk__cell *cells = mk__counters_memory_claim();
+        _exit(!cells || write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    for (unsigned i = 0; i < MK_COUNTERS_MAX; i++) {
+        snprintf(value, sizeof(value), "%05u", i);
+        mk__counters_add(NULL, open_labelled(&hits, value), 1);
+    }
+    mk_counters_hide("cache", "host", is_kept, NULL);
+    mk__counters_add(NULL, open_labelled(&hits, "new"), 1);
+    assert_listing("");
+    assert_int_equal(write(done[1], &byte, 1), 1);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    mk__counters_add(NULL, open_labelled(&hits, "new"), 1);
+    assert_listing("cache/hits{host=\"new\"} 1\n");
+    for (unsigned i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(done[i]);
+    }
+}
+
 TEST(histograms_are_bounded_by_their_cells, mk_test_counters_open, mk_test_counters_close)
 {
     char value[16];
