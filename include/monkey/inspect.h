@@ -129,8 +129,6 @@ const struct mk_worker *mk_inspect_current(const struct mk_worker *worker);
 
 /* Returns what is the same for all generations of a server, and differs between servers. From worker_start on. */
 const void *mk_inspect_server(const struct mk_generation *g);
-/* Returns the number of the generation, from 1. Any thread. */
-uint32_t mk_inspect_generation(const struct mk_generation *g);
 /* Returns the n-th plugin of the generation in its order, or NULL. Any thread. */
 const struct mk_plugin *mk_inspect_plugin(const struct mk_generation *g, unsigned n);
 /* Returns whether the plugin is a part of the program, not a file. Any thread. */

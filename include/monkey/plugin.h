@@ -429,8 +429,13 @@ MK_API void mk_host_conf_origin(const struct mk_host *host, const void *section_
 MK_API void mk_host_file(const struct mk_host *host, struct mk_buf *out);
 
 /*
- * Writes a line to the error log as mk_log(), and after the message the first name of the host: ", host: example.org".
- * The message is cut at 559 bytes. `host` NULL: no name. Any thread. Builds for small devices leave it out.
+ * Returns what the host is called in counters and logs: its first name, without one that of its file ("intranet" of
+ * sites/intranet), else "default". Any thread. Builds for small devices leave out this function and the next.
+ */
+MK_API struct mk_str mk_host_label(const struct mk_host *host);
+/*
+ * Writes a line to the error log as mk_log(), and after the message ", host: " and mk_host_label(). The message is cut
+ * at 559 bytes. `host` NULL: no name. Any thread.
  */
 MK_API void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
 
@@ -553,6 +558,8 @@ MK_API bool mk_generation_is_check(const struct mk_generation *g);
 
 /* Returns whether the server serves a folder without a configuration (mk_server_one_shot()). Any thread. */
 MK_API bool mk_generation_is_one_shot(const struct mk_generation *g);
+/* Returns the number of the generation among those that have served, from 1. From worker_start on, any thread. */
+MK_API uint32_t mk_generation_number(const struct mk_generation *g);
 /* Returns the number of workers of the generation, whose indexes begin with 0; constant. Any thread. */
 MK_API unsigned mk_generation_workers(const struct mk_generation *g);
 /* Returns ShutdownTimeout in milliseconds: how long exchanges may continue once a thread ends. Any thread. */

@@ -15,11 +15,6 @@ const void *mk_inspect_server(const struct mk_generation *g)
     return g->server;
 }
 
-uint32_t mk_inspect_generation(const struct mk_generation *g)
-{
-    return g->number;
-}
-
 const struct mk_plugin *mk_inspect_plugin(const struct mk_generation *g, unsigned n)
 {
     return n < g->n_plugins ? g->plugins[n] : NULL;

@@ -79,7 +79,7 @@ static void finish_reload(struct reload_run *r)
     if (r->reload.err == 0) {
         mk_json_open(&c->out, NULL, '{');
         mk_json_format(&c->out, "text", "the new configuration is in use (generation %u)",
-                       mk_inspect_generation(mk_worker_generation(client_worker(c))));
+                       mk_generation_number(mk_worker_generation(client_worker(c))));
         mk_json_close_line(&c->out);
     }
     bool failed = r->reload.err < 0;

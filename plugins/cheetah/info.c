@@ -130,7 +130,7 @@ void info_add_status(struct client *c)
     mk_json_cstr(&c->out, "version", mk_version());
     mk_json_number(&c->out, "process", getpid());
     mk_json_number(&c->out, "uptime_s", get_uptime());
-    mk_json_number(&c->out, "generation", mk_inspect_generation(g));
+    mk_json_number(&c->out, "generation", mk_generation_number(g));
     mk_json_number(&c->out, "workers", mk_generation_workers(g));
     mk_json_number(&c->out, "hosts", count_hosts(g));
     mk_json_number(&c->out, "plugins", count_plugins(g));
@@ -197,7 +197,7 @@ static void resume_host_run(struct run *run)
     struct host_run *r = MK_CONTAINER_OF(run, struct host_run, run);
     struct client *c = run->client;
     const struct mk_generation *g = get_generation(c);
-    bool same = mk_inspect_generation(g) == r->generation;
+    bool same = mk_generation_number(g) == r->generation;
     for (; same && (r->next || r->shows_server) && !client_is_full(c); r->shows_server = false) {
         r->show(r, g, r->shows_server ? NULL : r->next);
         if (!r->shows_server)
@@ -219,7 +219,7 @@ static void run_hosts(struct client *c, const struct host_run *what, const char 
     }
     *r = *what;
     r->run = (struct run){.client = c, .resume = resume_host_run, .stop = stop_host_run};
-    r->generation = mk_inspect_generation(get_generation(c));
+    r->generation = mk_generation_number(get_generation(c));
     c->run = &r->run;
 }
 

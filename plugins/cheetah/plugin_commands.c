@@ -180,7 +180,7 @@ static void resume_run(struct run *run)
     struct client *c = run->client;
     int err = 0;
     r->call.worker = client_worker(c);
-    if (mk_inspect_generation(mk_worker_generation(r->call.worker)) != r->generation)
+    if (mk_generation_number(mk_worker_generation(r->call.worker)) != r->generation)
         err = refuse_command(&r->call, "a reload has changed the configuration; ask again");
     else if (r->completes)
         offer_words(r);
@@ -223,7 +223,7 @@ static void start_run(struct client *c, const struct mk_command *command, const 
                              .call = {.by = r->by, .shell = &shell},
                              .command = command,
                              .completes = completes,
-                             .generation = mk_inspect_generation(mk_worker_generation(client_worker(c))),
+                             .generation = mk_generation_number(mk_worker_generation(client_worker(c))),
                              .bytes = bytes};
     copy_args(r, args, n);
     mk_buf_init(&r->row, CLIENT_OBJECT_MAX);

@@ -129,14 +129,13 @@ static void stop_host(struct mk_host *host, void *state)
     }
 }
 
-/* The sections of a host count together, by its first name, as requests are counted. */
+/* The sections of a host count together, as requests are counted. */
 static const struct mk_counter *open_counter(const struct mk_host *host)
 {
     static const struct mk_counter_info info = {"maintenance", "responses",
                                                 "requests answered with 503 because of FlagFile, by host",
                                                 MK_COUNTER_SUM};
-    struct mk_str name = mk_host_name(host, 0);
-    return mk_counter_open(&info, &(struct mk_counter_label){"host", name.len ? name : MK_STR("default")}, 1);
+    return mk_counter_open(&info, &(struct mk_counter_label){"host", mk_host_label(host)}, 1);
 }
 
 /* Returns 0, or -EINVAL: the generation is refused, and one that a reload would replace keeps its flag. */

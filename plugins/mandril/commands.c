@@ -33,12 +33,11 @@ static void add_clients(struct mk_buf *row, const struct zone *zone)
 static void add_row(const struct listing *l, const struct active_section *s, const void *conf, const char *text)
 {
     struct mk_buf *row = mk_command_begin_row(l->call);
-    struct mk_str host = mk_host_name(l->host, 0);
     MK_BUF_ON_STACK(place, PLACE_BYTES);
     mk_host_conf_origin(l->host, conf, &place);
     mk_json_number(row, "hits", (int64_t)atomic_load(&s->zone->decisions));
     mk_json_cstr(row, "rule", text);
-    mk_json_str(row, "host", host.p ? host : MK_STR("default"));
+    mk_json_str(row, "host", mk_host_label(l->host));
     mk_json_str(row, "place", mk_buf_str(&place));
     add_clients(row, s->zone);
     mk_command_end_row(l->call);

@@ -134,7 +134,7 @@ void render_metrics(const struct state_worker *w, enum metrics_format format, co
     mk_counters_each(metrics_counter, &m);
     add_one(&m, "monkey_build_info", MK_COUNTER_LEVEL, "always 1, with the version of the server", version, 1);
     add_one(&m, "monkey_generation", MK_COUNTER_LEVEL, "number of the configuration in use, counted from 1", NULL,
-            (double)w->generation->number);
+            (double)w->number);
     add_workers(&m, workers, n);
     add_process(&m, &p);
     metrics_end(&m);
@@ -186,7 +186,7 @@ void render_document(const struct state_worker *w, bool brief, const struct snap
     struct document d = {.workers = workers,
                          .n_workers = n,
                          .process = read_process(w),
-                         .generation = w->generation->number,
+                         .generation = w->number,
                          .now = (double)get_milliseconds(&wall) / 1e3,
                          .sample = history_sample(&counters.totals, get_milliseconds(&monotonic)),
                          .hosts_max = brief ? RENDER_EVENT_HOSTS_MAX : 0};

@@ -20,19 +20,18 @@ struct state {
     double start_time;        /* of the process, since 1970 */
     _Atomic unsigned replies; /* now */
     unsigned streams;         /* now; changed atomically (<monkey/event_stream.h>) */
-    pthread_mutex_t lock;     /* of the rest; held for moments only */
-    uint64_t generations;
+    pthread_mutex_t lock;     /* of the history; held for moments only */
     struct history history;
 };
 
 struct state_generation {
     const struct settings *settings;
-    _Atomic uint64_t number; /* 0: it has no worker yet */
 };
 
 struct state_worker {
     struct state *state;
     struct state_generation *generation;
+    uint32_t number; /* of the generation */
     struct mk_thread_worker own;
     /* of the live page (stream.c) */
     struct mk_event_streams streams;

@@ -71,15 +71,6 @@ static int start_host(struct mk_host *host, void **ret_state)
     return err;
 }
 
-/* The first worker of a generation numbers it: those that were only checked, or refused, have no number. */
-static void number_generation(struct state *state, struct state_generation *g)
-{
-    pthread_mutex_lock(&state->lock);
-    if (!g->number)
-        g->number = ++state->generations;
-    pthread_mutex_unlock(&state->lock);
-}
-
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     struct mk_generation *g = mk_worker_generation(worker);
@@ -88,6 +79,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
         return -ENOMEM;
     w->state = mk_generation_plugin_state(g, &mk_plugin_status);
     w->generation = mk_generation_state(g, &mk_plugin_status);
+    w->number = mk_generation_number(g);
     const struct settings *s = w->generation->settings;
     int err = mk_threads_add_worker(&w->state->threads, &w->own, worker);
     if (err == 0 && s->enabled && s->paths && (err = thread_count_paths(thread_of(w->own.thread))) < 0)
@@ -99,13 +91,6 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     stream_init(w);
     *ret_state = w;
     return 0;
-}
-
-static void serve_worker(struct mk_worker *worker, void *state)
-{
-    struct state_worker *w = state;
-    (void)worker;
-    number_generation(w->state, w->generation);
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
@@ -283,7 +268,6 @@ MK_PLUGIN(status) = {
     .generation_stop = stop_generation,
     .host_start = start_host,
     .worker_start = start_worker,
-    .worker_serve = serve_worker,
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
     .on_content = answer_request,

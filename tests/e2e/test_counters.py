@@ -650,6 +650,17 @@ def test_reloads(count):
     server.baseline += 2  # descriptors of the thread that ends a generation
 
 
+def test_hosts_without_a_name(count, site_root):
+    """Each has the name of its file, so that their requests are counted apart."""
+    hosts = {f"sites/{name}": section("HOST", {"DocumentRoot": site_root, **keys})
+             for name, keys in [("default", {}), ("intranet", {"Listener": "127.0.0.2:0"})]}
+    server = count({"Listen": ["127.0.0.1:0", "127.0.0.2:0"]}, hosts, listeners=2)
+    with server.connect(1) as client:
+        assert client.ask("/none").status == 404
+    assert server.count("requests", host="intranet", status="4xx") == 1
+    assert server.count("requests", host="default", status="4xx") == 0
+
+
 # ── processes ──
 
 

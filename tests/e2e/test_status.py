@@ -60,6 +60,18 @@ def reload(server):
     server.wait_log("the new configuration is in use", done + 1)
 
 
+def test_a_generation_has_its_number_whenever_the_plugin_comes(serve):
+    """It is the server's, as `monkey shell` shows it; one that was refused has none."""
+    server = serve(files=FILES)
+    reload(server)
+    (server.conf / "sites" / "default").write_text("[NONSENSE\n")
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration cannot be used")
+    rewrite(server)
+    with server.connect() as client:
+        assert (status_of(client)["generation"], total(scrape(client), "monkey_generation")) == (3, 3)
+
+
 # ── off, on, where ──
 
 

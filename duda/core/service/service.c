@@ -229,7 +229,7 @@ static int copy_conf(struct service *s, const struct mk_host *host, struct mk_st
         .enabled = conf->enabled,
         .root = conf->root,
     };
-    s->host = mk_arena_dup(a, mk_host_name(host, 0));
+    s->host = mk_arena_dup(a, mk_host_label(host));
     s->site = mk_arena_dup(a, site);
     s->self = (struct duda_self){
         .name = to_string(s->conf.name),

@@ -14,8 +14,9 @@
  * so that the sum over all blocks is exact at all times. Pages that nothing has touched take no memory.
  *
  * Records never change, except for the place of the next one, whether a counter is hidden, and the labels of a hidden
- * one that is used again (mk__counters_memory_lock_labels()). They are found by their place, in bytes from the head; 0: none. The memory is shared with other processes, one of which may be broken:
- * places, lengths and slots that are read from it are checked wherever they are used.
+ * one that is used again (mk__counters_memory_lock_labels()). They are found by their place, in bytes from the head; 0:
+ * none. The memory is shared with other processes, one of which may be broken: places, lengths and slots that are read
+ * from it are checked wherever they are used.
  */
 #ifndef MK_BASE_COUNTERS_MEMORY_H
 #define MK_BASE_COUNTERS_MEMORY_H

@@ -129,6 +129,8 @@ const void *mk__conf_next(const struct mk__conf_set *set, const struct mk_conf_s
 struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth);
 /* Returns the file of a set, without a line: the one that was read, not one that it includes. */
 struct mk__conf_origin mk__conf_origin_file(const struct mk__conf_set *set);
+/* Returns its name without the folder; empty: the set is not of a file. Valid while the configuration is. */
+struct mk_str mk__conf_file_name(const struct mk__conf_set *set);
 
 /*
  * Returns whether an error about that field would only follow from a reported one: its value was reported as wrong, or

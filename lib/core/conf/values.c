@@ -201,6 +201,12 @@ struct mk__conf_origin mk__conf_origin_file(const struct mk__conf_set *set)
     return (struct mk__conf_origin){.source = set->source};
 }
 
+struct mk_str mk__conf_file_name(const struct mk__conf_set *set)
+{
+    const struct mk__conf_source *source = set->source;
+    return source && source->dir.len ? mk_str_c(source->name + source->dir.len) : MK_STR("");
+}
+
 struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
 {
     const struct mk__conf_section *sec;

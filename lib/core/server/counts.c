@@ -164,11 +164,9 @@ static const struct mk_counter *open_requests(struct mk_str host, unsigned proto
 static void open_host(struct mk_host *host)
 {
     struct mk__host_counts *c = mk_arena_alloc(&host->generation->arena, sizeof(*c));
-    struct mk_str name = mk_host_name(host, 0);
+    struct mk_str name = mk_host_label(host);
     if (!c)
         return;
-    if (!name.len)
-        name = MK_STR("default");
     for (unsigned i = 0; i < PROTOCOLS; i++)
         for (unsigned j = 0; j < CLASSES; j++)
             c->requests[i][j] = open_requests(name, i, j);

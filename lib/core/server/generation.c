@@ -67,6 +67,11 @@ bool mk_generation_is_one_shot(const struct mk_generation *g)
     return g->one_shot;
 }
 
+uint32_t mk_generation_number(const struct mk_generation *g)
+{
+    return g->number;
+}
+
 unsigned mk_generation_workers(const struct mk_generation *g)
 {
     return g->workers;

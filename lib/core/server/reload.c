@@ -167,6 +167,7 @@ static void commit_reload(struct reload *c)
     struct mk_server *s = c->server;
     struct mk_generation *before = s->current;
     assert(c->next && c->n_worker_reloads == s->n_workers);
+    s->generations = c->next->number;
     mk__control_thread_watch_generation(s->control_thread, before);
     for (unsigned i = c->n_kept; i < s->n_workers; i++)
         mk__control_thread_watch_worker(s->control_thread, s->workers[i]);

@@ -176,7 +176,7 @@ int mk__server_load(struct mk_server *s, struct mk_generation **ret_g)
         return -ENOMEM;
     int err = mk__generation_load(*ret_g, &s->source);
     (*ret_g)->server = s;
-    (*ret_g)->number = s->loaded += err == 0;
+    (*ret_g)->number = s->generations + 1; /* unless it is refused */
     return err;
 }
 
@@ -438,6 +438,7 @@ static int start_server(struct mk_server *s)
         return err;
     mk__conf_free_texts(s->current->conf);
     if (!MK_SMALL) {
+        s->generations = s->current->number;
         mk__counts_start();
         mk__counts_open_hosts(s->current);
     }

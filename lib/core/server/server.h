@@ -43,7 +43,7 @@ struct mk_server {
     struct mk__limits limits;
     struct mk__balancer balancer;
     bool counts;                             /* the memory of the counters is open; the server works without */
-    uint32_t loaded;                         /* generations so far */
+    uint32_t generations;                    /* that have served so far */
     mk_server_command_fn command_fn;         /* of mk_server_on_command() */
     struct mk_server_reload *asked, *served; /* reloads that plugins have asked for, under `lock` */
     bool reloading, stop_requested;          /* the second by mk_server_stop_now(); both under `lock` */
