@@ -316,9 +316,7 @@ int client_prepare(const struct mk_transport_client *client, struct tls_conn *co
 {
     struct mk_str name = client->conf.server_name;
     char *text = (char *)(uintptr_t)name.p; /* the macro of OpenSSL drops the const */
-    assert(name.len < sizeof(conn->name));
-    memcpy(conn->name, name.p, name.len);
-    conn->name_len = (uint8_t)name.len;
+    tls_conn_set_name(conn, name);
     if (name.len && !client_is_address(name.p) && SSL_set_tlsext_host_name(conn->ssl, text) != 1)
         return -ENOMEM;
     client_sessions_resume(conn->ssl);

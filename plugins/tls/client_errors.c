@@ -5,6 +5,7 @@
 #include "client_errors.h"
 
 #include "tls_conn.h"
+#include "verify_errors.h"
 
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
@@ -17,20 +18,6 @@ static const char certificate_error[] = "tls_certificate_error", alert_received[
                   protocol_error[] = "tls_protocol_error", terminated[] = "connection_terminated",
                   internal[] = "proxy_internal_error";
 
-static const struct {
-    long result;
-    const char *phrase;
-} refusals[] = {
-    {X509_V_ERR_CERT_HAS_EXPIRED, "has expired"},
-    {X509_V_ERR_CERT_NOT_YET_VALID, "is not valid yet"},
-    {X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, "is self-signed, and is not in the file of authorities"},
-    {X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, "is of an authority that is not trusted"},
-    {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, "is of an authority that is not trusted"},
-    {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, "is of an authority that is not trusted"},
-    {X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, "is of an authority that is not trusted"},
-    {X509_V_ERR_INVALID_PURPOSE, "is not for servers"},
-};
-
 static void describe_certificate(const struct tls_conn *conn, struct mk_buf *out)
 {
     long result = SSL_get_verify_result(conn->ssl);
@@ -38,12 +25,7 @@ static void describe_certificate(const struct tls_conn *conn, struct mk_buf *out
         mk_buf_addf(out, "the certificate of the server does not cover %.*s", (int)conn->name_len, conn->name);
         return;
     }
-    for (size_t i = 0; i < MK_COUNT_OF(refusals); i++)
-        if (refusals[i].result == result) {
-            mk_buf_addf(out, "the certificate of the server %s", refusals[i].phrase);
-            return;
-        }
-    mk_buf_addf(out, "the certificate of the server is refused: %s", X509_verify_cert_error_string(result));
+    verify_errors_describe(result, "the certificate of the server", "servers", out);
 }
 
 static const struct {

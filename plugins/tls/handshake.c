@@ -75,16 +75,19 @@ static int select_host(SSL *ssl, int *alert, void *ctx)
     struct mk_str name = MK_STR("");
     if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &data, &len) == 1) {
         *alert = parse_server_name(data, len, &name);
+        conn->name_refused = *alert == SSL_AD_UNRECOGNIZED_NAME;
         if (*alert)
             return SSL_CLIENT_HELLO_ERROR;
     }
+    tls_conn_set_name(conn, name);
     struct tls_host *tls_host = tls_host_by_name(t, conn->listener, name);
     *alert = SSL_AD_UNRECOGNIZED_NAME;
+    conn->name_refused = !tls_host;
     if (!tls_host)
         return SSL_CLIENT_HELLO_ERROR;
     *alert = SSL_AD_INTERNAL_ERROR;
     SSL_CTX *own = tls_worker_context(conn->worker, tls_host);
-    tls_conn_set_host(conn, tls_host_credentials(own), name);
+    tls_conn_set_host(conn, tls_host_credentials(own));
     return switch_context(ssl, own) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
 }
 
@@ -100,10 +103,10 @@ static int confirm_server_name(SSL *ssl, int *alert, void *ctx)
 static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
                        unsigned in_len, void *ctx)
 {
-    static const struct mk_str ours[] = {MK_STR("h2"), MK_STR("http/1.1")};
+    static const struct mk_str ours[] = {MK_STR("h2"), MK_STR("http/1.1"), MK_STR("http/1.0")};
     const struct tls_generation *t = ctx;
     (void)ssl;
-    for (unsigned i = t->h2 ? 0 : 1; i < 2; i++)
+    for (unsigned i = t->h2 ? 0 : 1; i < MK_COUNT_OF(ours); i++)
         for (unsigned at = 0; at < in_len && in[at] < in_len - at; at += in[at] + 1u)
             if (mk_str_eq(mk_str((const char *)in + at + 1, in[at]), ours[i])) {
                 *out = in + at + 1;

@@ -141,9 +141,11 @@ static const struct mk_conf_key host_keys[] = {
                      "one. `Required`: without a valid one the handshake fails.",
                      .names = modes),
     MK_CONF_KEY_PATH(struct tls_host_conf, client_ca, "ClientCA", NULL,
-                     "A PEM file of the authorities that sign client certificates."),
+                     "A PEM file of the authorities that sign client certificates. Each is trusted as it is: an "
+                     "intermediate one needs no root."),
     MK_CONF_KEY_INT(struct tls_host_conf, depth, "ClientDepth", "3",
-                    "How many authorities may stand between the client's certificate and a root.", .min = 0, .max = 20),
+                    "How many authorities may stand between the client's certificate and one of `ClientCA`.", .min = 0,
+                    .max = 20),
     MK_CONF_KEY_CUSTOM(struct tls_host_conf, hsts, "StrictTransportSecurity", NULL,
                        HSTS_DOC " Without this key that of `[TLS]` in `monkey.conf` holds.",
                        .unit = "time [includeSubDomains] [preload]", .parse = settings_parse_hsts),

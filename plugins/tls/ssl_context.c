@@ -97,6 +97,8 @@ SSL_CTX *ssl_context_new(const struct tls_generation *t)
     if (!ctx)
         return NULL;
     SSL_CTX_set_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF | ktls_option(t->conf->ktls));
+    /* an authority in ClientCA is trusted as it is, also without its root; SSL_set_SSL_CTX() would not change this */
+    X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
     SSL_CTX_set_timeout(ctx, (long)(t->conf->ticket_lifetime_ms / 1000));
     if (SSL_CTX_set_num_tickets(ctx, 1) != 1 || handshake_set_callbacks(ctx, t) < 0) {
         SSL_CTX_free(ctx);

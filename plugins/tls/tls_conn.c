@@ -11,13 +11,18 @@
 #include <assert.h>
 #include <errno.h>
 
-void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own, struct mk_str name)
+void tls_conn_set_name(struct tls_conn *conn, struct mk_str name)
 {
-    assert(conn->worker && name.len < sizeof(conn->name));
-    conn->has_host = true;
-    memcpy(conn->policy, own->policy, sizeof(conn->policy));
+    assert(name.len < sizeof(conn->name));
     memcpy(conn->name, name.p, name.len);
     conn->name_len = (uint8_t)name.len;
+}
+
+void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own)
+{
+    assert(conn->worker);
+    conn->has_host = true;
+    memcpy(conn->policy, own->policy, sizeof(conn->policy));
 }
 
 bool tls_conn_covers(const struct tls_conn *conn, struct mk_str name)

@@ -41,6 +41,7 @@ struct tls_conn {
     bool is_client;        /* connect() has opened it */
     bool established;      /* the handshake is done */
     bool has_host;         /* the handshake has chosen a host */
+    bool name_refused;     /* no host has a certificate for `name`, or it is none */
     bool saw_first_byte;   /* the first byte was received */
     bool may_have_pending; /* the handshake may have read application data */
     bool socket_empty;     /* the last read was short: the socket is empty */
@@ -57,8 +58,10 @@ struct tls_conn {
     char name[256]; /* the client has asked for (SNI); of the server, if is_client */
 };
 
-/* Sets the host of a connection during the handshake; `name` has 255 bytes at most. */
-void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own, struct mk_str name);
+/* Sets the name that the client has sent, 255 bytes at most. */
+void tls_conn_set_name(struct tls_conn *conn, struct mk_str name);
+/* Sets the host of a connection during the handshake. */
+void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own);
 
 /*
  * Returns true if the certificate that was sent covers this name; of a resumed session, which has sent none, if all

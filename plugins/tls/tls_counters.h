@@ -12,11 +12,17 @@
 
 /* Why a connection was not served, or was closed. */
 enum tls_count {
-    TLS_COUNT_PLAINTEXT,     /* the client speaks plain HTTP */
-    TLS_COUNT_CLIENT_CLOSED, /* it closed the connection during the handshake */
-    TLS_COUNT_FAILED,        /* no common version, cipher, name or certificate, or a malformed message */
-    TLS_COUNT_NO_DATA,       /* too many bytes without application data */
-    TLS_COUNT_KEY_UPDATES,   /* too many KeyUpdates */
+    TLS_COUNT_PLAINTEXT,          /* the client speaks plain HTTP */
+    TLS_COUNT_CLIENT_CLOSED,      /* it closed the connection during the handshake */
+    TLS_COUNT_NAME,               /* no certificate for the name */
+    TLS_COUNT_CLIENT_CERTIFICATE, /* none, or one that was refused */
+    TLS_COUNT_CLIENT_ALERT,       /* the client has refused */
+    TLS_COUNT_PROTOCOL,           /* no common protocol (ALPN) */
+    TLS_COUNT_VERSION,            /* no common version */
+    TLS_COUNT_CIPHER,             /* no common cipher, group or signature */
+    TLS_COUNT_FAILED,             /* a malformed message, or another reason */
+    TLS_COUNT_NO_DATA,            /* too many bytes without application data */
+    TLS_COUNT_KEY_UPDATES,        /* too many KeyUpdates */
     TLS_COUNTS,
 };
 

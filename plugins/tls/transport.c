@@ -6,6 +6,7 @@
 
 #include "client.h"
 #include "client_errors.h"
+#include "handshake_errors.h"
 #include "io.h"
 #include "ktls.h"
 #include "socket_bio.h"
@@ -235,7 +236,7 @@ static int do_handshake(struct mk_io *io)
         return 0;
     int r = take_step(conn);
     if (r < 0 && r != -EAGAIN && r != -EINPROGRESS && !conn->is_client)
-        tls_counters_add(r == -EPIPE || r == -ECONNRESET ? TLS_COUNT_CLIENT_CLOSED : TLS_COUNT_FAILED, conn->worker);
+        handshake_errors_report(conn, r);
     return r;
 }
 
