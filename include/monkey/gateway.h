@@ -173,7 +173,7 @@ struct mk_gateway_call {
     struct mk_loop *loop;
     const struct mk_host *host;
     bool keeps_conn;   /* another request may use the connection (KeepAlive) */
-    bool is_upgrade;   /* set by begin(): the request has no body, and asks for another protocol */
+    bool is_upgrade;   /* set by begin(): the request asks for another protocol, which follows its body */
     bool has_trailers; /* set by begin(): write_trailers() is called after the body */
 };
 

@@ -34,7 +34,8 @@ typedef void (*mk_tunnel_fn)(struct mk_request *req, unsigned events, void *ctx)
 /*
  * Responds with 101 and `Connection: Upgrade` (the handler adds Upgrade and other headers before), or with 200 to a
  * CONNECT, and begins the tunnel. If no byte passes for TunnelTimeout, the tunnel is cut.
- * Returns 0, -EINVAL (HTTP/1.0, a request without Upgrade or with a body, or a response that has begun) or -ENOMEM.
+ * Returns 0, -EINVAL (HTTP/1.0, a request without Upgrade, one whose body was not read to its end, or a response that
+ * has begun) or -ENOMEM.
  */
 MK_API int mk_request_take_over(struct mk_request *req, mk_tunnel_fn ready, void *ctx);
 

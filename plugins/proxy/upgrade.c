@@ -15,11 +15,11 @@ static int make_key(struct upgrade *u)
     return err;
 }
 
-/* A tunnel has no body before it, and HTTP/1.0 has none (<monkey/tunnel.h>). */
+/* HTTP/1.0 knows no upgrade, and an extended CONNECT has no body before its tunnel. */
 static bool can_upgrade(struct mk_request *req)
 {
     uint64_t bytes;
-    return mk_request_body_length(req, &bytes) && bytes == 0 && (mk_request_major(req) > 1 || mk_request_minor(req));
+    return mk_request_major(req) == 1 ? mk_request_minor(req) > 0 : mk_request_body_length(req, &bytes) && bytes == 0;
 }
 
 int upgrade_init(struct upgrade *u, struct mk_request *req, const struct mk_conf_list *allowed)
@@ -27,7 +27,7 @@ int upgrade_init(struct upgrade *u, struct mk_request *req, const struct mk_conf
     struct mk_str offered = mk_request_header(req, MK_HEADER_UPGRADE);
     *u = (struct upgrade){0};
     u->is_extended_connect = offered.p && mk_request_major(req) > 1; /* HTTP/2 has no such header */
-    if (mk_str_list_has(mk_request_header(req, MK_HEADER_CONNECTION), MK_STR("upgrade")) && can_upgrade(req))
+    if (can_upgrade(req) && mk_str_list_has(mk_request_header(req, MK_HEADER_CONNECTION), MK_STR("upgrade")))
         u->token = upgrade_choose(allowed, offered);
     if (u->is_extended_connect && !u->token.len)
         return 501;

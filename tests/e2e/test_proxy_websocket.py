@@ -13,7 +13,7 @@ from harness import build
 from harness.backend import Backend, answer, echo_websocket
 from harness.client import ProtocolError
 from harness.h2 import StreamReset
-from harness.messages import lines, request
+from harness.messages import chunked, lines, request
 from harness.proxies import PATIENT
 from harness.server import run, section, write_config
 from harness.services import reload
@@ -418,15 +418,123 @@ def test_upgrades_that_are_not_passed_on(start, fields, keys):
 
 
 def test_requests_that_cannot_be_upgraded(start):
-    """With a body, or of HTTP/1.0."""
+    """Of HTTP/1.0."""
     with Backend(answer(b"hello", PLAIN)) as backend:
-        server = start(backend)
-        fields = ["Connection: Upgrade", "Upgrade: websocket"]
-        assert server.open().ask("/", *fields, method="POST", body=b"body").body == b"hello"
-        with server.open() as client:
-            client.send(lines("GET / HTTP/1.0", "Host: localhost", *fields))
+        with start(backend).open() as client:
+            client.send(lines("GET / HTTP/1.0", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket"))
             assert client.response().body == b"hello"
-        assert [each["Upgrade"] for each in backend.requests] == [None, None]
+        assert backend.requests[0]["Upgrade"] is None
+
+
+# ── upgrades with a body, as `docker exec` sends them ──
+
+ASKS = ("Connection: Upgrade", "Upgrade: raw")
+JSON = b'{"Detach":false,"Tty":false}'
+BODIES = {
+    "json": ([f"Content-Length: {len(JSON)}"], JSON, JSON),
+    "chunked": (["Transfer-Encoding: chunked"], chunked(JSON[:5], JSON[5:]), JSON),
+    "trailers": (["Transfer-Encoding: chunked", "Trailer: X-End"], chunked(JSON, trailer=b"X-End: 1\r\n"), JSON),
+    "empty": (["Content-Length: 0"], b"", b""),
+    "empty chunks": (["Transfer-Encoding: chunked"], chunked(), b""),
+    "long": ([f"Content-Length: {len(DATA)}"], DATA, DATA),
+}
+
+
+def head_of_upgrade(*fields, method="POST"):
+    return lines(f"{method} /exec HTTP/1.1", "Host: localhost", *ASKS, *fields)
+
+
+@pytest.mark.parametrize("way", ["h1", "h1-tls"])
+@pytest.mark.parametrize("keys", [{}, {"SpoolRequest": "On"}], ids=["streamed", "spooled"])
+@pytest.mark.parametrize("fields, body, wanted", BODIES.values(), ids=BODIES)
+def test_a_body_comes_before_the_tunnel(start, way, keys, fields, body, wanted):
+    """What follows it is the tunnel's, also when it comes with the body."""
+    with Backend(echo_raw) as backend:
+        with start(backend, way, {**RAW, **keys}).open() as client:
+            client.send_in_background(head_of_upgrade(*fields) + body + b"early")
+            head = client.until(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 101 ") and b"\r\nUpgrade: raw\r\n" in head, head
+            assert client.exactly(5) == b"early"
+            client.send(b"GET / HTTP/1.1\r\n\r\n")
+            assert client.exactly(18) == b"GET / HTTP/1.1\r\n\r\n"
+        (sent,) = backend.requests
+        assert (sent.method, sent.body, sent["Upgrade"], sent["Connection"]) == ("POST", wanted, "raw", "Upgrade")
+
+
+def test_a_body_that_waits_for_100(start):
+    """The backend invites it, before it switches (RFC 9110 section 7.8)."""
+
+    def invite(peer):
+        peer.head()
+        peer.interim(100)
+        peer.body()
+        peer.send(SWITCH + peer.last.body)
+
+    with Backend(invite) as backend:
+        with start(backend, keys=RAW).open() as client:
+            client.send(head_of_upgrade(f"Content-Length: {len(JSON)}", "Expect: 100-continue"))
+            assert client.interim().status == 100
+            client.send(JSON)
+            assert client.until(b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
+            assert client.exactly(len(JSON)) == JSON
+
+
+@pytest.mark.parametrize("fields, first, rest", [
+    (["Content-Length: 9"], b"half", b"-rest"),
+    (["Transfer-Encoding: chunked"], b"4\r\nhalf\r\n", b"5\r\n-rest\r\n0\r\n\r\n"),
+    (["Content-Length: 9", "Expect: 100-continue"], b"", b"half-rest"),
+])  # fmt: skip
+def test_a_backend_that_switches_before_the_body_has_come(start, fields, first, rest):
+    """It would take the rest of the body for the other protocol."""
+
+    def switch_early(peer):
+        peer.head()
+        peer.send(SWITCH)
+        peer.wait_end()
+
+    with Backend(switch_early) as backend:
+        with start(backend, keys=RAW).open() as client:
+            client.send(head_of_upgrade(*fields) + first)
+            assert_failure(client.response("POST"))
+            client.send_all_you_can(rest)
+        (peer,) = backend.peers
+    assert peer.raw.count(b"HTTP/1.1") == 1 and b"rest" not in peer.raw
+
+
+REFUSALS = {
+    "another status": (lines("HTTP/1.1 409 Conflict", PLAIN, "Content-Length: 2") + b"no", 409, b"no"),
+    "ignored": (lines("HTTP/1.1 200 OK", PLAIN, "Content-Length: 2") + b"ok", 200, b"ok"),
+    "required": (lines("HTTP/1.1 426 Required", PLAIN, "Upgrade: raw", "Content-Length: 2") + b"no", 426, b"no"),
+}
+
+
+@pytest.mark.parametrize("response, status, body", REFUSALS.values(), ids=REFUSALS)
+def test_a_refused_upgrade_with_a_body(start, response, status, body):
+    """The client's next request is one. The backend's connection is not used again: it may have left the body unread,
+    and would take that for a request."""
+
+    def refuse(peer):
+        peer.request()
+        peer.send(response)
+        peer.wait_end()
+
+    with Backend([refuse, answer(b"next", PLAIN)]) as backend:
+        with start(backend, keys=RAW).open() as client:
+            smuggled = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            client.send(head_of_upgrade(f"Content-Length: {len(smuggled)}") + smuggled)
+            got = client.response("POST")
+            assert (got.status, got.body) == (status, body)
+            assert client.ask("/next").body == b"next"
+        assert [each.target for each in backend.requests] == ["/exec", "/next"]
+        assert backend.requests[0].body == smuggled
+
+
+def test_a_body_over_h2_has_no_upgrade(start):
+    """HTTP/2 knows none but an extended CONNECT, whose bytes are the tunnel's."""
+    with Backend(answer(b"hello", PLAIN)) as backend:
+        client = start(backend, "h2", RAW).open()
+        assert client.ask("/", method="POST", body=JSON).body == b"hello"
+        assert (backend.requests[0]["Upgrade"], backend.requests[0].body) == (None, JSON)
 
 
 def test_choice_of_several(start):

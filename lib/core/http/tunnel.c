@@ -9,11 +9,14 @@
 #include <assert.h>
 #include <errno.h>
 
-/* An upgrade needs HTTP/1.1, Upgrade and "Connection: upgrade" (RFC 9110 section 7.8); CONNECT needs no header. */
+/*
+ * An upgrade needs HTTP/1.1, Upgrade and "Connection: upgrade", and takes effect after the body (RFC 9110 section 7.8);
+ * CONNECT needs no header.
+ */
 static bool can_take_over(struct mk_request *req)
 {
     if (req->output_state >= MK__OUTPUT_HEAD || req->response_state != MK__RESPONSE_OPEN || req->first ||
-        req->parse.minor == 0 || req->head.body != MK__BODY_NONE)
+        req->parse.minor == 0 || req->body_state != MK__BODY_STATE_DONE)
         return false;
     if (req->parse.method == MK_CONNECT)
         return true;

@@ -68,11 +68,18 @@ static void keep_conn(struct mk__gw_exchange *x)
         mk__gw_backend_keep(x->conn, is_awaited);
 }
 
+/* A backend that refuses an upgrade may have left the body unread, which would be the next request. */
+static bool can_keep_conn(const struct mk__gw_exchange *x)
+{
+    bool has_upgrade_body = x->call.is_upgrade && x->body.kind != MK_GATEWAY_BODY_NONE;
+    return mk__gw_upload_is_done(&x->up) && mk__gw_download_keeps_conn(&x->down) && !has_upgrade_body;
+}
+
 void mk__gw_exchange_finish(struct mk__gw_exchange *x)
 {
     end_waits(x);
     mk__gw_report_end(&x->report);
-    if (x->conn && mk__gw_upload_is_done(&x->up) && mk__gw_download_keeps_conn(&x->down))
+    if (x->conn && can_keep_conn(x))
         keep_conn(x);
     else if (x->conn)
         mk__gw_backend_close(x->conn);

@@ -213,9 +213,14 @@ static void begin_body(struct mk__gw_exchange *x)
         mk_response_end(x->req);
 }
 
-/* The connection becomes a tunnel; bytes that came with the head are its first. Returns 0 or -errno. */
+/*
+ * The connection becomes a tunnel; bytes that came with the head are its first. A backend that switches before it has
+ * the body would take that for the other protocol. Returns 0 or -errno.
+ */
 static int switch_protocols(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
 {
+    if (!mk__gw_upload_is_done(&x->up))
+        return -EPROTO;
     int err = x->call.protocol->pass_upgrade ? x->call.protocol->pass_upgrade(&x->call, head) : -EPROTO;
     if (err >= 0)
         err = mk__gw_tunnel_open(&x->owner->tunnel, x->req, x->conn, mk_str(x->down.rest, x->down.rest_len));

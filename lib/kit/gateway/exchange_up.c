@@ -149,8 +149,7 @@ void mk__gw_exchange_up_begin(struct mk__gw_exchange *x)
         reject_head(x, err);
         return;
     }
-    bool has_body = x->body.kind != MK_GATEWAY_BODY_NONE && !x->call.is_upgrade; /* of an upgrade it has no byte */
-    mk__gw_upload_begin(&x->up, mk_buf_str(&head), has_body,
+    mk__gw_upload_begin(&x->up, mk_buf_str(&head), x->body.kind != MK_GATEWAY_BODY_NONE,
                         x->body.kind == MK_GATEWAY_BODY_CHUNKED ? x->call.protocol->chunked_frames
                                                                 : x->call.protocol->length_frames);
     if (x->body.is_received) {
@@ -197,8 +196,6 @@ static void on_received(struct mk__gw_received *r, int err)
 
 bool mk__gw_exchange_up_needs_receiving(const struct mk__gw_exchange *x)
 {
-    if (x->call.is_upgrade)
-        return false;
     bool is_chunked = x->body.kind == MK_GATEWAY_BODY_CHUNKED;
     return x->conf->spool_request_bytes ? is_chunked || x->body.bytes : is_chunked && x->call.protocol->needs_length;
 }

@@ -44,6 +44,43 @@ TEST(what_may_be_tunnelled)
     }
 }
 
+static void take_over_at_end(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    (void)piece, (void)ctx;
+    int err = mk_request_take_over(req, ready, &echo);
+    assert_int_equal(err, end ? 0 : -EINVAL);
+}
+
+static void read_first(struct mk_request *req, struct mk_test_fixture *fixture)
+{
+    (void)fixture;
+    mk_response_header(req, MK_STR("Upgrade"), MK_STR("echo"));
+    mk_request_read(req, take_over_at_end, NULL);
+}
+
+/* The tunnel begins behind a body that was read to its end, wherever the bytes are split. */
+TEST(after_a_body)
+{
+    static const char *const requests[] = {
+        "POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 4\r\n\r\nbodyearly",
+        "POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\nearly",
+        "POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 0\r\n\r\nearly",
+    };
+    for (size_t i = 0; i < COUNT(requests); i++)
+        for (size_t at = 1; at < strlen(requests[i]); at++) {
+            reset_echo();
+            open_fixture(read_first);
+            struct mk_test_client *c = mk_test_connect(&w, mk_str(requests[i], at));
+            mk_test_settle(&w);
+            mk_test_send(c, mk_str_c(requests[i] + at));
+            mk_test_settle(&w);
+            expect_received(c, SWITCHED "early");
+            mk__conn_abort_all(&w.http);
+            close_fixture();
+        }
+}
+
 TEST(echo)
 {
     struct mk_test_client *c = start(UPGRADE "early");
