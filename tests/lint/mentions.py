@@ -26,10 +26,11 @@ NOT_OURS = re.compile(r"CHANGELOG\.md$")  # it names what was
 # Files and calls of the system and of libraries that documents and comments may name.
 FOREIGN_FILES = {"shop.c", "app.c", "app.py", "reports.c", "zconf.h"}  # of the guide, and of zlib
 FOREIGN = set("""
-    Future accept4 bind calloc close connect dlclose dlopen epoll_ctl epoll_wait exec execv fchown fork free
+    Future accept4 bind calloc close connect dlclose dlopen epoll_ctl epoll_wait exec execv express fchown
+    flushHeaders fork free
     fstat getaddrinfo io_uring_enter kill listen malloc malloc_trim mmap mprotect open openat openat2 poll pread
     preadv2 prctl pwrite read readlink recv send sendfile setuid shutdown sigwait sleep splice stat statx
-    syscall timerfd_create tcache write writev
+    syscall timerfd_create tcache toUpperCase write writev
     """.split())
 FOREIGN_PREFIXES = ("SSL_", "nghttp2_", "pcre2_")
 
