@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Limits lines of a log that clients cause: each kind of line once in ten seconds, and as many kinds as there are rows.
- * Lines that were not written are counted for the next one. In the kit: plugins link -lmonkey-kit.
+ * Lines that were not written are counted for the next one.
  */
 #ifndef MONKEY_LOG_LIMIT_H
 #define MONKEY_LOG_LIMIT_H

@@ -243,6 +243,39 @@ MK_API int mk_request_note(struct mk_request *req, struct mk_str name, struct mk
 /* Returns the value of a note; `.p` is NULL if there is none. Valid until it is replaced or the exchange ends. */
 MK_API struct mk_str mk_request_get_note(const struct mk_request *req, struct mk_str name);
 
+/* Why the server itself refuses a request for a file, or with a body. */
+enum mk_reason {
+    MK_REASON_NONE,
+    MK_REASON_MISSING,        /* there is nothing of that name */
+    MK_REASON_HIDDEN,         /* DotFiles */
+    MK_REASON_LINK,           /* SymLink Off */
+    MK_REASON_LINK_OUTSIDE,   /* SymLink Inside */
+    MK_REASON_LINK_CIRCLE,    /* links of links */
+    MK_REASON_NO_INDEX,       /* a folder without a file of Indexfile */
+    MK_REASON_NO_FILE,        /* a device and the like */
+    MK_REASON_SOURCE,         /* a program of another section */
+    MK_REASON_NAME_TOO_LONG,  /* for the file system */
+    MK_REASON_PERMISSION,     /* of the file, or of a folder above it */
+    MK_REASON_METHOD,         /* neither GET nor HEAD for a file */
+    MK_REASON_BODY,           /* MaxBodySize */
+    MK_REASON_COLLECTED_BODY, /* MaxRequestSize */
+    MK_REASON_COUNT,
+};
+
+/* A row of the table of reasons. */
+struct mk_reason_info {
+    const char *name;   /* for `$reason` of the plugin logger; NULL: no reason */
+    const char *advice; /* the cause, and what to write, for the error log; NULL: nothing is to be done */
+    uint16_t status;    /* of such a response */
+};
+
+/* Returns the row of a reason. Any thread. Builds for small devices leave this and the next two functions out. */
+MK_API const struct mk_reason_info *mk_reason_info(enum mk_reason reason);
+/* Sets the reason for which the request will be refused unless another plugin responds; a later one replaces it. */
+MK_API void mk_request_set_reason(struct mk_request *req, enum mk_reason reason);
+/* Returns the reason; MK_REASON_NONE if there is none, or the status of the response is not that of its row. */
+MK_API enum mk_reason mk_request_reason(const struct mk_request *req);
+
 enum { MK_REQUEST_WAIT_MAX_MS = 86400000 };
 /*
  * Sets how long the exchange may wait for its handler, in place of HandlerTimeout: for the response to begin, counted

@@ -21,13 +21,15 @@ set(MK_CORE_SOURCES
 
 # Not in small builds, where calls into them are not compiled (MK_HAS_..., MK_SMALL).
 set(large
-    base/address.c base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/random_pool.c
+    base/address.c base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/log_limit.c
+    base/random_pool.c
     base/sha1.c base/siphash.c
     conf/foreign_syntax.c conf/foreign_words.c conf/skipped_files.c http/client_addr.c http/conn_log.c
     http/encoded_slash.c http/extra.c
     http/filter.c http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c
     http/message/forwarded.c
-    http/message/preface.c http/message/proxy_protocol.c http/parts.c http/recent_windows.c http/request_headers.c
+    http/message/preface.c http/message/proxy_protocol.c http/parts.c http/reason.c http/recent_windows.c
+    http/request_headers.c
     http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/holder.c
     net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/commands.c
@@ -55,12 +57,12 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
 # What runs at the start, at reloads, and seldom for requests: compiled for size.
 set(MK_CORE_COLD
     base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/file.c base/library.c base/log.c
-    base/sha1.c base/thread_start.c
+    base/log_limit.c base/sha1.c base/thread_start.c
     conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c
     conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c
     conf/values.c
     http/conn_log.c http/encoded_slash.c http/extra.c http/handshake.c http/interim.c http/message/multipart.c
-    http/message/proxy_protocol.c http/recent_windows.c http/trailers.c
+    http/message/proxy_protocol.c http/reason.c http/recent_windows.c http/trailers.c
     loop/epoch_join.c loop/thread_pool.c
     net/addr.c net/dial.c net/holder.c net/listen.c net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/build_info.c server/caller_thread.c server/check.c

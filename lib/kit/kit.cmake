@@ -3,7 +3,7 @@
 # that a plugin calls its own copy. Programs that embed the server find cookies and routes in libmonkey.
 set(sources client_table/client_table.c cookie/cookie.c counter_table/counter_table.c embedded/embedded.c
     event_stream/event_stream.c hash_table/hash_table.c json/json.c local_client/local_client.c
-    log_limit/log_limit.c open_file/open_file.c request_job/request_job.c routes/routes.c)
+    open_file/open_file.c request_job/request_job.c routes/routes.c)
 set(folders backend_stats cgi child fastcgi gateway http_client log_writer source spool status_set store target threads
     upstream variables watched when)
 if(MK_WEBSOCKET)

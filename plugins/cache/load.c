@@ -295,7 +295,7 @@ struct mk_named_file load_name(struct cache_lookup *l, bool keep)
         return S_ISREG(st.st_mode) ? load_file(l, &o, keep) : load_folder(l, &o, keep);
     }
     close(o.fd);
-    return entry_make_missing(err ? err : ENOENT); /* devices and the like are not served */
+    return entry_make_missing(err ? err : ENXIO); /* devices and the like are not served */
 }
 
 /* ── on a disk thread ── */

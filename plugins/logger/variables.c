@@ -130,6 +130,12 @@ static struct mk_str get_response_header(const struct log_entry *e, const struct
     return mk_response_get_header(e->req, op->arg);
 }
 
+static struct mk_str get_reason(const struct log_entry *e, const struct log_op *op)
+{
+    (void)op;
+    return mk_str_c(mk_reason_info(mk_request_reason(e->req))->name);
+}
+
 static void put_aborted(struct line *l, const struct log_entry *e, const struct log_op *op)
 {
     bool is = mk_request_aborted(e->req);
@@ -152,6 +158,7 @@ const struct log_variable log_variables[] = {
     {.name = "time_unix_ms", .put = put_unix_ms, .doc = "in milliseconds since 1970"},
     {.name = "request", .put = put_request, .doc = "method, target and protocol"},
     {.name = "status", .number = get_status, .doc = "the status of the response"},
+    {.name = "reason", .text = get_reason, .doc = "why a file was not sent, or a body refused"},
     {.name = "bytes_in", .number = get_bytes_in, .doc = "bytes of the request"},
     {.name = "body_bytes_in", .number = get_body_bytes_in, .doc = "bytes of its body"},
     {.name = "bytes_out", .number = get_bytes_out, .doc = "bytes of the response"},

@@ -42,11 +42,18 @@ static struct find_result find_program(struct static_site *site, const char *nam
                                 .name = index};
 }
 
+/* Tells whether the next name of the index is tried: there is nothing of this name, or nothing that is sent. */
+static bool is_passed_over(int err)
+{
+    return err == ENOENT || err == EXDEV || err == ENXIO;
+}
+
 static struct find_result find_index(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
     struct find_result f = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
     MK_UNINITIALIZED char name[STATIC_NAME_BYTES];
     const struct mk_conf_list *index = &site->settings->index;
+    int err = ENOENT;
     for (uint32_t i = 0; i < index->n; i++) {
         int n = snprintf(name, sizeof(name), "%s%.*s", path.p + 1, MK_STR_ARG(index->items[i]));
         if (n >= (int)sizeof(name))
@@ -57,10 +64,11 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
         f = mk__static_open_file(site, mode, name, index->items[i], MK_CODING_IDENTITY);
         if (!MK_SMALL && site->host->n_codings)
             mk__static_precompressed_select(site, name, mode, &f);
-        if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && f.err != ENOENT))
+        if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && !is_passed_over(f.err)))
             return f;
+        err = f.kind == FOUND_NOTHING && f.err != ENOENT ? f.err : err;
     }
-    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = err};
 }
 
 /* Opens the file of a path, or the index of its directory; selects a variant. */
@@ -181,12 +189,14 @@ static bool is_final(const struct find_result *f, struct mk_str entry)
 static struct find_result try_entries(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
     const struct static_host *host = site->host;
+    int err = ENOENT; /* the first that is another one is the reason */
     for (uint32_t i = 0; i < host->n_tries; i++) {
         struct find_result f = try_entry(site, host->try_files.items[i], path, mode);
         if (is_final(&f, host->try_files.items[i]))
             return f;
+        err = f.kind == FOUND_NOTHING && err == ENOENT ? f.err : err;
     }
-    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT, .status = host->last_status};
+    return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = err, .status = host->last_status};
 }
 
 /* ── below one root ── */

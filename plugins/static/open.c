@@ -92,14 +92,14 @@ static int follow_link(struct symlink_walk *w, char *target)
         inside = strip_root(w, target);
         w->resolved[0] = '\0';
     }
-    return inside ? prepend_remaining(w, inside) : -ENOENT;
+    return inside ? prepend_remaining(w, inside) : -EXDEV;
 }
 
 /* Removes the last component of `resolved`, for "..". */
 static int pop_component(struct symlink_walk *w)
 {
     if (w->resolved[0] == '\0')
-        return -ENOENT; /* above the root */
+        return -EXDEV; /* above the root */
     char *slash = strrchr(w->resolved, '/');
     *(slash ? slash : w->resolved) = '\0';
     return 0;
@@ -217,7 +217,7 @@ struct find_result mk__static_open_stat(int fd, struct mk_str name)
     else if (S_ISDIR(st.st_mode))
         f.kind = FOUND_DIRECTORY;
     else
-        f.err = ENOENT; /* devices and the like are not served */
+        f.err = ENXIO; /* devices and the like are not served */
     if (f.kind == FOUND_FILE) {
         f.bytes = (uint64_t)st.st_size;
         f.mtime = st.st_mtim;

@@ -6,7 +6,7 @@
  * The structs here are shared by the plugin's files. Each file uses those to its left only:
  *
  *     sources ◄─ open ◄─ precompressed ◄─ find ◄─ small_file_cache, userdir, alias ◄─ disk_lookup, host_path, settings
- *     open ◄─ errors, listing_hint, root ◄─ alias                                              ◄─ host ◄─ static
+ *     open ◄─ errors, listing_hint, root ◄─ alias ◄─ reasons                                   ◄─ host ◄─ static
  */
 #ifndef STATIC_SITE_H
 #define STATIC_SITE_H

@@ -15,6 +15,7 @@
 #include "host.h"
 #include "listing_hint.h"
 #include "open.h"
+#include "reasons.h"
 #include "retry.h"
 #include "root.h"
 #include "settings.h"
@@ -53,6 +54,18 @@ static int get_status(const struct find_result *found)
         if (error_statuses[i].err == found->err)
             return error_statuses[i].status;
     return 500;
+}
+
+static void set_reason(struct mk_request *req, enum mk_reason reason)
+{
+    if (!MK_SMALL)
+        mk_request_set_reason(req, reason);
+}
+
+static void note_reason(struct mk_request *req, const struct static_site *site, int err)
+{
+    if (!MK_SMALL)
+        mk__static_reasons_note(req, site, err);
 }
 
 static void send_file(struct mk_request *req, const struct static_site *site, const struct find_result *found)
@@ -108,6 +121,7 @@ static MK_HOT void send_result(struct mk_request *req, const struct static_site 
             run_index(req, found);
         return;
     default:
+        note_reason(req, site, found->err);
         mk_response_error(req, get_status(found));
     }
 }
@@ -121,10 +135,12 @@ static bool is_not_found(const struct find_result *found)
 /* Responds after a lookup on a disk thread. */
 static void respond_later(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
-    if (is_not_found(found))
-        mk_request_decline(req);
-    else
+    if (!is_not_found(found)) {
         send_result(req, site, found);
+        return;
+    }
+    note_reason(req, site, found->err);
+    mk_request_decline(req);
 }
 
 /* ── workers ── */
@@ -219,8 +235,10 @@ static MK_HOT int serve_location(struct mk_request *req, const struct static_loc
     if (!MK_SMALL && site->host->n_codings && mk_request_passes_header(req, MK_STR("Accept-Encoding")))
         mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), &accept);
     struct find_result found = find_cached(req, at, &accept, is_current);
-    if (is_not_found(&found))
+    if (is_not_found(&found)) {
+        note_reason(req, site, found.err);
         return MK_DECLINED;
+    }
     if (!MK_SMALL && is_retry_due(req, &found, attempt) && mk__static_retry_arm(req, at, serve_retry) == 0)
         return 0;
     if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
@@ -248,6 +266,7 @@ static int serve_retry(struct mk_request *req, const struct static_location *at)
 
 static void refuse_method(struct mk_request *req)
 {
+    set_reason(req, MK_REASON_METHOD);
     mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
 }
 
@@ -281,14 +300,17 @@ static MK_HOT int serve_request(struct mk_request *req)
     if (!site || method == MK_METHOD_OTHER || (!MK_SMALL && !site->has_files))
         return MK_DECLINED;
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
-    if (!MK_SMALL && sources_have_path(site, at.path))
+    if (!MK_SMALL && sources_have_path(site, at.path)) {
+        set_reason(req, MK_REASON_SOURCE);
         return MK_DECLINED; /* 404, unless a plugin after this one runs it */
+    }
     bool reads = method == MK_GET || method == MK_HEAD;
     if (MK_SMALL && !reads) {
         refuse_method(req);
         return 0;
     }
     if (reads && mk__static_open_is_hidden(site, at.path)) {
+        set_reason(req, MK_REASON_HIDDEN);
         if (!MK_SMALL && site->host->n_tries)
             return MK_DECLINED; /* 404, unless it is forwarded */
         mk_response_error(req, 404);
@@ -315,6 +337,7 @@ static MK_HOT void replace_error_page(struct mk_request *req)
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     if (site && site->hints_at_listing)
         mk__static_listing_hint_give(req, site);
+    mk__static_reasons_log(req, site);
     if (site && site->errors)
         mk__static_errors_apply(req, site, &mk__static_settings_sections[SETTINGS_ERROR_PAGES]);
 }

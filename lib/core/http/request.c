@@ -60,6 +60,8 @@ void mk__request_reject(struct mk_request *req, int status)
 {
     if (!MK_SMALL)
         count_rejected(req, status);
+    if (!MK_SMALL && status == 413)
+        mk_request_set_reason(req, MK_REASON_BODY);
     mk_response_error(req, status);
 }
 
@@ -637,6 +639,9 @@ static int grow_collector(struct body_collector *c, size_t need)
 static void refuse_collecting(struct mk_request *req, int status)
 {
     req->body_fn = NULL;
+    if (!MK_SMALL && status == 413)
+        mk_request_set_reason(req, req->body_bytes > req->limits->body_bytes_max ? MK_REASON_BODY
+                                                                                 : MK_REASON_COLLECTED_BODY);
     mk_response_error(req, status);
 }
 

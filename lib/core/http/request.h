@@ -165,6 +165,7 @@ struct mk_request {
     uint16_t appended_bytes;        /* of headers that a plugin has set, after the head */
     bool defers_denial;
     bool client_known, is_https; /* valid with client_known */
+    uint8_t reason;              /* enum mk_reason */
     const char *base;
     const struct mk_field *fields;
     struct mk_head_parser parse;

@@ -149,6 +149,9 @@ static MK_COLD void respond_failed(struct mk_request *req, int err)
 static MK_NOINLINE void fall_back(struct mk_request *req, const struct mk_generation *g)
 {
     int r = MK_SMALL ? MK_DECLINED : mk__fallback_call(req, g);
+    if (!MK_SMALL && r != MK_DECLINED)
+        mk_request_set_reason(req,
+                              MK_REASON_NONE); /* the file was missing, which is not why this response is as it is */
     if (r < 0)
         respond_failed(req, r);
     else if (r == MK_DECLINED)

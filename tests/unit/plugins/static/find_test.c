@@ -59,7 +59,7 @@ static const struct {
     {"/none/", "ENOENT"},
     {"/a.txt/", "ENOTDIR"},
     {"/a.txt/x", "ENOTDIR"},
-    {"/fifo", "ENOENT"}, /* and it does not wait for a writer */
+    {"/fifo", "ENXIO"}, /* and it does not wait for a writer */
     {"/SUB/b.txt", "ENOENT"},
     {"/dirindex/", "htm index.htm"}, /* an index that is a directory is none */
 };
@@ -77,11 +77,11 @@ static const struct {
     {"/absolute-dir/b.txt", {"ELOOP", "b /absolute-dir/b.txt", "b /absolute-dir/b.txt"}},
     {"/root-itself/a.txt", {"ELOOP", "a /root-itself/a.txt", "a /root-itself/a.txt"}},
     {"/to-absolute", {"ELOOP", "a /to-absolute", "a /to-absolute"}},
-    {"/sub/around", {"ELOOP", "ENOENT", "a /sub/around"}}, /* leaves the root on its way */
-    {"/outside", {"ELOOP", "ENOENT", "secret /outside"}},
-    {"/outside-absolute", {"ELOOP", "ENOENT", "secret /outside-absolute"}},
-    {"/outside-dir/secret", {"ELOOP", "ENOENT", "secret /outside-dir/secret"}},
-    {"/nearly-inside", {"ELOOP", "ENOENT", "twin /nearly-inside"}}, /* a name that begins like the root's */
+    {"/sub/around", {"ELOOP", "EXDEV", "a /sub/around"}}, /* leaves the root on its way */
+    {"/outside", {"ELOOP", "EXDEV", "secret /outside"}},
+    {"/outside-absolute", {"ELOOP", "EXDEV", "secret /outside-absolute"}},
+    {"/outside-dir/secret", {"ELOOP", "EXDEV", "secret /outside-dir/secret"}},
+    {"/nearly-inside", {"ELOOP", "EXDEV", "twin /nearly-inside"}}, /* a name that begins like the root's */
     {"/dangling", {"ELOOP", "ENOENT", "ENOENT"}},
     {"/dangling-absolute", {"ELOOP", "ENOENT", "ENOENT"}},
     {"/self", {"ELOOP", "ELOOP", "ELOOP"}},
@@ -90,7 +90,7 @@ static const struct {
     {"/absolute-loop", {"ELOOP", "ELOOP", "ELOOP"}},
     {"/to-a/x", {"ELOOP", "ENOTDIR", "ENOTDIR"}},
     {"/absolute/x", {"ELOOP", "ENOTDIR", "ENOTDIR"}},
-    {"/magic/cwd", {"ELOOP", "ENOENT", "ELOOP"}}, /* links of /proc/self are not followed */
+    {"/magic/cwd", {"ELOOP", "EXDEV", "ELOOP"}}, /* links of /proc/self are not followed */
     {"/linked-index/", {"ELOOP", "b index.html", "b index.html"}},
 };
 

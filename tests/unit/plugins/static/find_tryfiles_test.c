@@ -47,10 +47,10 @@ static const struct {
     {{"$path"}, "/a.txt", "a /a.txt", 404},
     {{"$path"}, "/fifo", "=404", 404},
     {{"/other$path"}, "/a.txt", "other a /a.txt", 0},
-    {{"/other$path/"}, "/a.txt", "ENOENT", 0},
+    {{"/other$path/"}, "/a.txt", "ENOTDIR", 0},
     {{"$path", "/docs/"}, "/x", "docs index.html", 0},
     {{"$path", "/../secret"}, "/x", "=404", 404}, /* not even the operator leaves the root */
-    {{"$path", "/link"}, "/x", "ENOENT", 0},
+    {{"$path", "/link"}, "/x", "ELOOP", 0},
     {{"$path", "/index.html"}, "/link", "top /index.html", 0},
     {{"/a.txt"}, "/docs/", "a /a.txt", 0},
 };

@@ -121,7 +121,7 @@ static const struct {
     {"bob", "/", {"index", "index", "index"}},
     {"bob", "/sub", {"directory", "directory", "directory"}},
     {"bob", "/none", {"ENOENT", "ENOENT", "ENOENT"}},
-    {"bob", "/out", {"ELOOP", "ENOENT", "private"}},
+    {"bob", "/out", {"ELOOP", "EXDEV", "private"}},
     {"bob", "/in", {"ELOOP", "a", "a"}},
     {"bob", "/absolute", {"ELOOP", "a", "a"}},
     {"eve", "/", {"eve", "eve", "eve"}},
