@@ -258,6 +258,24 @@ def test_slow_sides(start, way):
 
 
 @pytest.mark.parametrize("way", CLEAR)
+def test_last_bytes_of_a_backend_that_takes_no_more(start, way):
+    """The backend closes, unread bytes of the client or not: what it has sent before reaches the client."""
+
+    def script(peer):
+        switch(peer)
+        peer.exactly(3)
+        peer.send(DATA[:80_000])
+
+    with Backend(script) as backend:
+        raw = Raw(start(backend, way, RAW))
+        raw.send(b"now")
+        assert raw.exactly(40_000) == DATA[:40_000]
+        backend.wait_open(0)
+        raw.send(b"more")  # which the backend's system refuses
+        assert raw.exactly(40_000) == DATA[40_000:80_000]
+
+
+@pytest.mark.parametrize("way", CLEAR)
 def test_backend_that_resets(start, way):
     def script(peer):
         switch(peer)

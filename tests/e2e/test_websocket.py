@@ -18,7 +18,7 @@ from harness.websocket import (
     frame,
     needs_wsprobe,
 )
-from harness.websocket_cases import CHOPS, play_all
+from harness.websocket_cases import CHOPS, play_all, play_last
 
 pytestmark = [needs_wsprobe, pytest.mark.single_protocol]
 HELLO, PIECES, RAW = b"Hello, world!", [b"fragment1", b"fragment2"], b"\0\xff\xfe\xfd\xfc\xfb\0\xff"
@@ -165,3 +165,27 @@ TABLES = {
 @pytest.mark.parametrize("section", TABLES)
 def test_sections(ws_server, section, size):
     play_all(ws_server, TABLES[section], CHOPS[size])
+
+
+# ── a client that ends its side with its last frame ──
+
+LAST = [text(b"one"), ping(b"two"), *fragments(TEXT, [b"th", b"ree"]), text(b"four")]
+ANSWERS = [(TEXT, b"one"), (PONG, b"two"), None, (TEXT, b"three"), (TEXT, b"four")]
+
+
+def cut_at(length):
+    """The case of so many bytes: the answers to the frames that they have as a whole."""
+    data, ends = b"".join(LAST)[:length], [len(b"".join(LAST[: n + 1])) for n in range(len(LAST))]
+    return [data], [answer for end, answer in zip(ends, ANSWERS) if end <= length and answer], None
+
+
+CUTS = {f"{n} bytes": cut_at(n) for n in range(len(b"".join(LAST)) + 1)}
+
+
+@pytest.mark.parametrize("section", TABLES)
+def test_sections_at_the_end(ws_server, section):
+    play_all(ws_server, TABLES[section], None, play_last)
+
+
+def test_end_at_each_byte(ws_server):
+    play_all(ws_server, CUTS, None, play_last)

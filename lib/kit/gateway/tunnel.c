@@ -81,13 +81,20 @@ static int keep_piece(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d
     return 0;
 }
 
+/* Returns a result of the receiver, and notes whether it has failed. */
+static int note_result(struct mk__gw_tunnel_direction *d, int result)
+{
+    d->is_refused |= result < 0 && result != -EAGAIN;
+    return result;
+}
+
 /* Passes on what waits. Returns 0 (nothing waits any more), -EAGAIN or another -errno. */
 static int flush_piece(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d, const struct side *to)
 {
     while (d->piece) {
         ssize_t n = to->write(t, d->piece + d->at, d->size - d->at);
         if (n < 0)
-            return (int)n;
+            return note_result(d, (int)n);
         d->at += (uint32_t)n;
         if (d->at == d->size)
             free_piece(t, d);
@@ -101,7 +108,7 @@ static int pass_piece(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d
 {
     ssize_t n = to->write(t, bytes.p, bytes.len);
     if (n < 0 && n != -EAGAIN)
-        return (int)n;
+        return note_result(d, (int)n);
     size_t sent = n < 0 ? 0 : (size_t)n;
     return keep_piece(t, d, mk_str_after(bytes, sent));
 }
@@ -113,7 +120,7 @@ static int shut_side(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d,
         return 0;
     d->is_shut = true;
     int err = to->shutdown(t);
-    return err == -ENOTCONN ? 0 : err; /* the receiver has gone, which its own direction finds */
+    return err == -ENOTCONN ? 0 : note_result(d, err); /* the receiver has gone, which its own direction finds */
 }
 
 /* Moves bytes while both sides can. Returns 0, MK_AGAIN (there may be more, after other connections) or -errno. */
@@ -154,13 +161,33 @@ static void abort_tunnel(struct mk__gw_tunnel *t)
     mk_response_abort(t->req);
 }
 
+/* The backend takes nothing more. What it has sent before is passed on, and then its end. */
+static void refuse_up(struct mk__gw_tunnel *t)
+{
+    free_piece(t, &t->up);
+    t->up.is_refused = t->up.is_shut = true;
+}
+
+/* Returns as move_bytes(). */
+static int move_up(struct mk__gw_tunnel *t)
+{
+    if (t->up.is_refused)
+        return 0;
+    int r = move_bytes(t, &t->up, &client, &backend);
+    if (r >= 0)
+        note_result(&t->up, t->conn->io.transport->flush(&t->conn->io)); /* again when it can take bytes */
+    if (!t->up.is_refused)
+        return r;
+    refuse_up(t);
+    return 0;
+}
+
 static void run_tunnel(struct mk__gw_tunnel *t)
 {
     if (!t->is_open || !t->conn)
         return;
-    int up = move_bytes(t, &t->up, &client, &backend);
-    int flushed = up < 0 ? up : t->conn->io.transport->flush(&t->conn->io); /* again when it can take bytes */
-    int down = flushed < 0 && flushed != -EAGAIN ? flushed : move_bytes(t, &t->down, &backend, &client);
+    int up = move_up(t);
+    int down = up < 0 ? up : move_bytes(t, &t->down, &backend, &client);
     if (down < 0) {
         abort_tunnel(t);
     } else if (t->up.is_shut && t->down.is_shut) {
@@ -185,9 +212,8 @@ static void on_backend(void *user, uint32_t events)
 {
     struct mk__gw_tunnel *t = user;
     if (events & EPOLLERR && t->down.has_ended)
-        abort_tunnel(t); /* no read will find it */
-    else
-        run_tunnel(t);
+        refuse_up(t); /* no read will find it */
+    run_tunnel(t);
 }
 
 int mk__gw_tunnel_open(struct mk__gw_tunnel *t, struct mk_request *req, struct mk__gw_backend_conn *conn,

@@ -20,6 +20,7 @@ struct mk__gw_tunnel_direction {
     char *piece; /* NULL: none waits */
     uint32_t size, at;
     bool has_ended, is_shut;
+    bool is_refused; /* the receiver has failed */
 };
 
 /* In the arena of the request, as long as that. */

@@ -3,7 +3,8 @@
  * The life of a WebSocket: it is opened on a stream, run when the stream can be read or written, and closed.
  *
  *     OPEN ──► CLOSING ──► ENDING ──► ENDED
- *       │         │  the peer's close frame has arrived, or an error of the peer: nothing is read any more
+ *       │         │  the peer's close frame has arrived, or its end, or an error of it: nothing is read any more,
+ *       │         │  but what waits is written
  *       │         └─ our close frame is queued, and close_ms runs
  *       └─ the stream has failed, or mk_ws_abort(): ENDED at once
  *
@@ -94,11 +95,16 @@ static void queue_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
         mk__ws_set_failed(ws); /* the queue is full of what the peer does not read, or there is no memory */
 }
 
-/* The same, and limits the time until the peer has answered. */
+/* Limits the time until the peer has answered, or has taken what waits. */
+static void limit_close(struct mk_ws *ws)
+{
+    mk_timer_arm(ws->worker->loop, &ws->timer, value_or(ws->settings->close_ms, MK__WS_CLOSE_MS));
+}
+
 static void send_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
 {
     queue_close(ws, code, reason);
-    mk_timer_arm(ws->worker->loop, &ws->timer, value_or(ws->settings->close_ms, MK__WS_CLOSE_MS));
+    limit_close(ws);
 }
 
 static bool may_send_close(const struct mk_ws *ws)
@@ -145,6 +151,15 @@ void mk__ws_fail(struct mk_ws *ws, unsigned code, const char *reason)
         ws->cause = MK_WS_CAUSE_ERROR;
         set_code(ws, code, mk_str_c(reason));
         send_close(ws, code, mk_str_c(reason));
+    }
+    stop_reading(ws);
+}
+
+void mk__ws_take_end(struct mk_ws *ws)
+{
+    if (ws->state == MK__WS_OPEN) {
+        set_code(ws, MK_WS_ABNORMAL, MK_STR_NONE);
+        limit_close(ws);
     }
     stop_reading(ws);
 }

@@ -335,11 +335,11 @@ static void read_more(struct mk_ws *ws, size_t saved)
         take_input(ws, w->input, saved + (size_t)n);
         return;
     }
-    if (saved)
-        save_input(ws, w->input, saved);
     ws->is_readable = false;
     if (n != -EAGAIN)
-        mk__ws_set_failed(ws);
+        mk__ws_take_end(ws); /* a peer that has gone is found by a write, if there is one */
+    else if (saved)
+        save_input(ws, w->input, saved);
 }
 
 void mk__ws_read(struct mk_ws *ws)

@@ -274,6 +274,8 @@ void mk__ws_enter(struct mk_ws *ws);
 void mk__ws_leave(struct mk_ws *ws);
 /* The peer has broken the protocol, or exceeds a limit: closes with this code. */
 void mk__ws_fail(struct mk_ws *ws, unsigned code, const char *reason);
+/* The peer sends nothing more, and may still read: what waits is written first. */
+void mk__ws_take_end(struct mk_ws *ws);
 /* The peer's close frame has arrived. */
 void mk__ws_take_close(struct mk_ws *ws, unsigned code, struct mk_str reason);
 /* As mk__ws_set_failed(); on_close gets MK_WS_ABNORMAL with a reason. */

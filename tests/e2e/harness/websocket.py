@@ -7,6 +7,7 @@ import base64
 import contextlib
 import hashlib
 import os
+import socket
 import re
 import struct
 import zlib
@@ -232,6 +233,16 @@ class WebSocket:
             self.client.more(self.number, end=True)
         else:
             self.client.shut()
+
+    def send_last(self, data):
+        """The client's last bytes: its end comes with them, in one segment if that is possible."""
+        if self.way.h2:
+            self.client.more(self.number, data, end=True)
+        else:
+            self.client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+            self.send_all_you_can(data)
+            with contextlib.suppress(OSError):  # over TLS without close_notify, as a client that is killed
+                socket.socket.shutdown(self.client.sock, socket.SHUT_WR)
 
     def reset(self):
         if self.way.h2:

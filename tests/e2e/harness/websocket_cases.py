@@ -42,13 +42,33 @@ def play(server, case, size):
     ws.drop()
 
 
-def play_all(server, table, size):
+def play_last(server, case, _=None):
+    """Plays a case whose client ends its side with the last byte: what is due is sent before the connection ends."""
+    sent, wanted, end = case
+    ws = WebSocket(server, "/ws/plain")
+    ws.send_last(b"".join(sent))
+    got = []
+    with pytest.raises((Closed, Ended)) as ended:
+        while True:
+            seen = len(ws.controls)
+            try:
+                message = ws.message()
+            finally:
+                got += ws.controls[seen:]
+            got.append(message)
+    assert got == wanted, f"{[(opcode, data[:40]) for opcode, data in got]}"
+    code = "none" if isinstance(ended.value, Ended) else ended.value.code
+    assert code == {None: "none", "no code": None}.get(end, end)
+    ws.drop()
+
+
+def play_all(server, table, size, play_case=play):
     failures = {}
     for name, case in table.items():
         if size == 1 and len(b"".join(case[0])) > OCTETS_MAX:
             continue
         try:
-            play(server, case, size)
+            play_case(server, case, size)
         except (AssertionError, OSError, pytest.fail.Exception) as failure:
             failures[name] = str(failure)
     assert not failures, "\n".join(f"{name}: {text}" for name, text in failures.items())

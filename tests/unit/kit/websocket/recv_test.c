@@ -219,6 +219,33 @@ TEST(the_end_of_the_stream)
     fixture_close(&f);
 }
 
+static void echo_peer(struct peer *p)
+{
+    mk_ws_send(p->ws, MK_WS_TEXT, "one", 3);
+}
+
+/* What waits is written before a stream whose peer has ended its side ends; and nothing is accepted any more. */
+TEST(the_end_behind_a_message)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    p->then = echo_peer;
+    p->room = 3; /* of the answer */
+    feed_text(p, "one");
+    p->fin = true;
+    run(p, MK_TUNNEL_READ);
+    assert_false(p->ended);
+    assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "more", 4), -EPIPE);
+    p->room = SIZE_MAX / 2;
+    run(p, MK_TUNNEL_WRITE);
+    assert_true(p->ended);
+    assert_logged(&f, "text \"one\"\nclose 1006 \"\"\n");
+    assert_int_equal(p->out_len, 5);
+    disconnect(p);
+    fixture_close(&f);
+}
+
 static int talk(void *ctx)
 {
     struct fixture *f = ctx;
