@@ -135,51 +135,38 @@ MK_API size_t mk_cgi_header_variable(struct mk_str header, char *to, size_t size
 
 /* ── the head of a response (RFC 3875 section 6) ── */
 
-struct mk_cgi_head_limits {
-    uint16_t bytes_max, fields_max;
-};
-
 struct mk_cgi_head {
-    const struct mk_cgi_head_limits *limits;
-    uint16_t seen_bytes, line_at; /* private */
+    const struct mk_response_limits *limits;
+    struct mk_head_parser lines; /* private */
     bool has_status;
     /* Valid once mk_cgi_head_parse() has returned 0: */
     bool has_length, has_type;
-    uint16_t status; /* 200 to 599; without Status 200, or 302 with Location */
+    uint16_t status; /* 200 to 999; without Status 200, or 302 with Location */
     uint16_t n_fields;
-    uint16_t head_bytes;     /* with the empty line; the body follows */
-    uint64_t length;         /* with has_length */
-    struct mk_span location; /* Location; len 0: none */
+    uint16_t head_bytes;            /* with the empty line; the body follows */
+    uint64_t length;                /* with has_length */
+    struct mk_span location;        /* Location; len 0: none */
+    struct mk_response_fault fault; /* after -EINVAL */
 };
 
-/* Begins a head. `limits` must stay valid. */
-MK_API void mk_cgi_head_init(struct mk_cgi_head *h, const struct mk_cgi_head_limits *limits);
+/* Begins a head. `limits` must stay valid; of them those of chunks are not used. */
+MK_API void mk_cgi_head_init(struct mk_cgi_head *h, const struct mk_response_limits *limits);
 /*
  * Continues with a head, as mk_response_parser_head(): `head` begins with its first byte and has grown since the last
- * call, and may have moved; `fields` has room for limits->fields_max and keeps its content. Lines end with LF or CRLF.
- * Strict, pure and resumable: reads nothing, allocates nothing and keeps no pointer to the bytes.
- * Returns 0 (the head is complete), MK_AGAIN (more bytes are needed), -EINVAL (malformed: no field at all, a folded
- * line, a control byte, a blank before a colon), -EBADMSG (Status, Location, Content-Type or Content-Length twice or
- * with a value that is none, Transfer-Encoding), -EMSGSIZE (above a limit) or -EPROTO (it begins as a response of HTTP:
- * the script takes itself for a non-parsed header script). Errors are final.
+ * call, and may have moved; `fields` has room for limits->fields_max and keeps its content. Accepts and refuses lines
+ * as that does. Pure and resumable: reads nothing, allocates nothing and keeps no pointer to the bytes.
+ * Returns 0 (the head is complete), MK_AGAIN (more bytes are needed), -EINVAL (malformed: no field at all, Status,
+ * Location, Content-Type or Content-Length twice or with a value that is none, Transfer-Encoding, the status line of a
+ * non-parsed header script) or -EMSGSIZE (above a limit). Errors are final.
  */
 MK_API int mk_cgi_head_parse(struct mk_cgi_head *h, struct mk_field *fields, struct mk_str head);
-/* Returns a sentence about an error of mk_cgi_head_parse(), for the log; a literal. */
-MK_API const char *mk_cgi_head_error(int err);
-
-/* A CGI head in the place of an HTTP head. Zeros at first. */
-struct mk_cgi_response {
-    struct mk_cgi_head head;
-    struct mk_cgi_head_limits limits;
-    const char *fault; /* mk_cgi_head_error() of what is wrong; NULL: nothing */
-};
 
 /*
  * Parses a head as mk_response_parser_head() does an HTTP head, with its limits, and sets the fields of `p`: its other
- * functions continue with the body. `r` may have moved since the last call.
+ * functions continue with the body. `h` is zeroed at first, and may have moved since the last call.
  * Returns 0, MK_AGAIN, -EINVAL or -EMSGSIZE. Errors are final.
  */
-MK_API int mk_cgi_parse_response(struct mk_cgi_response *r, struct mk_response_parser *p, struct mk_field *fields,
+MK_API int mk_cgi_parse_response(struct mk_cgi_head *h, struct mk_response_parser *p, struct mk_field *fields,
                                  struct mk_str head);
 
 /*

@@ -30,10 +30,11 @@ struct mk_chunked {
      * The caller sets it after mk_chunked_init(), and looks at its sticky error at the end.
      */
     struct mk_buf *trailers;
+    bool recovers; /* accepts what <monkey/response_parser.h> does; set as `trailers` */
     /* The rest is private to the library, but for `done`. */
     uint64_t left; /* bytes of data in the current chunk */
     uint32_t line_bytes, ext_bytes, trailer_bytes, trailer_count;
-    uint8_t state, digits;
+    uint8_t state, digits, broken_in;
     bool done; /* the trailer section has ended */
 };
 
@@ -48,6 +49,9 @@ MK_API void mk_chunked_init(struct mk_chunked *c, const struct mk_chunked_limits
  * final.
  */
 MK_API ssize_t mk_chunked_decode(struct mk_chunked *c, const char *in, size_t len, struct mk_str *ret_data);
+
+/* Returns what is malformed, after -EINVAL: a literal, for the log. */
+MK_API const char *mk_chunked_fault(const struct mk_chunked *c);
 
 /*
  * Returns how many bytes of data are certain to come next, without framing between them; 0 in a chunk line. A caller

@@ -124,7 +124,7 @@ MK_API int mk_fastcgi_decode(struct mk_fastcgi_decoder *d, char *bytes, size_t *
 /* State of mk_fastcgi_codec, for one response. Zeros at first. */
 struct mk_fastcgi_response {
     struct mk_fastcgi_decoder decoder;
-    struct mk_cgi_response head;
+    struct mk_cgi_head head;
 };
 
 /*

@@ -110,7 +110,7 @@ struct mk_http_response {
     int err;           /* 0, or -errno: the rest, but for the next two, is not set */
     const char *error; /* a phrase for people, of the transport where it has one: "no response in 2s" */
     bool is_connected; /* there was a connection, with its handshake: the server may have got the request */
-    unsigned status;   /* 200 to 599; 0: nothing was asked for */
+    unsigned status;   /* 200 to 999; 0: nothing was asked for */
     struct mk_str head;
     const struct mk_field *fields; /* spans of `head`: mk_span_str(response->head.p, fields[0].value) */
     unsigned n_fields;

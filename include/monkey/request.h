@@ -393,8 +393,8 @@ MK_API void mk_request_collect(struct mk_request *req, size_t bytes_max, mk_body
 /* ── the response: status and headers, until its head is sent ── */
 
 /*
- * Sets the status; without this call it is 200.
- * Returns 0, -EINVAL (`status` is not from 200 to 599) or -EALREADY (the head was sent).
+ * Sets the status; without this call it is 200. Those from 600 on have no meaning, but other servers send them.
+ * Returns 0, -EINVAL (`status` is not from 200 to 999) or -EALREADY (the head was sent).
  */
 MK_API int mk_response_set_status(struct mk_request *req, int status);
 /* Returns the status that is set now: 200 at first. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parses HTTP/1 responses as a client sees them (RFC 9112). Strict, pure and resumable: bytes in, spans out; it reads
- * nothing, allocates nothing and keeps no pointer to the bytes.
+ * Parses HTTP/1 responses as a client sees them (RFC 9112). Pure and resumable: bytes in, spans out; it reads nothing,
+ * allocates nothing and keeps no pointer to the bytes.
  *
  *     init ─► head ─┬─ 1xx ─► next ─► head                     an interim response: another head follows
  *                   ├─ 101, or 2xx of a CONNECT                 a tunnel: no message follows
@@ -11,8 +11,13 @@
  *                   └─ neither ─► body ─► end                   until the connection ends
  *
  * What two recipients could take differently is malformed, because an answer is smuggled through such a difference: two
- * lengths, a length next to a transfer coding, a coding in HTTP/1.0 or one that is not chunked, folded lines, a bare
- * LF, NUL and other control bytes, a blank before a colon, a length in a 1xx. A length in a 204 is ignored. Any thread.
+ * lengths, a length next to a transfer coding, a coding in HTTP/1.0 or one that is not chunked, folded lines, a CR
+ * without LF, an LF without CR in a chunk line, NUL and other control bytes, names that are no tokens.
+ *
+ * What has a fault but one meaning is accepted, as RFC 9110 section 2.4 allows and other proxies do: LF alone ends a
+ * line of the head (RFC 9112 section 2.2), blanks before a colon are left out (section 5.1), and blanks behind the size
+ * of a chunk, and extensions of any form, are skipped. A length or a coding where no body may be is ignored, but the
+ * connection is not kept: a body may come late. docs/internals/backend-responses.md compares with others. Any thread.
  *
  * In the kit: plugins link -lmonkey-kit.
  */
@@ -69,6 +74,13 @@ enum mk_response_to {
     MK_RESPONSE_TO_CONNECT, /* has no body if it is a 2xx: the connection is a tunnel */
 };
 
+/* Why a response is malformed, for the log. */
+struct mk_response_fault {
+    const char *text; /* of a literal; NULL: nothing is wrong */
+    struct mk_span line;
+    uint16_t number; /* of the line, from 1; 0: it is none of the head */
+};
+
 enum mk_response_body {
     MK_RESPONSE_BODY_NONE,
     MK_RESPONSE_BODY_LENGTH,
@@ -83,16 +95,18 @@ struct mk_response_parser {
     /* Valid once mk_response_parser_head() has returned 0: */
     uint8_t body; /* enum mk_response_body */
     uint8_t minor;
-    bool has_length;  /* Content-Length, also where there is no body */
-    bool has_upgrade; /* the field Upgrade */
-    bool keep_alive;  /* the connection may be used again after this response, if the client wants it */
-    bool is_done;     /* the response is complete; never after a head of 1xx */
-    uint16_t status;  /* 100 to 599 */
+    bool expects_body; /* a head without a body has a length or a coding: the body may come late */
+    bool has_length;   /* Content-Length, also where there is no body */
+    bool has_upgrade;  /* the field Upgrade */
+    bool keep_alive;   /* the connection may be used again after this response, if the client wants it */
+    bool is_done;      /* the response is complete; never after a head of 1xx */
+    uint16_t status;   /* 100 to 999 */
     uint16_t head_bytes;
     uint16_t n_fields;
-    uint64_t length;           /* with has_length */
-    uint64_t left;             /* of a body with a length */
-    struct mk_chunked chunked; /* `trailers` may be set after the head */
+    uint64_t length;                /* with has_length */
+    uint64_t left;                  /* of a body with a length */
+    struct mk_chunked chunked;      /* `trailers` may be set after the head */
+    struct mk_response_fault fault; /* after -EINVAL */
 };
 
 /* Begins the response to a request. `limits` must stay valid. */
@@ -123,6 +137,25 @@ MK_API uint64_t mk_response_parser_skippable(const struct mk_response_parser *p)
 MK_API void mk_response_parser_skip(struct mk_response_parser *p, uint64_t n);
 /* The connection has ended. Returns 0 (the response is complete) or -EPIPE (it was cut). */
 MK_API int mk_response_parser_end(struct mk_response_parser *p);
+
+/*
+ * Continues with the field lines of a head, which a script begins with; `p` is zeroed at first. The rest is as for
+ * mk_response_parser_head().
+ * Returns 0 (the head is complete: p->head_len), MK_AGAIN, -EINVAL with `*fault`, whose first line is 1, or -EMSGSIZE.
+ */
+MK_API int mk_response_fields(struct mk_head_parser *p, struct mk_field *fields,
+                              const struct mk_response_limits *limits, struct mk_str head,
+                              struct mk_response_fault *fault);
+
+/* Sets all of a fault. Returns -EINVAL. */
+MK_API int mk_response_fault_set(struct mk_response_fault *fault, const char *text, unsigned number,
+                                 struct mk_span line);
+
+/*
+ * Adds to `out` what is wrong, with the line of the head at `head`, which is cut, and whose bytes are escaped if they
+ * are not printable: `line 2 of its head, "X Name: a": its name has ...`. There must be a fault.
+ */
+MK_API void mk_response_fault_describe(const struct mk_response_fault *fault, const char *head, struct mk_buf *out);
 
 MK_C_END
 

@@ -152,7 +152,7 @@ static const struct mk_conf_foreign foreign[] = {
 static void check_section(const struct mk_conf_check *check, void *section)
 {
     struct cgi_conf *conf = section;
-    conf->head_limits = (struct mk_cgi_head_limits){(uint16_t)conf->head_bytes_max, CGI_FIELDS_MAX};
+    conf->head_limits = (struct mk_response_limits){(uint16_t)conf->head_bytes_max, CGI_FIELDS_MAX, {0}};
     size_t key = conf->script.len ? offsetof(struct cgi_conf, script) : offsetof(struct cgi_conf, root);
     if (conf->root.len && conf->script.len)
         mk_conf_error(check, key, "a section has Root or Script, not both");

@@ -37,7 +37,7 @@ struct cgi_conf {
     struct mk_gateway_buffer buffer;
     uint64_t spool_request_bytes; /* 0: Off; UINT64_MAX: On */
     uint64_t head_bytes_max;
-    struct mk_cgi_head_limits head_limits;
+    struct mk_response_limits head_limits;
 };
 
 extern const struct mk_conf_section cgi_sections[];

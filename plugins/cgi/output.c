@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { STATUS_MS = 100, READS_AT_ONCE = 4, HEAD_READ_BYTES = 16384 };
+enum { STATUS_MS = 100, READS_AT_ONCE = 4, HEAD_READ_BYTES = 16384, REASON_BYTES = 512 };
 
 static void on_output(struct mk_event *event, uint32_t events);
 
@@ -284,14 +284,26 @@ static void take_head(struct run *r)
     mk_buf_release(&r->head);
 }
 
+static void log_head_error(struct run *r, int err)
+{
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
+    if (err == -EINVAL)
+        mk_response_fault_describe(&r->parser.fault, r->head.data, &reason);
+    mk_request_log(r->req, MK_LOG_ERROR, "%s: %s%s", r->prefix,
+                   err == -ENOMEM     ? "there is no memory for its response"
+                   : err == -EMSGSIZE ? "the head of its response is longer than MaxResponseHead, has too many header "
+                                        "fields, or has no empty line behind them"
+                                      : "its response is malformed: ",
+                   mk_buf_cstr(&reason));
+}
+
 static void parse_head(struct run *r)
 {
     int err = r->head.err ? -ENOMEM : mk_cgi_head_parse(&r->parser, r->fields, mk_buf_str(&r->head));
     if (err == 0) {
         take_head(r);
     } else if (err < 0) {
-        mk_request_log(r->req, MK_LOG_ERROR, "%s: %s", r->prefix,
-                       err == -ENOMEM ? "there is no memory for its response" : mk_cgi_head_error(err));
+        log_head_error(r, err);
         run_fail(r, err == -ENOMEM ? 503 : 502);
     }
 }

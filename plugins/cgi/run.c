@@ -173,9 +173,10 @@ static void on_timer(struct mk_timer *timer)
     r->is_late = true;
     counters_add(r->worker, COUNT_TIMEOUTS, 1);
     if (r->req)
-        mk_request_log(r->req, MK_LOG_ERROR, "%s: %s for %u ms: it is ended", r->prefix, what, r->conf->timeout_ms);
+        mk_request_log(r->req, MK_LOG_ERROR, "%s: %s for %u ms (Timeout): it is ended", r->prefix, what,
+                       r->conf->timeout_ms);
     else
-        mk_host_log(r->errors.host, MK_LOG_ERROR, "%s: %s for %u ms: it is ended", r->prefix, what,
+        mk_host_log(r->errors.host, MK_LOG_ERROR, "%s: %s for %u ms (Timeout): it is ended", r->prefix, what,
                     r->conf->timeout_ms);
     run_fail(r, 504);
 }

@@ -83,7 +83,7 @@ int response_pass_header(const struct mk_gateway_call *c, struct mk_str name, st
 /* The connection, or the response in it, has ended too early. */
 static const char *describe_end(const struct mk_gateway_call *c, const struct fastcgi_response *r)
 {
-    bool has_head = r->head.head.head_bytes;
+    bool has_head = r->head.head_bytes;
     if (!c->protocol->unwrap)
         return has_head ? "it has closed the connection before the bytes of its Content-Length"
                         : "it has closed the connection before the head of its response was complete";
@@ -96,6 +96,5 @@ static const char *describe_end(const struct mk_gateway_call *c, const struct fa
 const char *response_describe_fault(const struct mk_gateway_call *c, int err)
 {
     const struct fastcgi_response *r = c->state;
-    const char *fault = r->decoder.fault ? r->decoder.fault : r->head.fault;
-    return fault ? fault : err == -EPIPE ? describe_end(c, r) : NULL;
+    return r->decoder.fault ? r->decoder.fault : err == -EPIPE ? describe_end(c, r) : NULL;
 }

@@ -11,7 +11,7 @@
 
 /* What is kept of a response, of mk_gateway_call.state. Zeros at first. */
 struct fastcgi_response {
-    struct mk_cgi_response head;
+    struct mk_cgi_head head;
     struct mk_fastcgi_decoder decoder;
     bool is_kept; /* the connection, by both sides */
     struct mk_cgi_stderr error_output;

@@ -14,13 +14,14 @@ struct outcome {
     bool bad, done;
 };
 
-static struct outcome decode(const char *in, size_t len, size_t piece)
+static struct outcome decode(const char *in, size_t len, size_t piece, bool recovers)
 {
     static const struct mk_chunked_limits limits = {64, 200, 200, 8};
     struct outcome o = {0};
     struct mk_chunked c;
 
     mk_chunked_init(&c, &limits);
+    c.recovers = recovers;
     while (o.used < len && !c.done && !o.bad) {
         size_t left = len - o.used;
         struct mk_str data;
@@ -41,14 +42,24 @@ static struct outcome decode(const char *in, size_t len, size_t piece)
     return o;
 }
 
+static struct outcome check_pieces(const uint8_t *data, size_t size, bool recovers)
+{
+    const char *in = (const char *)data + 1;
+    struct outcome whole = decode(in, size - 1, SIZE_MAX, recovers),
+                   pieces = decode(in, size - 1, (size_t)data[0] % 16 + 1, recovers);
+    if (whole.hash != pieces.hash || whole.data_bytes != pieces.data_bytes || whole.used != pieces.used ||
+        whole.bad != pieces.bad || whole.done != pieces.done)
+        abort();
+    return whole;
+}
+
+/* What is well-formed means the same where faults are recovered from. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!size)
         return 0;
-    const char *in = (const char *)data + 1;
-    struct outcome whole = decode(in, size - 1, SIZE_MAX), pieces = decode(in, size - 1, (size_t)data[0] % 16 + 1);
-    if (whole.hash != pieces.hash || whole.data_bytes != pieces.data_bytes || whole.used != pieces.used ||
-        whole.bad != pieces.bad || whole.done != pieces.done)
+    struct outcome strict = check_pieces(data, size, false), recovered = check_pieces(data, size, true);
+    if (!strict.bad && (recovered.bad || strict.hash != recovered.hash || strict.used != recovered.used))
         abort();
     return 0;
 }

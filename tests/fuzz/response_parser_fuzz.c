@@ -3,6 +3,7 @@
  * The parser of responses: the first byte picks the request's method and the size of pieces. One piece, and pieces of
  * that size, must give the same heads, body and trailers, the same end and the same result.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -112,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum mk_response_to to = (enum mk_response_to)(data[0] >> 4) % 3;
     struct outcome whole = parse(in, size - 1, SIZE_MAX, to),
                    pieces = parse(in, size - 1, (size_t)data[0] % 16 + 1, to);
-    if (whole.err != pieces.err)
+    if (whole.err != pieces.err || (whole.err == -EINVAL) != (whole.parser.fault.text != NULL))
         abort();
     if (whole.err != 0)
         return 0; /* how far it came depends on the pieces */

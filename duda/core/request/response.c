@@ -120,7 +120,7 @@ static int set_status(duda_request_t *dr, int status)
     int err = check_status(dr, call);
     if (err < 0)
         return err;
-    err = mk_response_set_status(dr->req, status);
+    err = status > 599 ? -EINVAL : mk_response_set_status(dr->req, status);
     return err == -EINVAL ? request_refuse(dr, call, err, "the status must be 200 to 599")
                           : report_error(dr, call, err);
 }

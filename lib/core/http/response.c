@@ -24,7 +24,7 @@ enum {
 
 int mk_response_set_status(struct mk_request *req, int status)
 {
-    if (status < 200 || status > 599)
+    if (status < 200 || status > 999)
         return -EINVAL;
     if (mk_response_head_sent(req))
         return -EALREADY;

@@ -18,21 +18,18 @@ static void set_body(struct mk_response_parser *p, const struct mk_cgi_head *hea
     p->is_done = has_none || (head->has_length && !head->length);
 }
 
-int mk_cgi_parse_response(struct mk_cgi_response *r, struct mk_response_parser *p, struct mk_field *fields,
+int mk_cgi_parse_response(struct mk_cgi_head *h, struct mk_response_parser *p, struct mk_field *fields,
                           struct mk_str head)
 {
-    r->limits = (struct mk_cgi_head_limits){p->limits->head_bytes_max, p->limits->fields_max};
-    if (!r->head.limits)
-        mk_cgi_head_init(&r->head, &r->limits);
-    r->head.limits = &r->limits; /* `r` may have moved */
-    int result = mk_cgi_head_parse(&r->head, fields, head);
-    if (result < 0)
-        r->fault = mk_cgi_head_error(result);
+    if (!h->limits)
+        mk_cgi_head_init(h, p->limits);
+    int result = mk_cgi_head_parse(h, fields, head);
+    p->fault = h->fault;
     if (result != 0)
-        return result == -EPROTO || result == -EBADMSG ? -EINVAL : result;
-    p->status = r->head.status;
-    p->head_bytes = r->head.head_bytes;
-    p->n_fields = r->head.n_fields;
-    set_body(p, &r->head);
+        return result;
+    p->status = h->status;
+    p->head_bytes = h->head_bytes;
+    p->n_fields = h->n_fields;
+    set_body(p, h);
     return 0;
 }

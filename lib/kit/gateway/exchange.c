@@ -26,6 +26,12 @@ enum {
     REASON_BYTES = 512, /* of a transport, or of a failure */
 };
 
+/* How long a wait may last, and the directive that says so. */
+struct limit {
+    const char *directive;
+    uint32_t ms;
+};
+
 static void connect_backend(struct mk__gw_exchange *x);
 
 /* ── the end ── */
@@ -191,16 +197,48 @@ static const char *describe_transport(const struct mk__gw_exchange *x, const str
     return x->conn->io.transport->describe_error(&x->conn->io, err, reason);
 }
 
-/* Writes what has failed, and whether that says more than its type, which is returned. */
-static const char *describe_failure(const struct mk__gw_exchange *x, const struct mk__gw_failure *f, int err,
-                                    struct mk_buf *reason, bool *ret_is_detailed)
+/* The limit of the present wait; ms 0: what it waits for is the client, which the server watches, or the group. */
+static struct limit get_limit(const struct mk__gw_exchange *x)
 {
-    bool is_dial = x->phase < MK__GW_WAITING;
+    const struct mk_gateway_conf *conf = x->conf;
+    if (x->phase == MK__GW_QUEUED)
+        return (struct limit){0};
+    if (x->phase < MK__GW_WAITING)
+        return (struct limit){"ConnectTimeout", conf->connect_timeout_ms};
+    if (x->phase == MK__GW_WAITING && mk__gw_upload_is_blocked(&x->up))
+        return (struct limit){"SendTimeout", conf->send_timeout_ms};
+    if (x->phase == MK__GW_WAITING && (mk__gw_upload_is_taken(&x->up) || !x->is_continue_received))
+        return (struct limit){"ResponseTimeout", conf->response_timeout_ms};
+    if (x->phase == MK__GW_BODY && x->awaits_backend)
+        return (struct limit){"ReadTimeout", conf->read_timeout_ms};
+    return (struct limit){0};
+}
+
+/* Names the directive that a timeout has, and its value. */
+static void describe_timeout(const struct mk__gw_exchange *x, struct mk_buf *out)
+{
+    bool is_deadline = mk_loop_now_ms(x->loop) >= x->deadline_ms;
+    struct limit limit = is_deadline ? (struct limit){"Deadline", x->conf->deadline_ms} : get_limit(x);
+    if (limit.ms)
+        mk_buf_addf(out, " (%s is %u %s)", limit.directive, limit.ms % 1000 ? limit.ms : limit.ms / 1000,
+                    limit.ms % 1000 ? "ms" : "s");
+}
+
+/*
+ * Writes what has failed, for the log, and what of that the client gets: what says more than the type, which is
+ * returned, but no bytes of the backend.
+ */
+static const char *describe_failure(const struct mk__gw_exchange *x, const struct mk__gw_failure *f, int err,
+                                    struct mk_buf *reason, struct mk_str *ret_details)
+{
     const char *type = describe_transport(x, f, err, reason);
-    const char *fault = type || is_dial ? NULL : mk__gw_failure_describe(&x->call, err);
-    *ret_is_detailed = type || fault;
-    if (!type)
-        mk_buf_addf(reason, "%s", fault ? fault : f->text ? f->text : is_dial ? mk_dial_error(err) : strerror(-err));
+    *ret_details = mk_buf_str(reason);
+    if (!type && x->phase < MK__GW_WAITING)
+        mk_buf_addf(reason, "%s", f->text ? f->text : mk_dial_error(err));
+    else if (!type)
+        *ret_details = mk__gw_failure_describe(f, &x->down, err, x->thread->buffer, reason);
+    if (err == -ETIMEDOUT)
+        describe_timeout(x, reason);
     return type ? type : f->type;
 }
 
@@ -285,8 +323,8 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
     if (r >= 0)
         return;
     MK_BUF_ON_STACK(reason, REASON_BYTES);
-    bool is_detailed;
-    const char *type = describe_failure(x, f, err, &reason, &is_detailed);
+    struct mk_str details;
+    const char *type = describe_failure(x, f, err, &reason, &details);
     mk__gw_report_failure(&x->report, err);
     log_failure(x, err, mk_buf_cstr(&reason));
     if (r == -ENXIO && !x->tries.n) { /* Hold is over, as if it had waited on */
@@ -294,27 +332,13 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
         return;
     }
     if (x->phase != MK__GW_BODY) {
-        mk__gw_exchange_respond_failure(x, f->status, type, is_detailed ? mk_buf_str(&reason) : MK_STR_NONE);
+        mk__gw_exchange_respond_failure(x, f->status, type, details);
         return;
     }
     abort_response(x);
 }
 
 /* ── timeouts ── */
-
-/* How long the present wait may last; 0: what it waits for is the client, which the server watches. */
-static uint32_t get_wait_ms(const struct mk__gw_exchange *x)
-{
-    if (x->phase == MK__GW_QUEUED)
-        return 0; /* the group ends that */
-    if (x->phase < MK__GW_WAITING)
-        return x->conf->connect_timeout_ms;
-    if (x->phase == MK__GW_WAITING && mk__gw_upload_is_blocked(&x->up))
-        return x->conf->send_timeout_ms;
-    if (x->phase == MK__GW_WAITING && (mk__gw_upload_is_taken(&x->up) || !x->is_continue_received))
-        return x->conf->response_timeout_ms;
-    return x->phase == MK__GW_BODY && x->awaits_backend ? x->conf->read_timeout_ms : 0;
-}
 
 static uint64_t get_end_ms(const struct mk__gw_exchange *x)
 {
@@ -340,7 +364,7 @@ void mk__gw_exchange_wait(struct mk__gw_exchange *x, uint32_t ms)
 
 void mk__gw_exchange_touch(struct mk__gw_exchange *x)
 {
-    mk__gw_exchange_wait(x, get_wait_ms(x));
+    mk__gw_exchange_wait(x, get_limit(x).ms);
 }
 
 static void on_timer(struct mk_timer *timer)
@@ -348,7 +372,7 @@ static void on_timer(struct mk_timer *timer)
     struct mk__gw_exchange *x = MK_CONTAINER_OF(timer, struct mk__gw_exchange, timer);
     uint64_t now = mk_loop_now_ms(x->loop);
     x->timer_ms = 0;
-    if (!get_wait_ms(x))
+    if (!get_limit(x).ms)
         x->wait_end_ms = UINT64_MAX; /* what it waited for has come */
     if (get_end_ms(x) <= now)
         mk__gw_exchange_fail(x, -ETIMEDOUT);

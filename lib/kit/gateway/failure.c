@@ -53,9 +53,18 @@ const struct mk__gw_failure *mk__gw_failure_find(bool is_dial, int err)
     return f;
 }
 
-const char *mk__gw_failure_describe(const struct mk_gateway_call *call, int err)
+struct mk_str mk__gw_failure_describe(const struct mk__gw_failure *f, const struct mk__gw_download *down, int err,
+                                      const char *head, struct mk_buf *out)
 {
-    return call->protocol->describe_fault ? call->protocol->describe_fault(call, err) : NULL;
+    const struct mk_gateway_call *call = down->call;
+    const struct mk_response_fault *fault = &down->parser.fault;
+    const char *own = call->protocol->describe_fault ? call->protocol->describe_fault(call, err) : NULL;
+    mk_buf_addf(out, "%s", own ? own : f->text ? f->text : strerror(-err));
+    if (own || err != -EINVAL || !fault->text)
+        return own ? mk_str_c(own) : MK_STR_NONE;
+    mk_buf_adds(out, MK_STR(": "));
+    mk_response_fault_describe(fault, head, out);
+    return call->protocol->parse_head ? mk_str_c(fault->text) : MK_STR_NONE;
 }
 
 void mk__gw_failure_write(struct mk_buf *out, const char *type, struct mk_str details)

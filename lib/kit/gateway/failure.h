@@ -5,6 +5,8 @@
 #ifndef MK_GATEWAY_FAILURE_H
 #define MK_GATEWAY_FAILURE_H
 
+#include "download.h"
+
 #include <monkey/gateway.h>
 
 struct mk__gw_failure {
@@ -18,8 +20,12 @@ struct mk__gw_failure {
 
 /* Finds the failure for -errno of a dial, or of what follows it. */
 const struct mk__gw_failure *mk__gw_failure_find(bool is_dial, int err);
-/* Returns what the protocol of a response says about its -errno; NULL: nothing special. */
-const char *mk__gw_failure_describe(const struct mk_gateway_call *call, int err);
+/*
+ * Adds to `out` what a response's -errno means, in the words of its protocol if that has any. `head` has the bytes of a
+ * malformed head. Returns what the client may know of it, a literal; empty: no more than its type.
+ */
+struct mk_str mk__gw_failure_describe(const struct mk__gw_failure *f, const struct mk__gw_download *down, int err,
+                                      const char *head, struct mk_buf *out);
 /* Writes the value of Proxy-Status; `details` may be empty. */
 void mk__gw_failure_write(struct mk_buf *out, const char *type, struct mk_str details);
 /* Responds with an error of this server, and with Proxy-Status. */

@@ -15,7 +15,11 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 
-enum { PIECES_MAX = 16, INTERIM_MAX = 16 }; /* pieces: then other connections have their turn */
+enum {
+    PIECES_MAX = 16, /* then other connections have their turn */
+    INTERIM_MAX = 16,
+    REASON_BYTES = 512,
+};
 
 struct mk__gw_orphan {
     struct mk_list node;
@@ -65,12 +69,10 @@ static void end_orphan(struct mk__gw_orphan *o)
 
 static void fail_orphan(struct mk__gw_orphan *o, int err)
 {
-    const struct mk__gw_failure *f = mk__gw_failure_find(false, err);
-    const char *fault = mk__gw_failure_describe(&o->call, err);
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
+    mk__gw_failure_describe(mk__gw_failure_find(false, err), &o->down, err, o->thread->buffer, &reason);
     mk_log_error("%s: %.*s: %s; its client has left before", o->call.protocol->name, MK_STR_ARG(o->conf->to.text),
-                 fault     ? fault
-                 : f->text ? f->text
-                           : strerror(-err));
+                 mk_buf_cstr(&reason));
     end_orphan(o);
 }
 

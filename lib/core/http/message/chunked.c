@@ -8,7 +8,7 @@
  *                             size 0 ─► TRAILER ⇄ name: value CRLF ─► END_LF ─► done
  *
  * A table of states and byte classes. A transition that is not in the table is malformed: a bare CR or LF, a control
- * byte, a blank where the grammar has none.
+ * byte, a blank where the grammar has none. A second table has the transitions by which responses recover.
  */
 #include <monkey/chunked.h>
 #include <monkey/escape.h>
@@ -55,6 +55,7 @@ enum state {
     /* the trailer section */
     TRAILER,
     TRAILER_NAME,
+    TRAILER_NAME_BLANK, /* before a ":" */
     TRAILER_VALUE,
     TRAILER_LF,
     END_LF,
@@ -99,6 +100,44 @@ static const uint8_t transitions[STATES][CLASSES] = {
     [END_LF] = {[LF] = DONE},
 };
 
+/*
+ * What a response may have besides: blanks behind a size, extensions of any form, and blanks before a colon (RFC 9112
+ * section 5.1). None of them moves the end of a line.
+ */
+static const struct {
+    uint8_t from, class, to;
+} recoveries[] = {
+    {EXT_BLANK, CR, SIZE_LF},
+    {EXT_NAME_BLANK, CR, SIZE_LF},
+    {EXT_NAME_BLANK, SEMICOLON, EXT_NAME_BLANK},
+    {EXT_NAME_BLANK, COLON, EXT_NAME},
+    {EXT_NAME_BLANK, TEXT, EXT_NAME},
+    {EXT_NAME, COLON, EXT_NAME},
+    {EXT_NAME, TEXT, EXT_NAME},
+    {EXT_NAME_END, CR, SIZE_LF},
+    {EXT_VALUE_BLANK, CR, SIZE_LF},
+    {EXT_VALUE_BLANK, COLON, EXT_VALUE},
+    {EXT_VALUE_BLANK, TEXT, EXT_VALUE},
+    {EXT_VALUE, COLON, EXT_VALUE},
+    {EXT_VALUE, EQUALS, EXT_VALUE},
+    {EXT_VALUE, TEXT, EXT_VALUE},
+    {TRAILER_NAME, BLANK, TRAILER_NAME_BLANK},
+    {TRAILER_NAME_BLANK, BLANK, TRAILER_NAME_BLANK},
+    {TRAILER_NAME_BLANK, COLON, TRAILER_VALUE},
+};
+
+/* Where a malformed byte is found, by the first state that it may be in. */
+static const struct {
+    uint8_t from;
+    const char *text;
+} faults[] = {
+    {TRAILER, "a line of its trailer section is malformed"},
+    {DATA_CR, "a chunk has no CRLF at its end"},
+    {SIZE_LF, "a line with the size of a chunk has a CR without LF"},
+    {EXT_BLANK, "an extension of a chunk is malformed"},
+    {SIZE_FIRST, "the size of a chunk is malformed"},
+};
+
 void mk_chunked_init(struct mk_chunked *c, const struct mk_chunked_limits *limits)
 {
     *c = (struct mk_chunked){.limits = *limits, .state = SIZE_FIRST};
@@ -106,8 +145,25 @@ void mk_chunked_init(struct mk_chunked *c, const struct mk_chunked_limits *limit
 
 static int set_broken(struct mk_chunked *c, int err)
 {
+    c->broken_in = c->state;
     c->state = BROKEN;
     return err;
+}
+
+const char *mk_chunked_fault(const struct mk_chunked *c)
+{
+    unsigned i = 0;
+    while (i < MK_COUNT_OF(faults) - 1 && c->broken_in < faults[i].from)
+        i++;
+    return faults[i].text;
+}
+
+static enum state recover_state(enum state from, enum class class)
+{
+    for (unsigned i = 0; i < MK_COUNT_OF(recoveries); i++)
+        if (recoveries[i].from == from && recoveries[i].class == class)
+            return recoveries[i].to;
+    return BROKEN;
 }
 
 /* Counts a byte of framing for the limits. Returns false above one of them. */
@@ -139,11 +195,13 @@ static int decode_byte(struct mk_chunked *c, char byte)
     enum state from = c->state, to = transitions[from][classes[(unsigned char)byte]];
     assert(from < STATES && from != DATA && from != DONE);
 
+    if (to == BROKEN && c->recovers)
+        to = recover_state(from, classes[(unsigned char)byte]);
     if (to == BROKEN || (to == SIZE && !add_digit(c, from, byte)))
         return set_broken(c, -EINVAL);
     if (!count_byte(c, from, to))
         return set_broken(c, -EMSGSIZE);
-    if (c->trailers && from >= TRAILER && to < END_LF)
+    if (c->trailers && from >= TRAILER && to < END_LF && to != TRAILER_NAME_BLANK)
         mk_buf_addc(c->trailers, byte);
     c->state = to == DATA && !c->left ? TRAILER : to;
     c->done = to == DONE;

@@ -278,12 +278,8 @@ const char *mk__parse_field(struct mk_field *field, const char *base, const char
     return read_field(field, base, line, end);
 }
 
-/*
- * Reads the field lines from the current one on that are well-formed and complete, without a search for the end of
- * each. Returns how many.
- */
-static MK_HOT unsigned read_fields(struct mk_head_parser *p, struct mk_field *fields, unsigned fields_max,
-                                   struct mk_str head)
+MK_HOT unsigned mk__parse_fields(struct mk_head_parser *p, struct mk_field *fields, unsigned fields_max,
+                                 struct mk_str head)
 {
     const char *at = head.p + p->line_at, *end = head.p + head.len, *next;
     struct mk_field *first = fields + p->n_fields, *field = first;
@@ -319,7 +315,7 @@ static int read_line(struct mk_head_parser *p, struct mk_field *fields, const st
     }
     if (p->n_fields >= limits->fields_max) /* may be above the limit, if a reload has lowered it */
         return -431;
-    return read_fields(p, fields, limits->fields_max, head) ? MK_AGAIN : -400;
+    return mk__parse_fields(p, fields, limits->fields_max, head) ? MK_AGAIN : -400;
 }
 
 /* Returns the status for a request line that is too long: because of its method (-501) or its target (-414). */
@@ -356,7 +352,7 @@ static void read_usual_fields(struct mk_head_parser *p, struct mk_field *fields,
     if (head.len > limits->head_bytes_max)
         head.len = limits->head_bytes_max;
     if (!MK_SMALL && p->phase == MK__PARSE_FIELDS && p->seen_len == p->line_at) {
-        read_fields(p, fields, limits->fields_max, head);
+        mk__parse_fields(p, fields, limits->fields_max, head);
         p->seen_len = p->line_at;
     }
 }

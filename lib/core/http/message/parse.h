@@ -34,6 +34,12 @@ int mk__parse_head(struct mk_head_parser *p, struct mk_field *fields, const stru
                    struct mk_str head);
 
 /*
+ * Reads the field lines from the current one on that are well-formed and complete, `fields_max` in all at most, without
+ * a search for the end of each. Returns how many.
+ */
+unsigned mk__parse_fields(struct mk_head_parser *p, struct mk_field *fields, unsigned fields_max, struct mk_str head);
+
+/*
  * Reads one field line, which begins at `line` in the head at `base`. Returns what follows its CRLF, or NULL: there
  * is no well-formed line before `end`.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The parser of responses (<monkey/response_parser.h>): the status line, what the fields say of framing and connection,
- * and the body. Field lines are read by http/message/parse.c, as those of requests are.
+ * and the body. response_fields.c reads the field lines.
  */
 #include "http/message/parse.h"
 
@@ -17,22 +17,24 @@ void mk_response_parser_init(struct mk_response_parser *p, const struct mk_respo
 void mk_response_parser_next(struct mk_response_parser *p)
 {
     assert(p->status < 200 && p->status != 101);
+    bool expects_body = p->expects_body;
     mk_response_parser_init(p, p->limits, p->to);
+    p->expects_body = expects_body;
 }
 
 /* ── the head ── */
 
-/* HTTP/1.x SP status SP reason; the reason may be empty or missing (RFC 9112 section 4). */
-static int read_status_line(struct mk_response_parser *p, struct mk_str line)
+/* HTTP/1.x SP status SP reason; the reason may be empty or missing (RFC 9112 section 4). Returns false: it is none. */
+static bool read_status_line(struct mk_response_parser *p, struct mk_str line)
 {
     const char *at = line.p;
     if (line.len < 12 || memcmp(at, "HTTP/1.", 7) != 0 || !mk_is_digit(at[7]) || at[8] != ' ')
-        return -EINVAL;
-    if (at[9] < '1' || at[9] > '5' || !mk_is_digit(at[10]) || !mk_is_digit(at[11]) || (line.len > 12 && at[12] != ' '))
-        return -EINVAL;
+        return false;
+    if (at[9] < '1' || at[9] > '9' || !mk_is_digit(at[10]) || !mk_is_digit(at[11]) || (line.len > 12 && at[12] != ' '))
+        return false;
     p->minor = p->head.minor = (uint8_t)(at[7] - '0');
     p->status = p->head.status = (uint16_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));
-    return mk_str_has_control(mk_str(at + 12, line.len - 12)) ? -EINVAL : 0;
+    return !mk_str_has_control(mk_str(at + 12, line.len - 12));
 }
 
 /* Finds the end of the status line, and reads it. Returns 0, MK_AGAIN, -EINVAL or -EMSGSIZE. */
@@ -45,54 +47,66 @@ static int parse_status_line(struct mk_response_parser *p, struct mk_str head)
         h->seen_len = (uint16_t)len;
         return len == p->limits->head_bytes_max ? -EMSGSIZE : MK_AGAIN;
     }
-    size_t end = (size_t)(lf - head.p);
-    if (end == 0 || lf[-1] != '\r')
-        return -EINVAL; /* a bare LF */
+    struct mk_str line = mk_str(head.p, (size_t)(lf - head.p));
     h->phase = MK__PARSE_FIELDS;
-    h->seen_len = h->line_at = (uint16_t)(end + 1);
-    return read_status_line(p, mk_str(head.p, end - 1));
+    h->seen_len = h->line_at = (uint16_t)(line.len + 1);
+    line.len -= line.len && lf[-1] == '\r';
+    return read_status_line(p, line) ? 0
+                                     : mk_response_fault_set(&p->fault, "it is no status line of HTTP/1", 1,
+                                                             (struct mk_span){0, (uint16_t)line.len});
 }
 
-static int read_length(struct mk_response_parser *p, struct mk_str value)
+static const char *read_length(struct mk_response_parser *p, struct mk_str value)
 {
-    if (p->has_length || !mk_str_u64(value, INT64_MAX, &p->length))
-        return -EINVAL;
-    p->has_length = true;
-    return 0;
+    if (p->has_length)
+        return "it has a Content-Length before";
+    p->has_length = mk_str_u64(value, INT64_MAX, &p->length);
+    return p->has_length ? NULL : "its Content-Length is no number";
 }
 
 /* No request asks for another coding (RFC 9112 section 7.4), and HTTP/1.0 has none (section 6.1). */
-static int read_coding(struct mk_response_parser *p, struct mk_str value)
+static const char *read_coding(struct mk_response_parser *p, struct mk_str value)
 {
-    if (p->body == MK_RESPONSE_BODY_CHUNKED || p->minor == 0 || !mk_str_ieq(value, MK_STR("chunked")))
-        return -EINVAL;
+    if (p->has_length)
+        return "it has a Content-Length, too";
+    if (p->minor == 0)
+        return "HTTP/1.0 has no Transfer-Encoding";
+    if (p->body == MK_RESPONSE_BODY_CHUNKED || !mk_str_ieq(value, MK_STR("chunked")))
+        return "its Transfer-Encoding is not chunked alone";
     p->body = MK_RESPONSE_BODY_CHUNKED;
-    return 0;
+    return NULL;
 }
 
-static int read_upgrade(struct mk_response_parser *p, struct mk_str value)
+static const char *read_upgrade(struct mk_response_parser *p, struct mk_str value)
 {
-    p->has_upgrade = true;
-    return value.len ? 0 : -EINVAL;
+    p->has_upgrade |= value.len > 0;
+    return NULL;
 }
 
-/* The fields about the message itself; of Connection see read_connection(). */
+/* The fields about the message itself, in the order in which they are read; of Connection see read_connection(). */
 static const struct {
     uint8_t id;
-    int (*read)(struct mk_response_parser *p, struct mk_str value);
+    const char *(*read)(struct mk_response_parser *p, struct mk_str value); /* returns NULL or what is wrong */
 } readers[] = {
     {MK_HEADER_CONTENT_LENGTH, read_length},
     {MK_HEADER_TRANSFER_ENCODING, read_coding},
     {MK_HEADER_UPGRADE, read_upgrade},
 };
 
+static int set_field_fault(struct mk_response_parser *p, const struct mk_field *field, unsigned i, const char *text)
+{
+    struct mk_span line = {field->name.at, (uint16_t)(field->value.at + field->value.len - field->name.at)};
+    return mk_response_fault_set(&p->fault, text, i + 2, line);
+}
+
 static int read_fields(struct mk_response_parser *p, const struct mk_field *fields, const char *base)
 {
     for (unsigned r = 0; r < MK_COUNT_OF(readers); r++) {
         for (unsigned i = 0; p->head.seen & 1u << readers[r].id && i < p->n_fields; i++) {
-            int err = fields[i].id == readers[r].id ? readers[r].read(p, mk_span_str(base, fields[i].value)) : 0;
-            if (err < 0)
-                return err;
+            bool is_read = fields[i].id == readers[r].id;
+            const char *fault = is_read ? readers[r].read(p, mk_span_str(base, fields[i].value)) : NULL;
+            if (fault)
+                return set_field_fault(p, &fields[i], i, fault);
         }
     }
     return 0;
@@ -111,10 +125,14 @@ static bool read_connection(const struct mk_response_parser *p, const struct mk_
     return keep && !close;
 }
 
+static bool is_tunnel(const struct mk_response_parser *p)
+{
+    return p->status == 101 || (p->to == MK_RESPONSE_TO_CONNECT && p->status / 100 == 2);
+}
+
 static bool has_no_body(const struct mk_response_parser *p)
 {
-    return p->status < 200 || p->status == 204 || p->status == 304 || p->to == MK_RESPONSE_TO_HEAD ||
-           (p->to == MK_RESPONSE_TO_CONNECT && p->status < 300);
+    return p->status < 200 || p->status == 204 || p->status == 304 || p->to == MK_RESPONSE_TO_HEAD || is_tunnel(p);
 }
 
 /* Finds how the body ends (RFC 9112 section 6.3). Returns 0 or -EINVAL. */
@@ -126,20 +144,21 @@ static int end_head(struct mk_response_parser *p, const struct mk_field *fields,
     if (err < 0)
         return err;
     bool is_chunked = p->body == MK_RESPONSE_BODY_CHUNKED;
-    if (is_chunked && p->has_length)
-        return -EINVAL;
+    bool has_none = has_no_body(p);
+    p->expects_body |= has_none && !is_tunnel(p) && (is_chunked || p->length > 0);
     p->has_length = p->has_length && p->status >= 200; /* an interim response has no content, whatever it says */
-    p->keep_alive = read_connection(p, fields, base);
-    if (has_no_body(p))
+    if (has_none)
         p->body = MK_RESPONSE_BODY_NONE;
     else if (p->has_length)
         p->body = p->length ? MK_RESPONSE_BODY_LENGTH : MK_RESPONSE_BODY_NONE;
     else if (!is_chunked)
         p->body = MK_RESPONSE_BODY_UNTIL_END;
     p->left = p->body == MK_RESPONSE_BODY_LENGTH ? p->length : 0;
-    p->keep_alive = p->keep_alive && p->body != MK_RESPONSE_BODY_UNTIL_END;
-    if (p->body == MK_RESPONSE_BODY_CHUNKED)
+    p->keep_alive = read_connection(p, fields, base) && !p->expects_body && p->body != MK_RESPONSE_BODY_UNTIL_END;
+    if (p->body == MK_RESPONSE_BODY_CHUNKED) {
         mk_chunked_init(&p->chunked, &p->limits->chunked);
+        p->chunked.recovers = true;
+    }
     p->is_done = p->status >= 200 && p->body == MK_RESPONSE_BODY_NONE;
     return 0;
 }
@@ -147,18 +166,11 @@ static int end_head(struct mk_response_parser *p, const struct mk_field *fields,
 int mk_response_parser_head(struct mk_response_parser *p, struct mk_field *fields, struct mk_str head)
 {
     assert(!p->head_bytes && head.len >= p->head.seen_len);
-    const struct mk__parse_limits limits = {
-        .head_bytes_max = p->limits->head_bytes_max,
-        .fields_max = p->limits->fields_max,
-    };
-    if (p->head.phase == MK__PARSE_START) {
-        int r = parse_status_line(p, head);
-        if (r != 0)
-            return r;
-    }
-    int r = mk__parse_head(&p->head, fields, &limits, head);
-    if (r < 0)
-        return r == -431 ? -EMSGSIZE : -EINVAL;
+    int r = p->head.phase == MK__PARSE_START ? parse_status_line(p, head) : 0;
+    if (r != 0)
+        return r;
+    r = mk_response_fields(&p->head, fields, p->limits, head, &p->fault);
+    p->fault.number += r == -EINVAL; /* the status line */
     return r == 0 ? end_head(p, fields, head.p) : r;
 }
 
@@ -168,6 +180,8 @@ static ssize_t decode_chunks(struct mk_response_parser *p, const char *in, size_
 {
     ssize_t n = mk_chunked_decode(&p->chunked, in, len, ret_body);
     p->is_done = p->chunked.done;
+    if (n == -EINVAL)
+        mk_response_fault_set(&p->fault, mk_chunked_fault(&p->chunked), 0, (struct mk_span){0});
     return n;
 }
 

@@ -10,7 +10,7 @@ static int parse(const char *head, enum mk_response_to to, struct mk_response_pa
 {
     static const struct mk_response_limits limits = {.head_bytes_max = 100, .fields_max = 4};
     static struct mk_field fields[4];
-    struct mk_cgi_response response = {0};
+    struct mk_cgi_head response = {0};
     mk_response_parser_init(p, &limits, to);
     return mk_cgi_parse_response(&response, p, fields, mk_str_c(head));
 }
@@ -56,7 +56,7 @@ TEST(state_that_moves)
     static const char head[] = "Status: 201\nContent-Length: 7\n\n";
     struct mk_field fields[4];
     struct mk_response_parser p;
-    struct mk_cgi_response states[2] = {0};
+    struct mk_cgi_head states[2] = {0};
     int result = MK_AGAIN;
     mk_response_parser_init(&p, &limits, MK_RESPONSE_TO_OTHER);
     for (size_t len = 1; len < sizeof(head) && result == MK_AGAIN; len++) {

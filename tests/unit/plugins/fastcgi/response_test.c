@@ -126,13 +126,13 @@ TEST(early_ends)
     memcpy(bytes, end, len);
     assert_int_equal(response_unwrap(&call, bytes, &len, &has_excess), 1);
     assert_string_equal(response_describe_fault(&call, -EPIPE), "its response has ended before its head was complete");
-    response.head.head.head_bytes = 10;
+    response.head.head_bytes = 10;
     assert_string_equal(response_describe_fault(&call, -EPIPE),
                         "its response has ended before the bytes of its Content-Length");
     call.protocol = &scgi_protocol;
     assert_string_equal(response_describe_fault(&call, -EPIPE),
                         "it has closed the connection before the bytes of its Content-Length");
-    response.head.head.head_bytes = 0;
+    response.head.head_bytes = 0;
     assert_string_equal(response_describe_fault(&call, -EPIPE),
                         "it has closed the connection before the head of its response was complete");
 }
