@@ -70,10 +70,24 @@ static void show_state(struct admin *admin, enum admin_state state)
     admin->shown = state;
 }
 
-static void update_shown(struct admin *admin)
+/* Under the lock. */
+static enum admin_state find_state(const struct admin *admin)
 {
     uint32_t set = atomic_load(&admin->state);
-    show_state(admin, set != ADMIN_UNSET ? (enum admin_state)set : admin->configured);
+    return set != ADMIN_UNSET ? (enum admin_state)set : admin->configured;
+}
+
+static void update_shown(struct admin *admin)
+{
+    show_state(admin, find_state(admin));
+}
+
+enum admin_state admin_get_state(struct admin *admin)
+{
+    pthread_mutex_lock(&lock);
+    enum admin_state state = find_state(admin);
+    pthread_mutex_unlock(&lock);
+    return state == ADMIN_UNSET ? ADMIN_UP : state;
 }
 
 void admin_release(struct admin *admin)

@@ -53,6 +53,9 @@ void admin_release(struct admin *admin);
 /* Tells whether there is such a line; names of counters may be cut. Any thread. */
 bool admin_has(struct mk_str group, struct mk_str line);
 
+/* Returns the state that is in force: up, drain or down. Any thread. */
+enum admin_state admin_get_state(struct admin *admin);
+
 /* Sets the state by the shell; ADMIN_UNSET: that of the configuration holds. Any thread. */
 void admin_set_state(struct admin *admin, enum admin_state state);
 

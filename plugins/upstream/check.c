@@ -37,10 +37,10 @@ static uint32_t note_result(struct check *check, const struct mk_http_response *
         log_failure_to_check(check, text, now_ms);
         return conf->interval_ms;
     }
-    bool was_down = server_is_down(check->server);
+    bool was_out = server_is_down(check->server) || server_is_ejected(check->server, now_ms);
     uint32_t wait =
         server_note_check(check->server, &rules, result == CHECK_FAILED ? text : NULL, check->worker, now_ms);
-    if (was_down && !server_is_down(check->server))
+    if (was_out && !server_is_down(check->server) && !server_is_ejected(check->server, now_ms))
         group_note_up(check->server, now_ms);
     return wait;
 }

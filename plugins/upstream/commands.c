@@ -152,14 +152,14 @@ static int refuse_action(struct mk_command_call *call)
     return mk_command_refuse(call, "behind the server is expected: up, drain, down, weight N or reset");
 }
 
-/* Servers that are set to `up` are to get requests now: an ejection ends. `m`: the first one of `n` of a line. */
+/* What the operator says holds from now on: an ejection ends. `m`: the first one of `n` of a line. */
 static int set_state(struct mk_command_call *call, const struct member *m, unsigned n, enum admin_state state)
 {
     struct server *server = m->server;
     bool was_ejected = false;
     if (call->n_args > 3)
         return refuse_action(call);
-    for (unsigned i = 0; i < n && state == ADMIN_UP; i++)
+    for (unsigned i = 0; i < n; i++)
         was_ejected |= server_readmit(m[i].server);
     admin_set_state(server->admin, state);
     mk_log_info("upstream %.*s: the shell (%s) has set %.*s to %s%s", MK_STR_ARG(server->base.group), call->by,

@@ -276,7 +276,8 @@ void server_note_failure(struct server *server, const struct upstream_conf *conf
     mk_counter_add(server->counters[SERVER_FAILURES], worker, 1);
     uint32_t failures = atomic_fetch_add(&server->failures, 1) + 1;
     uint64_t until = atomic_load(&server->ejected_until);
-    if (!conf->eject_after || failures < conf->eject_after || until > now_ms)
+    if (!conf->eject_after || failures < conf->eject_after || until > now_ms ||
+        admin_get_state(server->admin) != ADMIN_UP) /* its operator keeps requests from it */
         return;
     uint32_t ejections = atomic_load(&server->ejections);
     uint64_t ms = (uint64_t)conf->eject_time_ms << (ejections < EJECTIONS_MAX ? ejections : EJECTIONS_MAX);
@@ -321,16 +322,42 @@ static uint8_t set_health(struct server *server, uint8_t health, const struct mk
     return before;
 }
 
-static void log_transition(const struct server *server, uint8_t before, const struct health_state *s,
-                           const char *reason)
+/* Says what holds: the operator's word is above that of checks. */
+static void log_up(const struct server *server, unsigned in_row, bool was_down, bool was_ejected)
 {
-    struct mk_str group = server->base.group, name = server->base.address;
-    if (s->health == HEALTH_DOWN && before != HEALTH_DOWN)
+    static const char *const results[ADMIN_STATES] = {
+        [ADMIN_UP] = "gets requests again",
+        [ADMIN_DRAIN] = "gets only requests whose cookie names it: it is set to drain",
+        [ADMIN_DOWN] = "gets no requests: it is set to down",
+    };
+    mk_log_info("upstream %.*s: %.*s is up, and %s (successful checks in a row: %u%s)", MK_STR_ARG(server->base.group),
+                MK_STR_ARG(server->base.address), results[admin_get_state(server->admin)], in_row,
+                !was_ejected ? ""
+                : was_down   ? "; its ejection has ended, too"
+                             : "; its ejection has ended");
+}
+
+static void log_transition(const struct server *server, uint8_t before, const struct health_state *s,
+                           const char *reason, bool was_ejected)
+{
+    bool was_down = before == HEALTH_DOWN, is_down = s->health == HEALTH_DOWN;
+    if (is_down && !was_down)
         mk_log_warn("upstream %.*s: %.*s is down, and gets no requests: %s (failed checks in a row: %u)",
-                    MK_STR_ARG(group), MK_STR_ARG(name), reason, s->in_row);
-    else if (s->health != HEALTH_DOWN && before == HEALTH_DOWN)
-        mk_log_info("upstream %.*s: %.*s is up, and gets requests again (successful checks in a row: %u)",
-                    MK_STR_ARG(group), MK_STR_ARG(name), s->in_row);
+                    MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address), reason, s->in_row);
+    else if (!is_down && (was_down || was_ejected))
+        log_up(server, s->in_row, was_down, was_ejected);
+}
+
+/*
+ * A check has succeeded: an ejection ends. The failures in a row stay, so that a server which fails requests but no
+ * checks is ejected again by the next one, for longer.
+ */
+static bool end_ejection_by_check(struct server *server, const struct mk_worker *worker, uint64_t now_ms)
+{
+    bool was_ejected = server_is_ejected(server, now_ms);
+    if (was_ejected)
+        atomic_store(&server->slow_from_ms, now_ms);
+    return end_ejection(server, worker) && was_ejected;
 }
 
 uint32_t server_note_check(struct server *server, const struct health_rules *rules, const char *reason,
@@ -347,7 +374,8 @@ uint32_t server_note_check(struct server *server, const struct health_rules *rul
     server->checks.next_ms = now_ms + wait;
     uint8_t before = set_health(server, s.health, worker, now_ms);
     pthread_mutex_unlock(&lock);
-    log_transition(server, before, &s, reason);
+    bool was_ejected = !reason && s.health != HEALTH_DOWN && end_ejection_by_check(server, worker, now_ms);
+    log_transition(server, before, &s, reason, was_ejected);
     return wait;
 }
 

@@ -6,7 +6,7 @@
  *
  *     in use ── EjectAfter failures in a row ─► ejected for EjectTime ─► in use; EjectTime doubles until a response
  *
- * The time ends an ejection, and the next request that is given to the server notes it.
+ * The time ends an ejection, and the next request that is given to the server notes it; or a check that succeeds does.
  */
 #ifndef UPSTREAM_SERVERS_H
 #define UPSTREAM_SERVERS_H

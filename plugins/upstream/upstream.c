@@ -121,6 +121,7 @@ static void add_headers(const struct mk_upstream_group *group, const struct mk_u
     if (!m || sticky_is_token(m->token, mk_request_cookie(req, cookie.name)))
         return;
     cookie.value = mk_str(m->token, sizeof(m->token));
+    cookie.secure |= mk_str_eq(mk_request_scheme(req), MK_STR("https"));
     mk_response_cookie(req, &cookie); /* without memory the next response has it */
 }
 

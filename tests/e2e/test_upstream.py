@@ -234,13 +234,18 @@ REPEATED = [
 ]
 
 
-@pytest.mark.parametrize("end", ["close", "timeout"])
+HEAD_CUT = b"HTTP/1.1 200 OK\r\nContent-Type: text/pl"
+HEADS = {"close": b"", "timeout": b"", "a part of the head": HEAD_CUT, "the head but its end": HEAD_CUT + b"ain\r\n"}
+
+
+@pytest.mark.parametrize("end", HEADS)
 @pytest.mark.parametrize("keys, proxy, method, repeats", REPEATED)
 def test_a_request_that_was_sent(serve_group, backends, keys, proxy, method, repeats, end):
     """It may have done what it says: it is repeated only where that does no harm, and the group wants it."""
 
     def leave(peer):
         peer.request()
+        peer.send(HEADS[end])
         if end == "timeout":
             peer.wait_end()
 
@@ -251,7 +256,7 @@ def test_a_request_that_was_sent(serve_group, backends, keys, proxy, method, rep
     server = serve_group([one, f"{two.address} backup"], keys, {**limits, **proxy})
     with server.connect() as client:
         got = client.ask("/", method=method, **({"body": b"x" * 3000} if method in ("PUT", "POST") else {}))
-    assert got.status == (200 if repeats else 502 if end == "close" else 504)
+    assert got.status == (200 if repeats else 504 if end == "timeout" else 502)
     one.wait_requests(1)
     assert len(one.requests) == 1
     assert [each.body for each in two.requests] == ([one.requests[0].body] if repeats else [])
@@ -259,10 +264,11 @@ def test_a_request_that_was_sent(serve_group, backends, keys, proxy, method, rep
 
 def test_a_response_that_has_begun_is_not_repeated(serve_group, backends):
     one, two = backends(2)
-    one.scripts[:] = [replay(b"HTTP/1.1 103 Early Hints\r\n\r\n"), replay(b"HTTP/1.1 200")]
+    hints = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+    one.scripts[:] = [replay(hints), replay(hints + b"HTTP/1.1 200"), replay(b"HTTP/1.1 200 OK\r\nA B: c\r\n\r\n")]
     server = serve_group([one, f"{two.address} backup"], {"Retry": "Idempotent", "EjectAfter": 0})
     with server.connect() as client:
-        for _ in range(2):
+        for _ in range(3):
             assert client.ask("/").status == 502
     assert len(two.peers) == 0
 

@@ -140,6 +140,42 @@ def test_a_check_that_fails(serve_group, apps, name):
     assert server.log.count("is down") == server.log.count("is up") == 1
 
 
+class Broken(App):
+    """Closes the connection of requests while it is_broken."""
+
+    is_broken = False
+
+    def serve_requests(self, peer):
+        if not peer.request().target.startswith("/health"):
+            return None if self.is_broken else peer.respond(b"%d" % self.number, TEXT, "Connection: close")
+        return self.health(peer)
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_a_check_ends_an_ejection(serve_group, is_down):
+    """A server that is restarted while requests fail gets requests with the first check that succeeds, not with the end
+    of EjectTime; the log says so in the line of the check."""
+    with Broken(0) as one, Broken(1) as two:
+        keys = {**FAST, "EjectAfter": 1, "EjectTime": "5m", "Retry": "Idempotent", "CheckDown": 1, "CheckUp": 1}
+        server = serve_group([one, two], keys)
+        one.wait_more_checks(1)
+        if not is_down:  # the check that is held ends behind the failures
+            one.health = lambda peer: (peer.wait("go"), peer.respond(b""))
+            one.wait_more_checks(1)
+        one.is_broken = True
+        assert ask_statuses(server) == {(200, b"1"): 20}
+        server.wait_log(re.escape(f"{one.address} has failed 1 times in a row"))
+        if is_down:
+            one.health = say(503)
+            server.wait_log(re.escape(f"{one.address} is down, and gets no requests"))
+        one.is_broken, one.health = False, say(200)
+        one.tell("go")
+        line = f"{one.address} is up, and gets requests again (successful checks in a row: "
+        found = server.wait_log(re.escape(line) + ".*; its ejection has ended")
+        assert ("too)" in found[0].string) == is_down
+        assert ask_statuses(server) == {(200, b"0"): 20}
+
+
 def test_limits_of_results_in_a_row(serve_group, apps):
     """CheckDown and CheckUp: one failure, and one success, change nothing."""
     one, two = apps(say(200), say(200))

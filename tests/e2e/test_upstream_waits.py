@@ -586,6 +586,15 @@ def test_a_sticky_server_that_is_away(serve_group, backends):
     assert len(other.requests) == 1
 
 
+def test_the_cookie_is_secure_over_https(serve_group, backends):
+    """By the client's scheme, as a trusted proxy tells it."""
+    server = serve_group(backends(1), STICKY, settings={"TrustedProxies": "127.0.0.1"})
+    with server.connect() as client:
+        for scheme in ("https", "http"):
+            attributes = client.ask("/", f"X-Forwarded-Proto: {scheme}")["Set-Cookie"].split("; ")[1:]
+            assert ("Secure" in attributes) == (scheme == "https") and "HttpOnly" in attributes
+
+
 def test_a_secret(serve_group, backends, tmp_path):
     """The same on two servers; a reload keeps one that was made."""
     servers = backends(3)

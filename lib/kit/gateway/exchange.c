@@ -177,6 +177,13 @@ static bool is_unanswered(const struct mk__gw_exchange *x)
     return !x->down.has_begun && mk__gw_exchange_can_resend(x);
 }
 
+/* The connection has ended amid the head: the client has got nothing of the response. */
+static bool is_lost_in_head(const struct mk__gw_exchange *x, int err)
+{
+    return (err == -EPIPE || err == -ECONNRESET) && !x->n_interim && !x->down.has_ended &&
+           mk__gw_exchange_can_resend(x);
+}
+
 /*
  * A kept connection may have ended just before it was used: the request goes to a new one, if it may be repeated
  * (RFC 9110 section 9.2.2).
@@ -258,9 +265,9 @@ static void retry_exchange(struct mk__gw_exchange *x)
  * Another server of the group gets the request, if this one has none of it, or it may be repeated. Returns 0 or
  * MK_AGAIN (it does); -ECANCELED; or the error of choose().
  */
-static int try_other_server(struct mk__gw_exchange *x)
+static int try_other_server(struct mk__gw_exchange *x, int err)
 {
-    bool is_free = x->is_idempotent && is_unanswered(x);
+    bool is_free = x->is_idempotent && (is_unanswered(x) || is_lost_in_head(x, err));
     bool can_repeat = x->phase == MK__GW_WAITING && (is_free || (x->down.is_refused && mk__gw_exchange_can_resend(x)));
     x->tries.failure = x->phase == MK__GW_WAITING && !x->down.is_refused ? MK_UPSTREAM_SENT : MK_UPSTREAM_NOT_REACHED;
     if (!x->route->group || x->phase == MK__GW_QUEUED || (x->phase >= MK__GW_WAITING && !can_repeat) ||
@@ -319,7 +326,7 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
     }
     if (!f->is_own && (err != -ETIMEDOUT || is_waiting_for_backend(x)))
         mk__gw_exchange_report_error(x, err);
-    int r = try_other_server(x);
+    int r = try_other_server(x, err);
     if (r >= 0)
         return;
     MK_BUF_ON_STACK(reason, REASON_BYTES);

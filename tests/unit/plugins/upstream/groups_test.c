@@ -192,13 +192,42 @@ TEST(servers_that_are_down)
     close_group();
 }
 
-/* Those are for requests to end. */
-TEST(checks_do_not_end_ejections)
+/* One that succeeds ends it; the next failure begins another one, unless there was a response. */
+TEST(checks_end_ejections)
 {
     open_group(0);
+    struct server *server = group_members(group)->items[0].server;
     note_failures(0, 2, NOW);
-    note_checks(0, 3, NULL);
+    note_checks(0, 1, "refused");
     assert_int_equal(choose_first(NOW), 1);
+    note_checks(0, 1, NULL); /* it is down until the second one */
+    assert_int_equal(choose_first(NOW), 1);
+    note_checks(0, 1, NULL);
+    assert_false(server_is_ejected(server, NOW));
+    assert_int_equal(choose_first(NOW), 0);
+    note_failures(0, 1, NOW);
+    assert_int_equal(choose_first(NOW), 1);
+    note_checks(0, 1, NULL);
+    assert_int_equal(choose_first(NOW), 0);
+    server_note_response(server, NULL);
+    note_failures(0, 1, NOW);
+    assert_int_equal(choose_first(NOW), 0);
+    close_group();
+}
+
+/* Its operator keeps requests from it, and those that it has say nothing of it. */
+TEST(servers_that_drain_are_not_ejected)
+{
+    open_group(0);
+    struct server *server = group_members(group)->items[0].server;
+    for (enum admin_state by = ADMIN_DRAIN; by <= ADMIN_DOWN; by++) {
+        admin_set_state(server->admin, by);
+        note_failures(0, 5, NOW);
+        assert_false(server_is_ejected(server, NOW));
+    }
+    admin_set_state(server->admin, ADMIN_UNSET);
+    note_failures(0, 1, NOW);
+    assert_true(server_is_ejected(server, NOW));
     close_group();
 }
 
