@@ -206,6 +206,8 @@ def test_records_in_pieces(php, size):
 
 NO_HEAD = "its output does not begin with header fields and an empty line"
 ENDED = "its response has ended before its head was complete"
+FOLDED = "it is folded, or begins with a blank"
+CODING = "Transfer-Encoding is the server's"
 
 # What an application sends, and what the client and the log are told.
 GARBAGE = {
@@ -218,8 +220,8 @@ GARBAGE = {
     "short end": (record(STDOUT, HEAD) + record(END, bytes(7)), "its FCGI_END_REQUEST is too short"),
     "status": (record(END, bytes(4) + b"\x09\0\0\0"), "its FCGI_END_REQUEST has an unknown status"),
     "no head": (record(STDOUT, b"hello\n\n") + record(END, bytes(8)), NO_HEAD),
-    "coding": (record(STDOUT, b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") + record(END, bytes(8)), "Transfer-Encoding is the server's"),
-    "folded": (record(STDOUT, b"X: 1\r\n 2\r\n\r\n") + record(END, bytes(8)), "it is folded, or begins with a blank"),
+    "coding": (record(STDOUT, b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") + record(END, bytes(8)), CODING),
+    "folded": (record(STDOUT, b"X: 1\r\n 2\r\n\r\n") + record(END, bytes(8)), FOLDED),
     "length": (record(STDOUT, b"Content-Length: x\r\n\r\n") + record(END, bytes(8)), "its Content-Length is no number"),
     "long head": (record(STDOUT, b"X: " + b"x" * 40000), "the head of its response is too long"),
     "end of the connection": (b"", "it has closed the connection before FCGI_END_REQUEST"),
@@ -396,7 +398,7 @@ def test_timeout(php):
         server = php(application, {"ResponseTimeout": "100ms"})
         with server.connect() as client:
             assert client.ask("/a.php").status == 504
-        server.wait_log(r"it takes too long \(ResponseTimeout is .*\): see what it waits for .*, or raise ResponseTimeout")
+        server.wait_log(r"it takes too long \(ResponseTimeout is .*\): see what it waits for .*, or raise Resp")
         await_true(lambda: application.peers[0].has_aborted, 30, "the abort record")
 
 
