@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Accepts connections (server/listen/acceptor.h). When descriptors or memory run out, the acceptor pauses instead of
- * spinning on a socket that stays readable.
+ * Accepts connections (server/listen/acceptor.h). When descriptors or memory run out, or every call fails, the acceptor
+ * pauses instead of spinning on a socket that stays readable.
  */
 #include "server/listen/acceptor.h"
 
@@ -116,8 +116,8 @@ static int serve_accepted(struct mk__acceptor *a, const struct mk__accepted *acc
 }
 
 /*
- * Accepts one connection. Returns 0, or the positive errno for which the batch ends; EBUSY: descriptors become free
- * when the turn ends.
+ * Accepts one connection. Returns 0, the positive errno for which the batch ends (EBUSY: descriptors become free when
+ * the turn ends), or -errno: only this connection could not be accepted.
  */
 static int accept_one(struct mk__acceptor *a)
 {
@@ -133,7 +133,7 @@ static int accept_one(struct mk__acceptor *a)
         return 0;
     }
     if (is_transient_error(err))
-        return 0;
+        return fd;
     if (ask_for_fds(a, err))
         return EBUSY;
     if (is_resource_error(err))
@@ -143,13 +143,18 @@ static int accept_one(struct mk__acceptor *a)
     return err;
 }
 
-/* Accepts a batch of connections. Returns 0, or the positive errno that ended it. */
+/*
+ * Accepts a batch of connections. Returns 0, or the positive errno that ended it. If no connection of a whole batch
+ * could be accepted, that errno ends it, too: something refuses every call, such as a security module or a sandbox.
+ */
 static int accept_batch(struct mk__acceptor *a)
 {
-    int share = a->loop->batch_len / BATCH_SHARE, most = share > BATCH_MIN ? share : BATCH_MIN, err = 0;
-    for (int i = 0; i < most && err == 0; i++)
+    int share = a->loop->batch_len / BATCH_SHARE, most = share > BATCH_MIN ? share : BATCH_MIN, err = 0, failed = 0;
+    for (int i = 0; i < most && err <= 0; i++) {
         err = accept_one(a);
-    return err;
+        failed += err < 0;
+    }
+    return err > 0 ? err : failed == most ? -err : 0;
 }
 
 static void on_ready(struct mk_event *event, uint32_t events)
