@@ -22,9 +22,13 @@ MK_C_BEGIN
 
 /*
  * Calls openat2(2) with flags of open(2) and those of <linux/openat2.h>: RESOLVE_BENEATH keeps a path below a folder,
- * and RESOLVE_CACHED returns -EAGAIN where a disk would have to be asked. Returns a descriptor or -errno. Any thread.
+ * and RESOLVE_CACHED returns -EAGAIN where a disk would have to be asked. Where the kernel or a sandbox refuses the
+ * call, the path is walked with openat(2), with the same results, but that RESOLVE_CACHED returns -EAGAIN always.
+ * O_CREAT is not for it. Returns a descriptor or -errno. Any thread.
  */
 MK_API int mk_file_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
+/* Adds a sentence without a full stop if the call is refused. Returns whether it is. Any thread. */
+MK_API bool mk_file_explain_openat2(struct mk_buf *to);
 
 /* What a file holds. */
 struct mk_file_bytes {

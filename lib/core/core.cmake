@@ -4,7 +4,7 @@
 # In every build.
 set(MK_CORE_SOURCES
     base/arena.c base/buf.c base/civil.c base/clock.c base/escape.c base/file.c base/library.c base/log.c
-    base/pattern.c base/pool.c base/random.c base/str.c base/thread_start.c
+    base/path_walk.c base/pattern.c base/pool.c base/random.c base/str.c base/thread_start.c
     conf/bind.c conf/diagnostics.c conf/expand.c conf/load.c
     conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c
     conf/values.c
@@ -58,7 +58,7 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_fields.c
 # What runs at the start, at reloads, and seldom for requests: compiled for size.
 set(MK_CORE_COLD
     base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/file.c base/library.c base/log.c
-    base/log_limit.c base/sha1.c base/thread_start.c
+    base/log_limit.c base/path_walk.c base/sha1.c base/thread_start.c
     conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c
     conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c
     conf/values.c

@@ -5,6 +5,7 @@
 #include "host.h"
 
 #include <monkey/arena.h>
+#include <monkey/file.h>
 
 #include "alias.h"
 #include "errors.h"
@@ -112,6 +113,16 @@ static int check_host(struct mk_host *host)
     return err < 0 ? err : pages;
 }
 
+/* A check says once what the log of a server says. */
+static void warn_of_openat2(struct mk_generation *g)
+{
+    struct mk_host *host = mk_generation_first_host(g);
+    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    MK_BUF_ON_STACK(text, 300);
+    if (site && site->host->root.len && mk_generation_is_check(g) && mk_file_explain_openat2(&text))
+        mk_host_warn(host, site->host, offsetof(struct static_host, root), 0, "%s", mk_buf_cstr(&text));
+}
+
 int mk__static_host_check_all(struct mk_generation *g, void *state)
 {
     int result = 0;
@@ -122,6 +133,7 @@ int mk__static_host_check_all(struct mk_generation *g, void *state)
     }
     if (result == 0)
         mk__static_other_programs_check(g);
+    warn_of_openat2(g);
     return result;
 }
 

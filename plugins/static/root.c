@@ -121,15 +121,6 @@ static void adopt_snapshot(struct static_site *site, const struct root_snapshot 
     }
 }
 
-/* Returns 0 if openat2(2) can be used, else -ENOSYS or -EPERM. A root that can be searched but not listed is fine. */
-static int probe_openat2(int root_fd)
-{
-    int fd = mk__static_open_beneath(root_fd, ".");
-    if (fd >= 0)
-        close(fd);
-    return fd == -ENOSYS || fd == -EPERM ? fd : 0;
-}
-
 /* Cached lookups end then, and those on disk threads begin with the root (disk_lookup.c). */
 static int confirm_root(void *context)
 {
@@ -151,11 +142,6 @@ int mk__static_root_open(struct static_site *site, struct mk_str configured_path
     int err = take_snapshot(configured_path.p, &snapshot);
     if (err < 0)
         return err;
-    err = probe_openat2(snapshot.fd);
-    if (err < 0) {
-        free_snapshot(&snapshot);
-        return err;
-    }
     pthread_mutex_init(&site->lock, NULL);
     site->root_fd = snapshot.fd;
     site->configured_path = configured_path;

@@ -11,10 +11,7 @@
 enum { ROOT_CHECK_MS = 1000 };
 #define ROOT_CHECKING UINT64_MAX
 
-/*
- * Opens `configured_path`, and checks that openat2(2) can be used: old kernels and some seccomp filters refuse it.
- * Returns 0 or -errno.
- */
+/* Opens `configured_path`. Returns 0 or -errno. */
 int mk__static_root_open(struct static_site *site, struct mk_str configured_path);
 void mk__static_root_close(struct static_site *site);
 

@@ -5,12 +5,15 @@
  */
 #include "base/file.h"
 
+#include "base/path_walk.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -35,11 +38,47 @@ static int read_bytes(int fd, size_t size, struct mk_file_bytes *to)
     return 0;
 }
 
-int mk_file_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
+/* ── paths below a folder ── */
+
+static int call_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
 {
     struct open_how how = {.flags = flags, .resolve = resolve};
     long fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
     return fd < 0 ? -errno : (int)fd;
+}
+
+static struct {
+    pthread_once_t once;
+    int err; /* 0, or why openat2(2) is refused */
+} openat2_probe = {.once = PTHREAD_ONCE_INIT};
+
+/* Tries openat2(2) as it is used: a kernel before 5.12 has no RESOLVE_CACHED. */
+static void probe_openat2(void)
+{
+    int fd = call_openat2(AT_FDCWD, "/", O_PATH | O_CLOEXEC, RESOLVE_CACHED);
+    if (fd >= 0)
+        close(fd);
+    if (fd == -ENOSYS || fd == -EPERM || fd == -EINVAL)
+        openat2_probe.err = fd;
+}
+
+int mk_file_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
+{
+    pthread_once(&openat2_probe.once, probe_openat2);
+    return MK_UNLIKELY(openat2_probe.err) ? mk__path_walk_open(dir, path, flags, resolve)
+                                          : call_openat2(dir, path, flags, resolve);
+}
+
+bool mk_file_explain_openat2(struct mk_buf *to)
+{
+    pthread_once(&openat2_probe.once, probe_openat2);
+    if (!openat2_probe.err)
+        return false;
+    mk_buf_addf(to,
+                "openat2(2) is refused (%s): files are opened one component of a path at a time and by disk threads, "
+                "which is slower. Linux 5.12 has it, and sandboxes can permit it",
+                strerror(-openat2_probe.err));
+    return true;
 }
 
 int mk_file_read_open(int fd, size_t bytes_max, struct mk_arena *arena, struct mk_file_bytes *ret)

@@ -3,6 +3,7 @@
  * The server of <monkey/monkey.h>: loads a generation, opens its listeners, starts and stops its workers. All of it
  * runs in the main thread, which serves no connections.
  */
+#include <monkey/file.h>
 #include <monkey/monkey.h>
 
 #include "server/server.h"
@@ -250,6 +251,15 @@ void mk_server_on_check(struct mk_server *s, mk_server_is_own_fn fn, void *ctx)
 
 /* ── listeners ── */
 
+/* Says once in a process that paths are walked. */
+static void log_openat2(void)
+{
+    static _Atomic bool is_logged;
+    MK_BUF_ON_STACK(text, 300);
+    if (mk_file_explain_openat2(&text) && !atomic_exchange(&is_logged, true))
+        mk_log_warn("%s", mk_buf_cstr(&text));
+}
+
 void mk__server_log_listeners(struct mk_server *s)
 {
     MK_LIST_EACH_ITEM(&s->listeners.open, struct mk__listener, node, one) {
@@ -458,6 +468,7 @@ static int start_server(struct mk_server *s)
     if (!MK_SMALL && is_fast_open_set(s->current) && !mk__listen_has_fast_open())
         mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
                     "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
+    log_openat2();
     mk__server_log_listeners(s);
     return 0;
 }
