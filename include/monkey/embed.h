@@ -16,8 +16,11 @@
  * in builds without NDEBUG.
  *
  * The library does not change signal handlers, the working directory, the locale, the environment, stdin, stdout or
- * stderr. All its descriptors are close-on-exec. A program may fork before mk_server_start(); a child of a program
- * whose server runs must not use that server, and calls return -EPERM there.
+ * stderr. All its descriptors are close-on-exec, and above 2: where the program has closed 0, 1 or 2, these are
+ * /dev/null until the last server is freed, unless the program replaces them. Keys of [SERVER] for a process (User,
+ * Group, Supervisor, CoreDumps, PidFile, ErrorLog, LogLevel) have no effect, and are warned of. A program may fork
+ * before mk_server_start(); a child of a program whose server runs must not use that server, and calls return -EPERM
+ * there.
  *
  * Threads: as <monkey/monkey.h>. Strings that are passed to these functions are copied.
  */

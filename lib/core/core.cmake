@@ -37,9 +37,10 @@ set(large
     server/fallback.c server/h2_loader.c server/handlers.c server/handover.c server/host_log.c server/inspect_core.c
     server/listen/inherited.c server/listen/limits.c server/listen/hints.c server/listen/names.c
     server/listen/reached.c server/path_hooks.c server/path_limits.c
-    server/load_order.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
+    server/load_order.c server/plugin_sockets.c server/plugin_states.c server/process_keys.c server/receiver.c
     server/request_ref.c server/request_rewrite.c server/sources.c server/spool_budget.c
-    server/spools.c server/transports.c server/unread_files.c server/user.c server/worker_reload.c)
+    server/spools.c server/standard_fds.c server/transports.c server/unread_files.c server/user.c
+    server/worker_reload.c)
 
 # HTTP/2, in a separate object, which module.c opens.
 set(MK_H2_SOURCES
@@ -71,7 +72,8 @@ set(MK_CORE_COLD
     server/h2_loader.c server/handover.c server/host.c server/host_log.c server/inspect_core.c server/listen/hints.c
     server/listen/inherited.c server/listen/listeners.c server/listen/names.c server/listen/reached.c
     server/load_order.c server/module.c
-    server/plugin_sockets.c server/plugin_states.c server/plugins.c server/receiver.c server/reload.c
+    server/plugin_sockets.c server/plugin_states.c server/plugins.c server/process_keys.c server/receiver.c
+    server/reload.c
     server/request_rewrite.c server/server.c server/settings.c server/show.c server/sources.c
     server/spool_budget.c server/spools.c server/thread.c server/transports.c server/unread_files.c server/user.c
     server/worker.c server/worker_reload.c)

@@ -140,6 +140,7 @@ int mk_server_folder(struct mk_server *s, const char *folder)
     if (!copy)
         return -ENOMEM;
     mk_server_one_shot(s, copy);
+    s->source.root_origin = "mk_server_folder()";
     return 0;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that embed the server: the examples, and programs of tests/embed, compiled against what is installed."""
 
+import re
 import shutil
 import signal
 import subprocess
@@ -308,3 +309,58 @@ def test_hidden_symbols(prefix, tmp_path, monkeypatch, mode, path):
         curl = ["curl", "-s", "--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_version}"]
         url = f"http://127.0.0.1:{running.address[1]}/status"
         assert subprocess.run([*curl, url], capture_output=True, text=True).stdout == "2"
+
+
+# ── the process ──
+
+
+def run_process(compiled, *words):
+    run = subprocess.run([compiled(PROGRAMS / "process.c"), *map(str, words)], env=build.environment(),
+                         capture_output=True, text=True, timeout=240)  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+def test_closed_descriptors(compiled):
+    """No socket of the server gets a number that the program, or a library of it, writes to."""
+    lines = run_process(compiled, "descriptors").splitlines()
+    assert lines[:3] == [f"runs {fd} /dev/null" for fd in range(3)]
+    assert lines[3:5] == [f"freed {fd} closed" for fd in range(2)]
+    assert lines[5].startswith("freed 2 ") and "null" not in lines[5]  # which the program has opened meanwhile
+
+
+@pytest.mark.parametrize("text", [
+    "", "[HOST]|[HOST]|    ServerName a|[HOST]|    ServerName b|", "[STATUS]|    Enabled On|",
+    "[HOST]|[PROXY]|    Match /|    To http://127.0.0.1:1|",
+], ids=["plain", "hosts", "status", "proxy"])  # fmt: skip
+def test_starts_take_no_memory(compiled, text):
+    rounds = 1000 if build.PRESET == "release" else 100
+    assert run_process(compiled, "growth", rounds, text) == "grown by 0\n"
+
+
+WITHOUT_EFFECT = {
+    "User nobody": "which user it runs as", "Group nogroup": "which group it runs as",
+    "Supervisor On": "a service manager", "Supervisor Off": "a service manager", "CoreDumps On": "PR_SET_DUMPABLE",
+    "PidFile /tmp/pid": "can write one", "ErrorLog /tmp/log": "mk_log_to", "LogLevel debug": "mk_log_to",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row, instead", WITHOUT_EFFECT.items())
+def test_keys_of_a_process(compiled, row, instead):
+    """They warn, with their place and what to do: a program that has the server in it decides itself."""
+    lines = run_process(compiled, "problems", f"    {row}|").splitlines()
+    text = f"warning: {row.split()[0]} has no effect in a program that has the server in it: "
+    (line,) = [line for line in lines if text in line]
+    assert re.match(r"text 4:\d+ ", line) and instead in line
+
+
+def test_other_keys_are_not_warned_of(compiled):
+    assert run_process(compiled, "problems", "    Timeout 5s|    KeepAlive Off|") == ""
+
+
+@pytest.mark.parametrize("folder, reason", [("/missing", "No such file"), ("/etc/passwd", "Not a directory")])
+def test_a_folder_that_cannot_be_served(compiled, folder, reason):
+    """The message names the call, not an option that the program has not."""
+    text = run_process(compiled, "folder", folder)
+    assert "mk_server_folder()" in text and folder in text and reason.lower() in text.lower()
+    assert "option" not in text and "one-shot" not in text

@@ -163,8 +163,10 @@ static const struct mk_counter *open_requests(struct mk_str host, unsigned proto
 
 static void open_host(struct mk_host *host)
 {
-    struct mk__host_counts *c = mk_arena_alloc(&host->generation->arena, sizeof(*c));
+    struct mk__host_counts *c = host->counts; /* of the start before */
     struct mk_str name = mk_host_label(host);
+    if (!c)
+        c = mk_arena_alloc(&host->generation->arena, sizeof(*c));
     if (!c)
         return;
     for (unsigned i = 0; i < PROTOCOLS; i++)

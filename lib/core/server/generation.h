@@ -46,7 +46,7 @@ struct mk_host {
     const struct mk__host_settings *settings;
     struct mk__http_limits limits;
     const struct mk__path_limits *path_limits; /* NULL: no [LIMITS] */
-    const struct mk__host_counts *counts;      /* NULL: requests are not counted */
+    struct mk__host_counts *counts;            /* NULL: requests are not counted */
     struct mk__handlers handlers;
     void *states[MK__PLUGINS_MAX];
     uint32_t started;   /* plugins whose host_start succeeded, a bit each */
@@ -74,6 +74,7 @@ struct mk__program {
 struct mk__generation_source {
     const char *dir;                   /* of monkey.conf, or NULL */
     const char *root;                  /* of one-shot mode, or NULL */
+    const char *root_origin;           /* how it was passed, for messages */
     bool check_only;                   /* it will not be started */
     bool check_only_supervised;        /* the same if it says Supervisor On */
     const struct mk__program *program; /* NULL: nothing */

@@ -17,6 +17,7 @@
 #include "server/module.h"
 #include "server/path_limits.h"
 #include "server/plugins.h"
+#include "server/process_keys.h"
 #include "conf/skipped_files.h"
 #include "server/spools.h"
 #include "server/transports.h"
@@ -205,6 +206,8 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
     g->settings = mk__conf_get(g->set, &mk__section_server);
     if (!g->settings || err == -ENOMEM)
         return -ENOMEM;
+    if (!MK_SMALL && source->program)
+        mk__process_keys_warn(g->conf, g->set, g->settings);
     g->workers = g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_count();
     if (!MK_SMALL && source->program && source->program->in_caller)
         g->workers = 1;
@@ -361,7 +364,7 @@ static int make_one_shot_host(struct mk_generation *g, const struct mk__generati
     g->default_host = host;
     mk__conf_read_text(g->conf, host->set, "one-shot", MK_STR("[HOST]\n"));
     if (MK_SMALL || source->root)
-        mk__conf_override(g->conf, host->set, "HOST", "DocumentRoot", mk_str_c(source->root), "option --one-shot");
+        mk__conf_override(g->conf, host->set, "HOST", "DocumentRoot", mk_str_c(source->root), source->root_origin);
     return finish_host(g, host, source);
 }
 

@@ -14,6 +14,7 @@
 #include "server/generation_load.h"
 #include "server/module.h"
 #include "server/plugin_sockets.h"
+#include "server/standard_fds.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -98,6 +99,8 @@ struct mk_server *mk_server_new(void)
     if (!s)
         return NULL;
     pthread_mutex_init(&s->lock, NULL);
+    if (!MK_SMALL)
+        mk__standard_fds_get();
     mk__listeners_init(&s->listeners);
     s->balancer.limits = &s->limits;
     s->counts = !MK_SMALL && mk__counters_memory_open() == 0;
@@ -125,6 +128,8 @@ void mk_server_free(struct mk_server *s)
     }
     if (!MK_SMALL && s->embedded)
         s->embedded_ops->free(s->embedded);
+    if (!MK_SMALL)
+        mk__standard_fds_put();
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }
@@ -137,6 +142,7 @@ void mk_server_configure(struct mk_server *s, const char *dir)
 void mk_server_one_shot(struct mk_server *s, const char *root)
 {
     s->source.root = root;
+    s->source.root_origin = "option --one-shot";
 }
 
 void mk_server_check_only(struct mk_server *s)
@@ -478,6 +484,8 @@ int mk_server_start(struct mk_server *s)
     int err = mk__server_enter(s);
     if (err < 0)
         return err;
+    if (!MK_SMALL)
+        mk__standard_fds_fill();
     err = start_server(s);
     if (!MK_SMALL)
         s->error = err;

@@ -98,7 +98,7 @@ TEST(loads_everything)
 TEST(one_shot)
 {
     char root[512];
-    struct mk__generation_source source = {.root = root};
+    struct mk__generation_source source = {.root = root, .root_origin = "option --one-shot"};
     snprintf(root, sizeof(root), "%s", mk_test_path("htdocs"));
     if (mk__generation_load(&g, &source) != 0)
         fail_msg("%s", problems());

@@ -271,7 +271,7 @@ TEST(every_allocation_may_fail)
 static int set_up(void **state)
 {
     static char root[512];
-    struct mk__generation_source source = {.root = root};
+    struct mk__generation_source source = {.root = root, .root_origin = "option --one-shot"};
     if (mk_test_folder_make(state) < 0)
         return -1;
     mk_test_write("a.txt", MK_STR("hello"));
