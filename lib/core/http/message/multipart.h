@@ -12,7 +12,7 @@
 #include "http/message/range.h"
 
 enum {
-    MK__MULTIPART_MAX = 16,       /* parts of a response */
+    MK__MULTIPART_MAX = 200,      /* parts of a response; zsync asks for 20, zchunk for 127 */
     MK__MULTIPART_GAP_BYTES = 80, /* about the overhead of a part: ranges that are closer are merged */
     MK__BOUNDARY_BYTES = 24,
 };

@@ -12,7 +12,7 @@ static const struct mk__range ranges[MK__MULTIPART_MAX] = {{0, 0}, {100, 299}, {
 static int set_up(void **state)
 {
     (void)state;
-    mk_arena_init(&arena, NULL, 64 * 1024, NULL, 0);
+    mk_arena_init(&arena, NULL, 512 * 1024, NULL, 0);
     return 0;
 }
 
@@ -62,7 +62,7 @@ static int make_frame(void *ctx)
 {
     struct mk__multipart m;
     (void)ctx;
-    mk_arena_init(&arena, NULL, 64 * 1024, NULL, 0);
+    mk_arena_init(&arena, NULL, 512 * 1024, NULL, 0);
     int r = mk__multipart_build(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000);
     mk_arena_release(&arena);
     return r;
