@@ -228,8 +228,8 @@ static int find_section(const struct mk_host *host, struct mk_str path, const st
     for (unsigned i = 0; i < SECTIONS && !conf && err == 0; i++)
         err = mk_host_conf_match(host, &fastcgi_sections[i], offsetof(struct fastcgi_conf, gateway.match), path, &conf);
     *ret = conf;
-    if (conf && mk_host_prefers_files(host, &(*ret)->gateway.match, path))
-        *ret = NULL;
+    if (conf && !(*ret)->split.n && mk_host_prefers_files(host, &(*ret)->gateway.match, path))
+        *ret = NULL; /* with Split the section finds files and scripts in the alias, too */
     return err;
 }
 

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from harness import build
-from harness.content import checksum_of_letters, receive_rest
+from harness.content import checksum_of_letters, populate, receive_rest
 from harness.fastcgi import fastcgi_section
 from harness.groups import GROUPS, group
 from harness.load import Asking
@@ -479,3 +479,15 @@ def test_spawn_of_a_program_that_ends_at_once(serve):
     server = serve({"Workers": 1}, text=section("FASTCGI", {"Spawn": "/bin/true", "Children": 1}), files=FILES)
     server.wait_log("Spawn /bin/true: process \\d+ ended.*another one is started", 3)
     server.baseline = server.descriptors()
+
+
+def test_files_and_scripts_in_an_alias(fpm, serve, tmp_path):
+    """Where paths lead to scripts, the section finds those of an alias, too, and TryFiles applies there."""
+    files = {"a.css": b"css", "direct.php": FILES["index.php"].replace(b"front", b"own")}
+    alias = section("ALIAS", {"Match": "/content", "To": populate(tmp_path / "outside", files)})
+    text = fastcgi_section(fpm(), Match="/", TryFiles="$path /index.php") + alias
+    with serve({"Workers": 1}, text=text, files=FILES).connect() as client:
+        for path, body in {"/content/a.css": b"css", "/content/direct.php": b"own /content/direct.php",
+                           "/content/none": b"front /content/none", "/none": b"front /none"}.items():  # fmt: skip
+            got = client.ask(path)
+            assert (got.status, got.body) == (200, body), path
