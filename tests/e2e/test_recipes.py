@@ -5,6 +5,7 @@ import asyncio
 import json
 import os
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -12,7 +13,10 @@ import websockets
 
 from harness.client import Client
 from harness.messages import request
+from harness.php import PhpFpm, PhpWithExtensions, needs_php
 from harness.recipes import PARTS, Recipe, needs_plugins
+from harness.wordpress import PICTURE, Browser, add_theme, choose_permalinks, install, log_in, needs_wordpress
+from harness.wordpress import start_database, upload
 
 pytestmark = [pytest.mark.slow, pytest.mark.single_protocol, pytest.mark.timeout(1800)]
 
@@ -28,6 +32,20 @@ def recipe(tmp_path):
     yield make
     for one in made:
         one.stop()
+
+
+@pytest.fixture
+def php(tmp_path):
+    """Starts php-fpm, which is ended with the test."""
+    made = []
+
+    def start(kind=PhpFpm, **pool):
+        made.append(kind(tmp_path / "php", 4, **pool))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.kill()
 
 
 def ask(recipe, target, *fields, **rest):
@@ -113,6 +131,92 @@ def test_verdaccio(recipe):
     (here.folder / "app/user").mkdir()
     here.run_command(f"cd user && npm init -y && npm install --no-audit --no-fund a-package {options}")
     assert here.run_command("cd user && node -e 'console.log(require(\"a-package\"))'") == "7\n"
+
+
+# ── PHP ──
+
+FPM = "unix:/run/php/php8.2-fpm.sock"
+
+
+@needs_plugins("fastcgi")
+@needs_php
+def test_front_controller(recipe, php):
+    here = recipe("A front controller in PHP")
+    here.replaced[FPM] = php().to
+    here.write()
+    public = here.folder / "srv/shop/public"
+    (public / "style.css").write_text("a {}\n")
+    (public / "admin.php").write_text("<?php echo 'admin';")
+    (public.parent / "settings.php").write_text("<?php $password = 'secret';")
+    here.serve()
+    got = ask(here, "/items/7?a=b", "Content-Type: application/json", method="PUT", body=b'{"c": [1]}')
+    assert json.loads(got.body) == {"item": 7, "method": "PUT", "query": {"a": "b"}, "body": {"c": [1]}}
+    assert (ask(here, "/style.css").body, ask(here, "/admin.php").body) == (b"a {}\n", b"admin")
+    got = ask(here, "/login", method="POST", body=b"")
+    assert (got.status, got["Location"], got["Set-Cookie"]) == (303, "/account", "session=a; HttpOnly")
+    for path in ("/none/a.php", "/items/", "/", "/../settings.php", "/style.css/"):
+        got = ask(here, path)
+        assert got.status == 404 and b"secret" not in got.body, path
+
+
+@needs_plugins("fastcgi")
+@needs_wordpress
+@pytest.mark.skipif(os.geteuid() != 0, reason="the configuration of WordPress is in /etc")
+def test_wordpress(recipe, php, tmp_path):
+    """As the package has installed it: its files are not copied."""
+    here, name = recipe("WordPress of Debian"), f"test-{os.getpid()}"
+    config = pathlib.Path(f"/etc/wordpress/config-{name}.php")
+    content = here.folder / "var/lib/wordpress/wp-content"
+    shutil.copytree("/var/lib/wordpress/wp-content", content, symlinks=True)
+    shutil.rmtree(content / "themes")
+    add_theme(content / "themes")
+    (content / "plugins/direct.php").write_text("<?php echo 'direct';")
+    (content / "uploads/shell.php").write_text("<?php echo 'shell';")
+    with start_database(tmp_path / "mariadb") as database:
+        here.replaced |= {FPM: php(PhpWithExtensions).to, "/run/mysqld/mysqld.sock": str(database),
+                          "/etc/wordpress/config-blog.php": str(config), "CONFIG blog": f"CONFIG {name}"}  # fmt: skip
+        try:
+            browser = Browser(here.serve().url)
+            with config.open("a") as file:  # no site of other machines is asked
+                file.write("define('WP_HTTP_BLOCK_EXTERNAL', true);\ndefine('WP_DEFAULT_THEME', 'plain');\n")
+            install(browser)
+            log_in(browser)
+            choose_permalinks(browser)
+            link = re.search(r'href="http://[^/]+(/\d{4}/hello-world/)"', browser.read("/"))[1]
+            assert "Welcome to WordPress" in browser.read(link)
+            assert browser.open(upload(browser))[1] == PICTURE
+        finally:
+            config.unlink(missing_ok=True)
+    linked = ask(here, "/wp-includes/js/underscore.min.js")
+    assert linked.body == pathlib.Path("/usr/share/wordpress/wp-includes/js/underscore.min.js").read_bytes()
+    assert ask(here, "/wp-content/plugins/direct.php").body == b"direct"
+    assert ask(here, "/wp-content/uploads/shell.php").status == 403
+
+
+@needs_plugins("fastcgi")
+@needs_php
+@pytest.mark.skipif(not pathlib.Path("/usr/share/dokuwiki/doku.php").exists(), reason="DokuWiki is not installed")
+def test_dokuwiki(recipe, php, tmp_path):
+    """A page is written and read. Its settings and data are of the test: the package asks DOKU_CONF for them."""
+    here = recipe("DokuWiki of Debian")
+    here.replaced["/etc/dokuwiki/"] = f"{tmp_path}/etc/dokuwiki/"
+    data = here.folder / "var/lib/dokuwiki/data"
+    for name in "attic cache index locks log media media_attic media_meta meta pages tmp".split():
+        (data / name).mkdir(parents=True)
+    prepend = tmp_path / "prepend.php"
+    prepend.write_text(f"<?php define('DOKU_CONF', '{tmp_path}/etc/dokuwiki/');")
+    here.replaced[FPM] = php(PhpWithExtensions, **{"php_admin_value[auto_prepend_file]": prepend}).to
+    browser = Browser(here.serve().url)
+    page = browser.read("/doku.php/a_page?do=edit")
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+    fields |= {"do[save]": "1", "wikitext": "====== Apples ======\nred", "id": "a_page"}
+    browser.read("/doku.php/a_page", fields)
+    assert "Apples</h1>" in browser.read("/doku.php/a_page") and (data / "pages/a_page.txt").exists()
+    style = re.search(r'href="(/lib/exe/css.php[^"]*)"', page)[1].replace("&amp;", "&")
+    assert "font" in browser.read(style)
+    assert ask(here, "/lib/tpl/dokuwiki/images/logo.png")["Content-Type"] == "image/png"  # behind a link
+    for path in ("/inc/init.php", "/bin/dwpage.php", "/vendor/autoload.php"):
+        assert ask(here, path).status == 403
 
 
 def test_every_recipe_has_a_test():

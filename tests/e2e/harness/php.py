@@ -37,8 +37,10 @@ class PhpFpm:
         (folder / "fpm.conf").write_text(text + "".join(f"{key} = {value}\n" for key, value in rows.items()))
         self.start()
 
+    options = ["-n", "-d", "log_errors=1"]
+
     def start(self):
-        command = [PROGRAM, "-n", "-F", "-R", "-y", self.folder / "fpm.conf", "-d", "log_errors=1"]
+        command = [PROGRAM, "-F", "-R", "-y", self.folder / "fpm.conf", *self.options]
         with open(self.folder / "output", "ab") as output:
             self.process = subprocess.Popen(list(map(str, command)), stdout=output, stderr=output)
         await_true(self.is_up, START_SECONDS, "the start of php-fpm")
@@ -69,3 +71,9 @@ class PhpFpm:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         await_true(lambda: not any(map(is_alive, children)), START_SECONDS, "the end of php-fpm")
+
+
+class PhpWithExtensions(PhpFpm):
+    """With those that the system has, for databases, pictures and XML."""
+
+    options = []
