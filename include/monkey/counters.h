@@ -35,6 +35,7 @@ enum mk_counter_kind {
     MK_COUNTER_SUM,       /* only grows: requests, bytes */
     MK_COUNTER_LEVEL,     /* goes up and down: open connections; what a process held that has crashed is taken off */
     MK_COUNTER_HISTOGRAM, /* of durations in microseconds */
+    MK_COUNTER_VALUE,     /* is set, and stays until it is set again, by this process or another: a date */
 };
 
 /* What is the same for all counters of one name. */
@@ -92,6 +93,9 @@ typedef bool (*mk_counter_used_fn)(struct mk_str labels, void *ctx);
  * The caller takes a lock if another thread may open counters meanwhile.
  */
 MK_API void mk_counters_hide(const char *plugin, const char *label, mk_counter_used_fn is_used, void *ctx);
+
+/* Sets a value. Any thread. Takes a lock of the process and of the memory. */
+MK_API void mk_counter_set(const struct mk_counter *counter, int64_t value);
 
 /*
  * Adds to a sum, or to a level (a negative number as well). `worker` is the worker in whose thread the caller runs.

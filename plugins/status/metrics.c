@@ -15,6 +15,7 @@ static const char *const type_names[] = {
     [MK_COUNTER_SUM] = "counter",
     [MK_COUNTER_LEVEL] = "gauge",
     [MK_COUNTER_HISTOGRAM] = "histogram",
+    [MK_COUNTER_VALUE] = "gauge",
 };
 
 struct mk_str metrics_type(enum metrics_format format)

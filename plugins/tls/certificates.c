@@ -238,6 +238,23 @@ static int add_chain(const struct cert_ref *at, STACK_OF(X509) * chain)
     return err;
 }
 
+static int64_t get_expiry(const X509 *cert)
+{
+    struct tm tm;
+    return ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) == 1 ? timegm(&tm) : 0;
+}
+
+/* Returns the first end of validity of a certificate and its chain. */
+static int64_t find_expiry(const X509 *leaf, const STACK_OF(X509) * chain)
+{
+    int64_t first = get_expiry(leaf);
+    for (int i = 0; i < sk_X509_num(chain); i++) {
+        int64_t next = get_expiry(sk_X509_value(chain, i));
+        first = next < first ? next : first;
+    }
+    return first;
+}
+
 /* Adds certificate, key and chain to the SSL_CTX; takes the first one of `chain` over. */
 static int use_certificate(const struct cert_ref *at, STACK_OF(X509) * chain, EVP_PKEY *key)
 {
@@ -248,7 +265,7 @@ static int use_certificate(const struct cert_ref *at, STACK_OF(X509) * chain, EV
     X509 *leaf = sk_X509_shift(chain);
     struct tls_credentials *credentials = at->load->credentials;
     struct tls_cert *cert = &credentials->certs[credentials->n_certs++];
-    *cert = (struct tls_cert){.leaf = leaf};
+    *cert = (struct tls_cert){.leaf = leaf, .expiry = find_expiry(leaf, chain)};
     for (unsigned i = 0; i + 1 < at->load->credentials->n_certs; i++)
         if (EVP_PKEY_get_base_id(X509_get0_pubkey(at->load->credentials->certs[i].leaf)) == EVP_PKEY_get_base_id(key)) {
             mk_buf_init_fixed(&fault, text, sizeof(text));

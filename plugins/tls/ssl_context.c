@@ -5,6 +5,7 @@
 #include "ssl_context.h"
 
 #include "certificates.h"
+#include "expiry.h"
 #include "handshake.h"
 #include "ktls.h"
 
@@ -194,6 +195,8 @@ static int load_host(void *ctx, void **ret_value, struct mk_buf *message)
         SSL_CTX_free(load.ctx);
     else
         *ret_value = load.ctx;
+    if (err == 0 && message) /* the files have changed */
+        expiry_update(load.tls_host, load.credentials);
     return err;
 }
 

@@ -9,12 +9,13 @@
 
 #include "authorities.h"
 #include "client.h"
-#include "ssl_context.h"
+#include "expiry.h"
 #include "handshake.h"
 #include "ktls.h"
 #include "pem.h"
 #include "selfsigned.h"
 #include "socket_bio.h"
+#include "ssl_context.h"
 #include "tls_counters.h"
 #include "tls_worker.h"
 #include "transport.h"
@@ -79,6 +80,7 @@ static void stop_generation(struct mk_generation *g, void *state)
     struct tls_generation *t = state;
     assert(t->g == g);
     (void)g;
+    expiry_hide_unused();
     if (t->keys) {
         ticket_keys_wipe(t->keys);
         mk_account_free(NULL, t->keys, sizeof(*t->keys));
@@ -166,6 +168,7 @@ static void stop_host(struct mk_host *host, void *state)
 {
     struct tls_host *tls_host = state;
     (void)host;
+    expiry_release(tls_host);
     tls_host_release(tls_host);
     mk_account_free(NULL, tls_host, sizeof(*tls_host));
 }
@@ -200,12 +203,13 @@ static int check_generation(struct mk_generation *g, void *state)
 
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
-    const struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
+    struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
     *ret_state = tls_worker_new(worker, t);
     if (!*ret_state)
         return -ENOMEM;
     if (mk_worker_index(worker) != 0)
         return 0;
+    expiry_hold(t, worker);
     client_watch_all();
     if (t->self_signed)
         selfsigned_announce();

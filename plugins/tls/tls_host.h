@@ -20,6 +20,7 @@ enum { TLS_HOST_POLICY_BYTES = 32, TLS_HOST_CERTS_MAX = 8 };
 /* A certificate and its OCSP response. */
 struct tls_cert {
     X509 *leaf;
+    int64_t expiry;      /* seconds since 1970: the first end of validity in the chain */
     unsigned char *ocsp; /* NULL: none */
     size_t ocsp_len;
     int64_t ocsp_this_update, ocsp_next_update; /* as of struct ocsp_response */
@@ -50,6 +51,7 @@ struct tls_generation {
     int port;                 /* of the first listener, for redirects; -ENOENT */
     bool keys_pending;        /* TicketKeys was not read yet */
     unsigned n_hosts;         /* hosts with their own certificates */
+    bool expiries_held;       /* expiry.h */
     bool h2;
     bool self_signed; /* the default host has the self-signed certificate */
 };

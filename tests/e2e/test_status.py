@@ -40,7 +40,7 @@ def watch(serve):
     """A server with a [STATUS] section."""
 
     def start(settings=None, config=None, **keys):
-        rest = {name: keys.pop(name) for name in ("listeners", "host", "program", "files") if name in keys}
+        rest = {name: keys.pop(name) for name in ("listeners", "host", "program", "files", "text") if name in keys}
         config = {CONF: status_section(**keys), **(config or {})}
         return serve(settings, files=rest.pop("files", FILES), config=config, **rest)
 
@@ -878,7 +878,9 @@ METRIC = re.compile(r"\b(?:monkey|process)_\w+")
 
 @pytest.mark.parametrize("name", ["alerts.yml", "grafana.json"])
 def test_examples_name_metrics_that_exist(watch, tmp_path, name):
-    with watch(config=plugins_that_count(tmp_path), Paths="On").connect() as client:
+    pair = Authority(tmp_path / "ca").make("a", "localhost")
+    text = section("TLS", pair.keys()) if build.speaks("tls") else ""
+    with watch(config=plugins_that_count(tmp_path), text=text, Paths="On").connect() as client:
         client.ask("/a.txt")
         client.ask("/a.txt")
         samples = scrape(client)

@@ -326,7 +326,7 @@ const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, con
 {
     MK_BUF_ON_STACK(b, LABELS_BYTES_MAX);
     bool good = is_name(info->name) && (!info->plugin || is_name(info->plugin)) && info->help &&
-                info->kind <= MK_COUNTER_HISTOGRAM && format_labels(&b, labels, n_labels);
+                info->kind <= MK_COUNTER_VALUE && format_labels(&b, labels, n_labels);
     pthread_mutex_lock(&mutex);
     int i = -EINVAL;
     if (good && mk__counters_head) {
@@ -368,6 +368,17 @@ static uint64_t sum_cells(uint32_t slot)
 int64_t mk_counter_read(const struct mk_counter *counter)
 {
     return mk__counters_head && counter != &spare_counter ? (int64_t)sum_cells(counter->slot) : 0;
+}
+
+void mk_counter_set(const struct mk_counter *counter, int64_t value)
+{
+    pthread_mutex_lock(&mutex);
+    if (mk__counters_head && counter != &spare_counter) {
+        lock_file(true);
+        mk__counters_memory_add_shared(counter->slot, value - mk_counter_read(counter));
+        lock_file(false);
+    }
+    pthread_mutex_unlock(&mutex);
 }
 
 uint64_t mk_counter_read_histogram(const struct mk_counter *counter, uint64_t *buckets)

@@ -376,6 +376,31 @@ TEST(the_next_process_continues)
 }
 
 /* It ended while this process was running: nothing else clears what it held. */
+/* A value is not a sum of what processes hold: it is the last one that was set, and outlives its process. */
+TEST(a_value_of_two_processes, mk_test_counters_open, mk_test_counters_close)
+{
+    static const struct mk_counter_info date = {"tls", "end", "when it ends", MK_COUNTER_VALUE};
+    const struct mk_counter *counter = mk_counter_open(&date, NULL, 0);
+    mk_counter_set(counter, 5000000000);
+    assert_int_equal(mk_counter_read(counter), 5000000000);
+    mk_counter_set(counter, 7);
+    pid_t child = fork();
+    if (child == 0) {
+        mk__counters_memory_free_dead(false);
+        mk_counter_set(counter, 4000000000);
+        mk_counter_set(counter, 4000000001);
+        _exit(mk_counter_read(counter) != 4000000001);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    mk__counters_memory_free_dead(false);
+    assert_int_equal(mk_counter_read(counter), 4000000001);
+    assert_listing("tls/end{} 4000000001\n");
+    mk_counter_set(counter, 3);
+    assert_int_equal(mk_counter_read(counter), 3);
+}
+
 TEST(a_crash_beside_this_process, mk_test_counters_open, mk_test_counters_close)
 {
     pid_t pid = fork();
