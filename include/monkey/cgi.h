@@ -183,9 +183,11 @@ MK_API struct mk_str mk_cgi_find_local_redirect(const struct mk_cgi_head *h, str
 MK_API int mk_cgi_pass_head(struct mk_request *req, const struct mk_cgi_head *h, const struct mk_field *fields,
                             struct mk_str head);
 
-/* Sets one header of the response, valid as long as the request, if it is for the client. Returns 0 or -errno. */
-MK_API int mk_cgi_pass_header(struct mk_request *req, struct mk_str name, struct mk_str value,
-                              struct mk_str connection);
+/*
+ * Sets one header of the response, valid as long as the request, if it is for the client and Connection does not name
+ * it. Returns 0 or -errno.
+ */
+MK_API int mk_cgi_pass_header(struct mk_request *req, struct mk_str name, struct mk_str value);
 
 /* ── error output ── */
 

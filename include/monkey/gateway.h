@@ -204,10 +204,9 @@ struct mk_gateway_head {
 
 /* Functions that may be NULL are so marked: (opt). */
 struct mk_gateway_protocol {
-    const char *name;    /* of log lines */
-    size_t state_bytes;  /* of mk_gateway_call.state */
-    bool needs_length;   /* of a body before its first byte: one in chunks is received first */
-    bool has_connection; /* headers: Connection names those that are not passed on */
+    const char *name;   /* of log lines */
+    size_t state_bytes; /* of mk_gateway_call.state */
+    bool needs_length;  /* of a body before its first byte: one in chunks is received first */
     const struct mk_gateway_frames *length_frames, *chunked_frames; /* of bodies with a length and others; NULL: none */
     struct mk_str abort; /* is sent before a connection is closed in the midst of an exchange; may be empty */
 
@@ -247,8 +246,8 @@ struct mk_gateway_protocol {
      */
     int (*check_head)(const struct mk_gateway_call *c, const struct mk_gateway_head *head, bool *ret_binds);
     /*
-     * Adds a header of the response, valid as long as the exchange, to that of the client, if it is for it. Returns 0
-     * or -errno.
+     * Adds a header of the response, valid as long as the exchange, to that of the client, if it is for it; not those
+     * that Connection names. Returns 0 or -errno.
      */
     int (*pass_header)(const struct mk_gateway_call *c, struct mk_str name, struct mk_str value);
     /* (opt) Adds what else the client is to get with a status, also with a page of this server. Returns 0 or -errno. */

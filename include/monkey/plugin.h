@@ -266,16 +266,15 @@ struct mk_plugin {
      */
     void (*low_on_descriptors)(void *state);
     /*
-     * Tells whether the plugin responds to a path with an encoded slash ("%2F" in a segment), as a proxy whose backend
-     * has names with slashes. If no plugin does, such a request gets 404 before on_head. If one does, it keeps this
-     * slash as "%2F" in mk_request_path(), which all hooks see, so that rules and logins go by it; but on_content of
-     * the plugins that have not accepted the path is not called, unless a rewrite has replaced it. Rules for "/a/" do
-     * not match "/a%2Fb": the backend must not treat both alike where that matters.
+     * Says what becomes of a path with an encoded slash ("%2F" in a segment), an enum mk_encoded_slash: if all plugins
+     * refuse it, the request gets 404 before on_head. If one keeps it, the slash is "%2F" in mk_request_path(), which
+     * all hooks see, so that rules and logins go by it; but on_content of plugins that do not is not called, unless
+     * a rewrite has replaced it. If one decodes it, the path is as if the client had sent a slash.
      *
      * Not asked, but 404, are paths in which "." or ".." is next to an encoded slash, and those that have "%2F" as
      * text ("%252F") as well. Asked only if the plugin has on_content. Not in builds for small devices.
      */
-    bool (*accepts_encoded_slash)(const struct mk_host *host, struct mk_str path);
+    int (*accepts_encoded_slash)(const struct mk_host *host, struct mk_str path);
     /*
      * Sends the response when on_content of all plugins has declined, in place of the server's 404 or 501: for a plugin
      * that forwards what is not there (mk_file_server.tries). If a line of [HANDLERS] names one plugin for the path,

@@ -72,6 +72,13 @@ MK_API struct mk_str mk_request_raw_path(const struct mk_request *req);
  * CONNECT. It ends with a NUL and is valid until the exchange ends. After mk_request_rewrite() it is the new path.
  */
 MK_API struct mk_str mk_request_path(const struct mk_request *req);
+/* What becomes of a path with an encoded slash ("%2F" in a segment). */
+enum mk_encoded_slash {
+    MK_ENCODED_SLASH_REFUSE, /* 404 */
+    MK_ENCODED_SLASH_KEEP,   /* it stays "%2F" in the path that all hooks see */
+    MK_ENCODED_SLASH_DECODE, /* it is a slash as any other, for rules and logins, too */
+};
+
 /*
  * Returns true if the path has an encoded slash, for a plugin that accepts such paths (<monkey/plugin.h>). Each "%2F"
  * in mk_request_path() is one then; in all other paths it is text. Builds for small devices leave it out.

@@ -237,6 +237,12 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return err < 0 ? err : !section;
 }
 
+static int accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
+{
+    const struct section *section;
+    return run_find_section(host, path, &section) == 0 && section ? section->conf->encoded_slash : 0;
+}
+
 static bool has_interpreter(const struct cgi_conf *conf, const struct mk_source_query *of)
 {
     const struct cgi_interpreter *i = conf->interpreters.first;
@@ -343,6 +349,7 @@ MK_PLUGIN(cgi) = {
     .worker_serve = serve_worker,
     .on_content = run_script,
     .allows_path = allows_path,
+    .accepts_encoded_slash = accepts_encoded_slash,
     .is_source = is_source,
     .each_program = each_program,
     .takes_section = takes_section,

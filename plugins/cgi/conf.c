@@ -4,6 +4,8 @@
  */
 #include "conf.h"
 
+#include <monkey/encoded_slash.h>
+
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -119,6 +121,7 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_BOOL(struct cgi_conf, authorization, "Authorization", "Off",
                      "Whether scripts get the header `Authorization`, which may have a password, as "
                      "`HTTP_AUTHORIZATION`."),
+    MK_ENCODED_SLASH_KEY(struct cgi_conf, encoded_slash),
     MK_CONF_KEY_BOOL(struct cgi_conf, local_redirect, "LocalRedirect", "Off",
                      "Whether a path in the `Location` of a script is followed by the server itself, five times at "
                      "most. With `Off` the client is redirected."),

@@ -34,6 +34,7 @@ struct cgi_conf {
     struct mk_child_limits limits;
     struct mk_cgi_extras env;
     bool local_redirect, authorization, user_dirs;
+    int encoded_slash; /* enum mk_encoded_slash */
     struct mk_gateway_buffer buffer;
     uint64_t spool_request_bytes; /* 0: Off; UINT64_MAX: On */
     uint64_t head_bytes_max;

@@ -4,6 +4,8 @@
  */
 #include "conf.h"
 
+#include <monkey/encoded_slash.h>
+
 #include <errno.h>
 
 static bool is_off(const struct mk_conf_value *value)
@@ -155,6 +157,7 @@ static int parse_tries(const struct mk_conf_value *value, void *field, struct mk
         MK_CONF_KEY_BOOL(struct fastcgi_conf, pass_authorization, "PassAuthorization", "Off", \
                          "Whether the application gets the header Authorization, as HTTP_AUTHORIZATION, for logins " \
                          "of its own."), \
+        MK_ENCODED_SLASH_KEY(struct fastcgi_conf, encoded_slash), \
         MK_GATEWAY_KEYS_BODIES(struct fastcgi_conf, gateway, "On")
 
 static const struct mk_conf_key fastcgi_keys[] = {

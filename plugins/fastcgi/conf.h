@@ -41,6 +41,7 @@ struct fastcgi_conf {
     struct mk_str remote_root;  /* empty: scripts are below the document root of the host */
     struct mk_cgi_extras params;
     bool pass_authorization;
+    int encoded_slash;       /* enum mk_encoded_slash */
     struct spawn_conf spawn; /* in place of To */
     int64_t children;        /* of it; 0: not set */
 };

@@ -429,6 +429,12 @@ static bool takes_section(const struct mk_host *host, const struct mk_conf_secti
                                            tries->items[tries->n - 1].kind == FASTCGI_TRY_STATUS));
 }
 
+static int accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
+{
+    const struct fastcgi_conf *conf;
+    return find_section(host, path, &conf) == 0 && conf ? conf->encoded_slash : 0;
+}
+
 static void explain_host(const struct mk_host *host, struct mk_explain *e)
 {
     const struct fastcgi_conf *conf;
@@ -472,6 +478,7 @@ MK_PLUGIN(fastcgi) = {
     .worker_serve = serve_worker,
     .on_content = fastcgi_request,
     .allows_path = allows_path,
+    .accepts_encoded_slash = accepts_encoded_slash,
     .explain = explain_host,
     .low_on_descriptors = mk_gateway_shed,
     .low_on_memory = mk_gateway_shed_worker,

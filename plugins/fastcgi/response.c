@@ -77,7 +77,7 @@ int response_parse_head(const struct mk_gateway_call *c, struct mk_response_pars
 
 int response_pass_header(const struct mk_gateway_call *c, struct mk_str name, struct mk_str value)
 {
-    return mk_cgi_pass_header(c->req, name, value, MK_STR(""));
+    return mk_cgi_pass_header(c->req, name, value);
 }
 
 /* The connection, or the response in it, has ended too early. */

@@ -7,6 +7,7 @@
 #include "trace.h"
 
 #include <monkey/address.h>
+#include <monkey/encoded_slash.h>
 
 #include <errno.h>
 
@@ -104,7 +105,6 @@ static int parse_upgrade(const struct mk_conf_value *value, void *field, struct 
 /* ── the section ── */
 
 static const char *const path_names[] = {"Normalized", "Raw", NULL};
-static const char *const slash_names[] = {"Refuse", "Keep", NULL};
 static const char *const forwarded_names[] = {"X", "Rfc7239", "Both", "Off", NULL};
 static const char *const send_proxy_names[] = {"Off", "v1", "v2", NULL};
 static const char *const hints_names[] = {"Http2", "All", "Off", NULL};
@@ -124,10 +124,7 @@ static const struct mk_conf_key keys[] = {
                      "The path that the backend gets: decoded, normalized and encoded again, as rules and logins of "
                      "this server see it, or as the client has sent it (`Raw`).",
                      .names = path_names),
-    MK_CONF_KEY_ENUM(struct proxy_conf, encoded_slash, "EncodedSlash", "Refuse",
-                     "Whether a path may have a slash within a segment, as `%2F`: `Refuse` (404), or `Keep`. Rules for "
-                     "`/a/` do not match `/a%2Fb`; the backend must not treat both alike where that matters.",
-                     .names = slash_names),
+    MK_ENCODED_SLASH_KEY(struct proxy_conf, encoded_slash),
     MK_CONF_KEY_CUSTOM(struct proxy_conf, host_header, "HostHeader", NULL,
                        "The Host that the backend gets: the one of the client (`Client`), the one in `To` "
                        "(`Backend`), or this name. If it is not set: `Backend` for `https://`, else `Client`.",

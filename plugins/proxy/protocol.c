@@ -60,7 +60,6 @@ static const struct mk_gateway_frames chunks = {
 const struct mk_gateway_protocol proxy_protocol = {
     .name = "proxy",
     .state_bytes = sizeof(struct upgrade),
-    .has_connection = true,
     .chunked_frames = &chunks,
     .begin = begin_call,
     .write_preamble = write_preamble,

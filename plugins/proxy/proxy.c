@@ -154,10 +154,10 @@ static int proxy_missing(struct mk_request *req)
     return host && host->tries && asks_for_file(req) ? pass_request(req, host, true) : MK_DECLINED;
 }
 
-static bool accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
+static int accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
 {
     const struct proxy_conf *conf;
-    return find_section(host, path, &conf) == 0 && conf && conf->encoded_slash == PROXY_ENCODED_SLASH_KEEP;
+    return find_section(host, path, &conf) == 0 && conf ? conf->encoded_slash : 0;
 }
 
 /* A path that is passed on is not the file of that name, unless files come first. */

@@ -93,8 +93,8 @@ struct mk__http_app {
     void (*on_init)(struct mk_request *req, void *ctx);
     /* The head is well-formed. Finds the host; may set `app_data` and `limits`. */
     void (*on_head)(struct mk_request *req, void *ctx);
-    /* Tells whether a handler of the host accepts a path with an encoded slash. May be NULL: none does. */
-    bool (*accepts_encoded_slash)(const struct mk_request *req, struct mk_str path, void *ctx);
+    /* Returns what a handler of the host makes of a path with an encoded slash (enum). May be NULL: it is refused. */
+    int (*accepts_encoded_slash)(const struct mk_request *req, struct mk_str path, void *ctx);
     /* The request is to be answered, now or later. */
     void (*on_request)(struct mk_request *req, void *ctx);
     /* The head of the response is about to be sent; may change it. */

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Paths with an encoded slash ("%2F" in a segment). No file can have such a name, so that they get 404, unless a
- * handler accepts them: then the slash stays encoded in the decoded path.
+ * handler accepts them: then the slash stays encoded in the decoded path, or becomes one.
  */
 #include "http/request.h"
 
 #include "http/message/uri.h"
 
 /* "%2F", with this for each of them, decodes to itself; a byte that ends no segment shows where other ones come from */
-static const struct mk_str kept = MK_STR("%252F"), other = MK_STR("-");
+static const struct mk_str kept = MK_STR("%252F"), other = MK_STR("-"), decoded = MK_STR("/");
 
 static bool is_encoded_slash(const char *p, size_t len)
 {
@@ -76,10 +76,12 @@ MK_COLD int mk__encoded_slash_decode(struct mk_request *req)
         !decode_path(raw, kept, scratch, to, &path) || !has_encoded_slash(path) /* removed by ".." */ ||
         has_dot_part(path))
         return 404;
-    if (!app->accepts_encoded_slash(req, path, req->http->app_ctx))
+    int how = app->accepts_encoded_slash(req, path, req->http->app_ctx);
+    if (how == MK_ENCODED_SLASH_REFUSE ||
+        (how == MK_ENCODED_SLASH_DECODE && !decode_path(raw, decoded, scratch, to, &path)))
         return 404;
     req->path = path;
-    req->has_encoded_slash = true;
+    req->has_encoded_slash = how == MK_ENCODED_SLASH_KEEP;
     return 0;
 }
 

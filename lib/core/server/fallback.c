@@ -18,7 +18,8 @@ static bool may_take(const struct mk_request *req, const struct mk_generation *g
     if (!plugin->on_fallback || (has_handler && req->hook_end != MK__HOOK_CONTENT * MK__PLUGINS_MAX + i + 1))
         return false;
     return !req->has_encoded_slash ||
-           (plugin->accepts_encoded_slash && plugin->accepts_encoded_slash(mk_request_host_conf(req), req->path));
+           (plugin->accepts_encoded_slash &&
+            plugin->accepts_encoded_slash(mk_request_host_conf(req), req->path) == MK_ENCODED_SLASH_KEEP);
 }
 
 int mk__fallback_call(struct mk_request *req, const struct mk_generation *g)

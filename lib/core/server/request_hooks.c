@@ -40,15 +40,16 @@ static uint32_t get_hooks(const struct mk_generation *g, const struct mk_host *h
     return g->hooks[hook] & ~skipped;
 }
 
-/* Tells whether a plugin responds to a path of the request's host with an encoded slash. */
-static bool accepts_slash(const struct mk_plugin *plugin, const struct mk_host *host, struct mk_str path)
+/* Returns what a plugin makes of a path of the request's host with an encoded slash. */
+static int accept_slash(const struct mk_plugin *plugin, const struct mk_host *host, struct mk_str path)
 {
-    return plugin->accepts_encoded_slash && plugin->accepts_encoded_slash(host, path);
+    return plugin->accepts_encoded_slash ? plugin->accepts_encoded_slash(host, path) : MK_ENCODED_SLASH_REFUSE;
 }
 
 static int call_content(struct mk_request *req, const struct mk_plugin *plugin)
 {
-    if (!MK_SMALL && MK_UNLIKELY(req->has_encoded_slash) && !accepts_slash(plugin, get_host(req), req->path))
+    if (!MK_SMALL && MK_UNLIKELY(req->has_encoded_slash) &&
+        accept_slash(plugin, get_host(req), req->path) != MK_ENCODED_SLASH_KEEP)
         return MK_DECLINED;
     return plugin->on_content(req);
 }
@@ -208,15 +209,15 @@ static MK_HOT void on_head(struct mk_request *req, void *ctx)
     req->limits = MK_SMALL || !host->path_limits ? &host->limits : &host->path_limits->preliminary;
 }
 
-static bool accepts_encoded_slash(const struct mk_request *req, struct mk_str path, void *ctx)
+static int accepts_encoded_slash(const struct mk_request *req, struct mk_str path, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
     const struct mk_host *host = get_host(req);
+    int how = MK_ENCODED_SLASH_REFUSE;
     (void)ctx;
-    for (uint32_t left = get_hooks(g, host, MK__HOOK_CONTENT); left; left &= left - 1)
-        if (accepts_slash(g->plugins[__builtin_ctz(left)], host, path))
-            return true;
-    return false;
+    for (uint32_t left = get_hooks(g, host, MK__HOOK_CONTENT); left && !how; left &= left - 1)
+        how = accept_slash(g->plugins[__builtin_ctz(left)], host, path);
+    return how;
 }
 
 static MK_HOT void on_request(struct mk_request *req, void *ctx)

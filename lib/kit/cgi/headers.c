@@ -49,10 +49,10 @@ bool mk__headers_reach_script(struct mk_str name, struct mk_str connection, bool
            (pass_authorization || !mk_str_ieq(name, MK_STR("Authorization")));
 }
 
-bool mk__headers_reach_client(struct mk_str name, struct mk_str connection)
+bool mk__headers_reach_client(struct mk_str name)
 {
     struct mk_str accel = MK_STR("X-Accel-");
-    return !mk_response_header_reserved(name) && !is_of_connection(name, connection) &&
+    return !mk_response_header_reserved(name) && !is_of_connection(name, MK_STR("")) &&
            !is_listed(name, not_for_clients, MK_COUNT_OF(not_for_clients)) &&
            (name.len < accel.len || !mk_str_ieq(mk_str(name.p, accel.len), accel));
 }

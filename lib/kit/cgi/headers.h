@@ -9,7 +9,7 @@
 
 /* Tells whether a header of a request becomes a variable. `connection`: the value of Connection. */
 bool mk__headers_reach_script(struct mk_str name, struct mk_str connection, bool pass_authorization);
-/* Tells whether a header of a script goes to the client as it is. `connection`: that of the script. */
-bool mk__headers_reach_client(struct mk_str name, struct mk_str connection);
+/* Tells whether a header of a script goes to the client as it is, if its Connection does not name it. */
+bool mk__headers_reach_client(struct mk_str name);
 
 #endif

@@ -51,8 +51,7 @@ int mk_gateway_pass_headers(const struct mk_gateway_call *c, const struct mk_gat
     unsigned n_fields = head->parser->n_fields;
     for (unsigned i = 0; i < n_fields && err >= 0; i++) {
         struct mk_str name = mk_span_str(copy.bytes.p, head->fields[i].name);
-        bool is_hop = c->protocol->has_connection && mk_gateway_head_connection_has(head, name);
-        if (!is_hop && (!only || is_listed(only, name)))
+        if (!mk_gateway_head_connection_has(head, name) && (!only || is_listed(only, name)))
             err = c->protocol->pass_header(c, name, mk_span_str(copy.bytes.p, head->fields[i].value));
     }
     return err == -ENOMEM && n_fields >= RESPONSE_HEADERS_MAX ? -ENOBUFS : err;

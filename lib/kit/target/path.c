@@ -3,7 +3,10 @@
  * Writes paths for other servers (<monkey/target.h>).
  */
 #include <monkey/escape.h>
+#include <monkey/encoded_slash.h>
 #include <monkey/target.h>
+
+const char *const mk_encoded_slash_names[] = {"Refuse", "Keep", "Decode", NULL};
 
 void mk_target_write_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
 {

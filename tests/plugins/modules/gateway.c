@@ -221,7 +221,7 @@ static int act(struct mk_request *req)
     return 0;
 }
 
-static bool accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
+static int accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
 {
     (void)host;
     return mk_str_starts(path, MK_STR("/slash/"));

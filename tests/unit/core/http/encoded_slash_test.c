@@ -7,12 +7,15 @@
 static char asked[128], seen[128];
 static struct mk__http_app app;
 
-static bool accept_a(const struct mk_request *req, struct mk_str path, void *ctx)
+/* Keeps the slashes of paths that begin with "/a", and decodes those of "/d". */
+static int accept_a_and_d(const struct mk_request *req, struct mk_str path, void *ctx)
 {
     assert_ptr_equal(ctx, &w);
     assert_str_equal(mk_request_path(req), "");
     snprintf(asked, sizeof(asked), "%.*s", MK_STR_ARG(path));
-    return mk_str_starts(path, MK_STR("/a"));
+    if (mk_str_starts(path, MK_STR("/d")))
+        return MK_ENCODED_SLASH_DECODE;
+    return mk_str_starts(path, MK_STR("/a")) ? MK_ENCODED_SLASH_KEEP : MK_ENCODED_SLASH_REFUSE;
 }
 
 static void look(struct mk_request *req, struct mk_test_fixture *fixture)
@@ -29,7 +32,7 @@ static void open_accepting(void)
 {
     open_fixture(look);
     app = *w.http.app;
-    app.accepts_encoded_slash = accept_a;
+    app.accepts_encoded_slash = accept_a_and_d;
     w.http.app = &app;
 }
 
@@ -59,6 +62,12 @@ TEST(paths)
         {"/a%2F...", "/a%2F...", "/a%2F... /a%2F... encoded"},
         {"/a%25%2Fb", "/a%%2Fb", "/a%%2Fb /a%25%2Fb encoded"},
         {"/b%2Fa", "/b%2Fa", NULL}, /* not accepted */
+        {"/d%2Fb", "/d%2Fb", "/d/b /d%2Fb"},
+        {"/d%2fb%2F%2Fc/e?f%2Fg", "/d%2Fb%2F%2Fc/e", "/d/b/c/e /d%2fb%2F%2Fc/e"},
+        {"/d/x/../y%2F", "/d/y%2F", "/d/y/ /d/x/../y%2F"},
+        {"/d%2F%2e%2E/b", NULL, NULL},
+        {"/d/..%2Fb", NULL, NULL},
+        {"/d%2Fb%252Fc", NULL, NULL},
         /* none that a ".." could leave, or that has the text "%2F" as well */
         {"/a/..%2Fb", NULL, NULL},
         {"/a%2F..", NULL, NULL},

@@ -61,11 +61,10 @@ TEST(of_responses)
         {"X-Sendfile", false},
         {"X-Accel-Redirect", false},
         {"x-accel-Buffering", false},
-        {"X-Named", false},
         {"Proxy-Authenticate", false},
         {"Trailer", false},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (mk__headers_reach_client(mk_str_c(rows[i].name), MK_STR("X-Named")) != rows[i].passes)
+        if (mk__headers_reach_client(mk_str_c(rows[i].name)) != rows[i].passes)
             fail_msg("%s", rows[i].name);
 }

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Paths with a slash within a segment (`%2F`), and what EncodedSlash makes of them: one key for all plugins that pass
+requests on or run scripts. With Decode rules see the slash, with Keep they do not.
+"""
+
+import pytest
+
+from harness import build
+from harness.backend import Backend, echo
+from harness.fastcgi import Application, answer, fastcgi_section
+from harness.proxies import proxy_section
+from harness.scripts import ENVIRONMENT, cgi_section, variables, write_scripts
+from harness.server import section
+
+NEEDED = [build.PLUGINS / f"{name}.so" for name in ("proxy", "cgi", "fastcgi")]
+pytestmark = pytest.mark.skipif(not all(each.exists() for each in NEEDED), reason="this preset has no plugins")
+
+GUARD = section("RULES", {"Match": "/cgi/app/private", "Action": "deny"})
+
+
+def answer_scgi(peer):
+    peer.request_scgi()
+    peer.send(b"Content-Type: text/plain\r\n\r\nhello")
+
+
+class Cgi:
+    """Scripts in a folder: what follows the script is PATH_INFO."""
+
+    def __init__(self, folder):
+        write_scripts(folder, {"app": ENVIRONMENT})
+        self.text = lambda keys: cgi_section(folder, **keys)
+        self.more = 2  # sockets of the starter
+
+    def info(self, got):
+        found = variables(got.body)[0]
+        return found.get("SCRIPT_NAME", "") + found.get("PATH_INFO", "")
+
+
+class Script(Cgi):
+    """One script for all paths."""
+
+    def __init__(self, folder):
+        write_scripts(folder, {"app": ENVIRONMENT})
+        self.text = lambda keys: section("CGI", {"Match": "/cgi", "Script": folder / "app", **keys})
+        self.more = 2
+
+
+class Gateway:
+    def __init__(self, name, script):
+        self.application = Application(script)
+        self.text = lambda keys: fastcgi_section(self.application, name, Match="/cgi", Split="Off", **keys)
+        self.more = 0
+
+    def info(self, got):
+        found = self.application.requests[-1].params
+        return found["SCRIPT_NAME"] + found["PATH_INFO"]
+
+
+class Proxy:
+    def __init__(self):
+        self.backend = Backend(echo)
+        self.text = lambda keys: proxy_section(self.backend, {"Match": "/cgi", **keys})
+        self.more = 0
+
+    def info(self, got):
+        return self.backend.requests[-1].target.partition("?")[0]
+
+
+KINDS = {
+    "cgi": Cgi,
+    "script": Script,
+    "fastcgi": lambda _: Gateway("FASTCGI", answer()),
+    "scgi": lambda _: Gateway("SCGI", answer_scgi),
+    "proxy": lambda _: Proxy(),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request, tmp_path):
+    made = KINDS[request.param](tmp_path / "scripts")
+    yield made
+    for server in (getattr(made, "application", None), getattr(made, "backend", None)):
+        if server:
+            server.__exit__(None, None, None)
+
+
+ROWS = [
+    # EncodedSlash, path, and the path that the application sees (None: 404, 403: a rule)
+    (None, "/cgi/app/servers/localhost%2Fdb", None),
+    ("Refuse", "/cgi/app/a%2Fb", None),
+    ("Keep", "/cgi/app/servers/localhost%2Fdb", "/cgi/app/servers/localhost%2Fdb"),
+    ("Keep", "/cgi/app/a%2fb/c", "/cgi/app/a%2Fb/c"),
+    ("Keep", "/cgi/app/private%2Fx", "/cgi/app/private%2Fx"),
+    ("Decode", "/cgi/app/servers/localhost%2Fdb", "/cgi/app/servers/localhost/db"),
+    ("Decode", "/cgi/app%2Fa", "/cgi/app/a"),
+    ("Decode", "/cgi/app/a%2F%2fb", "/cgi/app/a/b"),
+    ("Decode", "/cgi/app/private%2Fx", 403),
+    ("Decode", "/cgi/app/a%2F..%2Fprivate", None),
+    ("Decode", "/cgi/app/a%2F%2e%2e/b", None),
+    ("Decode", "/cgi/app/a%252Fb%2Fc", None),
+    ("Decode", "/cgi%2Fapp/a", None),  # not below the path of the section
+    ("Keep", "/cgi/app/..%2Fa", None),
+    ("Keep", "/other%2Fa", None),
+]
+
+
+@pytest.mark.parametrize("value", [None, "Refuse", "Keep", "Decode"])
+def test_encoded_slashes(serve, kind, value):
+    text = GUARD + kind.text({"EncodedSlash": value} if value else {})
+    server = serve({"Workers": 1}, text=text)
+    server.baseline += kind.more
+    with server.connect() as client:
+        for _, path, wanted in [row for row in ROWS if row[0] == value]:
+            got = client.ask(path)
+            assert got.status == (200 if isinstance(wanted, str) else wanted or 404), path
+            if isinstance(wanted, str):
+                assert kind.info(got) == wanted
+
+
+@pytest.mark.parametrize("name", ["FASTCGI", "SCGI"])
+def test_connection_of_scripts(serve, name):
+    """What Connection of a response names belongs to the connection, as in one of CGI or of a proxy."""
+    head = (b"Content-Type: text/plain\r\nConnection: close, X-Named\r\nX-Named: 1\r\nConnection: x-other\r\n"
+            b"X-Other: 2\r\nX-Passed: 3\r\n\r\n")  # fmt: skip
+
+    def respond_scgi(peer):
+        peer.request_scgi()
+        peer.send(head + b"hello")
+
+    with Application(answer(head=head) if name == "FASTCGI" else respond_scgi) as application:
+        with serve(text=fastcgi_section(application, name, Match="/x", Split="Off")).connect() as client:
+            got = client.ask("/x", "Connection: keep-alive, X-Mine", "Connection: X-Too", "X-Mine: 1", "X-Too: 2")
+        params = application.requests[0].params
+    assert (got.body, got["X-Passed"], got["X-Named"], got["X-Other"]) == (b"hello", "3", None, None)
+    assert not {"HTTP_X_MINE", "HTTP_X_TOO"} & set(params)
