@@ -208,13 +208,69 @@ def test_file_from_the_future(serve):
     assert answer.status == 200
 
 
-def test_file_from_before_1970(serve):
-    server = serve(files={"a.txt": b"x"})
-    os.utime(server.root / "a.txt", (-(10**9), -(10**9)))
+YEAR = 365 * 86_400
+
+
+@pytest.fixture
+def start_dated(serve):
+    """A server with files of a time: small ones, which are kept, a variant and an index."""
+
+    def make(seconds, host=None, **rest):
+        files = {"a.txt": b"x" * 100, "b.txt": b"b", "b.txt.gz": b"gz", "sub/index.html": b"x", "other/c.txt": b"c"}
+        server = serve(files=files, host={"Precompressed": "gzip", **(host or {})}, **rest)
+        for name in files:
+            os.utime(server.root / name, (seconds, seconds))
+        return server
+
+    return make
+
+
+DATED = ("/a.txt", "/b.txt", "/sub/", "/other/c.txt")
+
+
+@pytest.mark.parametrize("seconds, date", [
+    (-(10**9), None), (-1, None), (0, None), (1, None), (12 * 3600, None), (YEAR - 1, None),
+    (YEAR, "Fri, 01 Jan 1971 00:00:00 GMT"), (315_532_800, "Tue, 01 Jan 1980 00:00:00 GMT"),
+])  # fmt: skip
+def test_file_of_1970(start_dated, seconds, date):
+    """In stores and images that are made reproducible all versions of a file have such a time: it is no validator."""
+    client = start_dated(seconds).connect()
+    for path in DATED:
+        for _ in range(3):  # from the disk, and from the cache
+            for fields in ((), ("Accept-Encoding: gzip",)):
+                answer = client.ask(path, *fields)
+                assert (answer.status, answer["Last-Modified"]) == (200, date), path
+                assert client.ask(path, *fields, f"If-None-Match: {answer['ETag']}").status == 304
+        said = [date or ANCIENT, "Thu, 01 Jan 1970 00:00:01 GMT", FUTURE]
+        wanted = [304 if date else 200, 200, 304 if date else 200]
+        assert [client.ask(path, f"If-Modified-Since: {each}").status for each in said] == wanted
+        assert client.ask(path, f"If-Unmodified-Since: {ANCIENT}").status == (412 if date else 200)
+    answer = client.ask("/a.txt", "Range: bytes=0-9", f"If-Range: {date or 'Thu, 01 Jan 1970 00:00:01 GMT'}")
+    assert answer.status == (206 if date else 200)
+
+
+def test_file_of_1970_with_portable_tags(start_dated):
+    """Such a tag is the size alone: none is sent."""
+    client = start_dated(1, host={"ETag": "Portable"}).connect()
+    for path in DATED:
+        answer = client.ask(path)
+        assert (answer.status, answer["Last-Modified"], answer["ETag"]) == (200, None, None)
+        assert client.ask(path, 'If-None-Match: W/"64-3b9aca00"').status == 200
+        assert client.ask(path, "If-None-Match: *").status == 304
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_replaced_file_of_1970(start_dated, seconds):
+    server = start_dated(seconds)
     client = server.connect()
-    answer = client.ask("/a.txt")
-    assert answer.status == 200
-    assert client.ask("/a.txt", f"If-None-Match: {answer['ETag']}").status == 304
+    tag = client.ask("/a.txt")["ETag"]
+    new = server.root / "new.txt"
+    new.write_bytes(b"y" * 100)
+    os.utime(new, (seconds, seconds))
+    os.rename(new, server.root / "a.txt")
+    await_true(lambda: client.ask("/a.txt").body == b"y" * 100, 30, "the new file")
+    for field in ("If-Modified-Since: Thu, 01 Jan 1970 00:00:01 GMT", f"If-None-Match: {tag}"):
+        assert client.ask("/a.txt", field).body == b"y" * 100
 
 
 def test_replaced_by_an_older_file(serve):

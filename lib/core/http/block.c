@@ -58,6 +58,17 @@ size_t mk__block_format_etag(const struct mk_file *file, bool weak, char out[MK_
     return len + coding.len + 1;
 }
 
+bool mk__block_has_date(const struct mk_file *file)
+{
+    enum { SECONDS_OF_1970 = 365 * 24 * 60 * 60 };
+    return file->mtime_seconds >= SECONDS_OF_1970;
+}
+
+bool mk__block_has_etag(const struct mk_file *file)
+{
+    return file->version || mk__block_has_date(file);
+}
+
 bool mk_file_is_settled(const struct mk_file *file, int64_t wall_seconds)
 {
     return file->mtime_seconds <= wall_seconds - MK__ETAG_STRONG_SECONDS; /* file systems allow any mtime */
@@ -81,8 +92,10 @@ int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], stru
         return -EMSGSIZE;
     *ret_block = (struct mk_response_block){.content_length = file->bytes};
     mk_buf_init_fixed(&b, to, MK_FILE_BLOCK_BYTES);
-    add_line(&b, ret_block, MK_BLOCK_LAST_MODIFIED, mk_str(date, mk__date_format(file->mtime_seconds, date)));
-    add_line(&b, ret_block, MK_BLOCK_ETAG, mk_str(etag, mk__block_format_etag(file, false, etag)));
+    if (mk__block_has_date(file))
+        add_line(&b, ret_block, MK_BLOCK_LAST_MODIFIED, mk_str(date, mk__date_format(file->mtime_seconds, date)));
+    if (mk__block_has_etag(file))
+        add_line(&b, ret_block, MK_BLOCK_ETAG, mk_str(etag, mk__block_format_etag(file, false, etag)));
     add_line(&b, ret_block, MK_BLOCK_CONTENT_TYPE, file->type);
     if (file->coding != MK_CODING_IDENTITY)
         add_line(&b, ret_block, MK_BLOCK_CONTENT_ENCODING, mk_coding_name(file->coding));

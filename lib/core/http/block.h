@@ -21,6 +21,13 @@ enum { MK__BLOCK_ETAG_BYTES = MK__ETAG_BYTES + 8 /* with a coding and its hyphen
  * without it: "size-time" becomes "size-time-br". Returns the length without the NUL.
  */
 size_t mk__block_format_etag(const struct mk_file *file, bool weak, char out[MK__BLOCK_ETAG_BYTES]);
+/*
+ * Tells whether the time of a file says when it was changed. In images, stores and archives that are made reproducible
+ * all files have one of 1970, whatever their version is.
+ */
+bool mk__block_has_date(const struct mk_file *file);
+/* Tells whether the entity tag of a file differs from that of another version of the same size. */
+bool mk__block_has_etag(const struct mk_file *file);
 /* The lengths of the names of the lines. */
 static const uint8_t mk__block_name_len[MK_BLOCK_LINES] = {
     [MK_BLOCK_LAST_MODIFIED] = 13,    [MK_BLOCK_ETAG] = 4,           [MK_BLOCK_CONTENT_TYPE] = 12,

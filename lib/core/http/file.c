@@ -39,7 +39,7 @@ static struct mk_str get_type(const struct mk_file *file)
 /* The block has the validators, for a file whose validators do not change with the clock any more. */
 static void add_block(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
-    validators->mtime = file->mtime_seconds;
+    validators->mtime = mk__block_has_date(file) ? file->mtime_seconds : MK__MTIME_NONE;
     validators->etag = mk__block_value(file->block, MK_BLOCK_ETAG);
     mk__response_set_block(req, file->block);
 }
@@ -52,14 +52,20 @@ static MK_NOINLINE int make_validators(struct mk_request *req, const struct mk_f
     char *date = mk_arena_alloc(&req->arena, MK__DATE_BYTES + 1);
     if (!etag || !date)
         return -1;
-    /* not in the future: RFC 9110 section 8.8.2.1 */
-    validators->mtime = file->mtime_seconds > validators->now ? validators->now : file->mtime_seconds;
-    /* a file that was just changed may change again without a new time stamp */
-    bool weak = file->mtime_seconds > validators->now - MK__ETAG_STRONG_SECONDS;
-    validators->etag = mk_str(etag, mk__block_format_etag(file, weak, etag));
-    validators->modified = mk_str(date, mk__date_format(validators->mtime, date));
-    return mk__response_add_header(req, MK_STR("Last-Modified"), validators->modified) |
-           mk__response_add_header(req, MK_STR("ETag"), validators->etag);
+    int err = 0;
+    if (mk__block_has_date(file)) {
+        /* not in the future: RFC 9110 section 8.8.2.1 */
+        validators->mtime = file->mtime_seconds > validators->now ? validators->now : file->mtime_seconds;
+        validators->modified = mk_str(date, mk__date_format(validators->mtime, date));
+        err |= mk__response_add_header(req, MK_STR("Last-Modified"), validators->modified);
+    }
+    if (mk__block_has_etag(file)) {
+        /* a file that was just changed may change again without a new time stamp */
+        bool weak = file->mtime_seconds > validators->now - MK__ETAG_STRONG_SECONDS;
+        validators->etag = mk_str(etag, mk__block_format_etag(file, weak, etag));
+        err |= mk__response_add_header(req, MK_STR("ETag"), validators->etag);
+    }
+    return err;
 }
 
 static MK_HOT int add_validators(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
@@ -328,7 +334,7 @@ static void send_not_modified(struct mk_request *req, const struct mk_file *file
 
 MK_HOT void mk_response_file(struct mk_request *req, const struct mk_file *file)
 {
-    struct file_validators validators;
+    struct file_validators validators = {.mtime = MK__MTIME_NONE};
     MK_UNINITIALIZED struct range_set set;
 
     if (is_shared(file))
@@ -374,7 +380,7 @@ static int take_fd(struct mk_request *req, struct mk_file *kept)
 static int change_headers(struct mk_request *req, const struct mk_file *file)
 {
     static const struct mk_str names[] = {MK_STR("Content-Range"), MK_STR("Content-Type")};
-    struct file_validators validators;
+    struct file_validators validators = {.mtime = MK__MTIME_NONE};
     for (size_t i = 0; i < MK_COUNT_OF(names); i++)
         mk_response_header_remove(req, names[i]);
     if (req->status == 206)
