@@ -182,6 +182,8 @@ static bool is_address(const char *text)
         return false;
     bool bracketed = text[0] == '[' && text[len - 1] == ']' && len > 2;
     snprintf(host, sizeof(host), "%.*s", (int)(bracketed ? len - 2 : len), bracketed ? text + 1 : text);
+    if (bracketed)
+        host[strcspn(host, "%")] = '\0'; /* the interface of a link-local address */
     return strcmp(host, "*") == 0 || (!bracketed && inet_pton(AF_INET, host, &addr) == 1) ||
            ((bracketed || !port) && inet_pton(AF_INET6, host, &addr) == 1);
 }

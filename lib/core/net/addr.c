@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -51,6 +52,49 @@ int mk__addr_parse_host(struct mk_str host, struct mk__addr *ret)
     return -EINVAL;
 }
 
+/* Returns the index of an interface, by its name or number; 0: there is none. */
+static unsigned find_interface(struct mk_str zone)
+{
+    char name[IF_NAMESIZE];
+    uint64_t index;
+    if (mk_str_u64(zone, UINT32_MAX, &index))
+        return (unsigned)index;
+    if (!zone.len || zone.len >= sizeof(name))
+        return 0;
+    memcpy(name, zone.p, zone.len);
+    name[zone.len] = '\0';
+    return if_nametoindex(name);
+}
+
+/* Parses an address with its zone (RFC 4007 section 11): "[fe80::1%eth0]". */
+static int parse_zoned(struct mk_str host, size_t percent, struct mk__addr *ret, const char **ret_error)
+{
+    char text[INET6_ADDRSTRLEN + 2];
+    if (percent >= sizeof(text) - 1 || host.p[host.len - 1] != ']')
+        return -EINVAL;
+    memcpy(text, host.p, percent);
+    text[percent] = ']';
+    if (mk__addr_parse_host(mk_str(text, percent + 1), ret) < 0 || ret->sa.sa_family != AF_INET6)
+        return -EINVAL;
+    if (!IN6_IS_ADDR_LINKLOCAL(&ret->in6.sin6_addr))
+        return set_error(ret_error, "only a link-local address (fe80::) has an interface behind it");
+    ret->in6.sin6_scope_id = find_interface(mk_str(host.p + percent + 1, host.len - percent - 2));
+    return ret->in6.sin6_scope_id ? 0 : set_error(ret_error, "there is no interface of that name");
+}
+
+/* Parses an address without a port. A link-local one is not complete without its interface. */
+static int parse_numeric(struct mk_str host, struct mk__addr *ret, const char **ret_error)
+{
+    const char *percent = !MK_SMALL && host.len ? memchr(host.p, '%', host.len) : NULL;
+    *ret_error = "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80";
+    if (percent)
+        return parse_zoned(host, (size_t)(percent - host.p), ret, ret_error);
+    int err = mk__addr_parse_host(host, ret);
+    if (!MK_SMALL && err == 0 && ret->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ret->in6.sin6_addr))
+        return set_error(ret_error, "a link-local address needs its interface: [fe80::1%eth0]:80");
+    return err;
+}
+
 int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_error)
 {
     assert(ret_error);
@@ -66,8 +110,8 @@ int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_er
     if (ret->any) {
         ret->in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
         ret->len = sizeof(ret->in6);
-    } else if (mk__addr_parse_host(host, ret) < 0) {
-        return set_error(ret_error, "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80");
+    } else if (parse_numeric(host, ret, ret_error) < 0) {
+        return -EINVAL;
     }
     mk__addr_set_port(ret, (uint16_t)port);
     return 0;
@@ -113,6 +157,15 @@ static bool is_unspecified(const struct mk__addr *addr)
                                          : IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
 }
 
+/* Compares addresses of one family without their ports. A scope ID of 0 is that of an unknown interface. */
+static bool is_same_host(const struct mk__addr *a, const struct mk__addr *b)
+{
+    if (a->sa.sa_family == AF_INET)
+        return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+    uint32_t scope = a->in6.sin6_scope_id, other = b->in6.sin6_scope_id;
+    return IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr) && (scope == other || !scope || !other);
+}
+
 bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b)
 {
     if (a->sa.sa_family == AF_UNIX || b->sa.sa_family == AF_UNIX)
@@ -120,8 +173,19 @@ bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b)
     if (mk__addr_port(a) != mk__addr_port(b) || mk__addr_port(a) == 0)
         return false;
     bool same_family = a->sa.sa_family == b->sa.sa_family;
-    return a->any || b->any ||
-           (same_family && (is_unspecified(a) || is_unspecified(b) || memcmp(&a->sa, &b->sa, a->len) == 0));
+    return a->any || b->any || (same_family && (is_unspecified(a) || is_unspecified(b) || is_same_host(a, b)));
+}
+
+/* Appends "%eth0", or the number of an interface that has gone. */
+static void print_zone(uint32_t scope, struct mk_buf *out)
+{
+    char name[IF_NAMESIZE];
+    if (MK_SMALL || !scope)
+        return;
+    if (if_indextoname(scope, name))
+        mk_buf_addf(out, "%%%s", name);
+    else
+        mk_buf_addf(out, "%%%u", scope);
 }
 
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out)
@@ -139,7 +203,9 @@ void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out)
         break;
     case AF_INET6:
         inet_ntop(AF_INET6, &addr->in6.sin6_addr, text, sizeof(text));
-        mk_buf_addf(out, "[%s]:%u", text, mk__addr_port(addr));
+        mk_buf_addf(out, "[%s", text);
+        print_zone(addr->in6.sin6_scope_id, out);
+        mk_buf_addf(out, "]:%u", mk__addr_port(addr));
         break;
     default:
         mk_buf_addf(out, "unix:%s", addr->un.sun_path);

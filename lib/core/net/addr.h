@@ -26,7 +26,7 @@ struct mk__addr {
 };
 
 /*
- * Reads `port`, `address:port`, `[v6]:port`, `*:port` or `unix:/path`.
+ * Reads `port`, `address:port`, `[v6]:port`, `[v6%interface]:port`, `*:port` or `unix:/path`.
  * Returns 0, or -EINVAL with a phrase for people in `*ret_error`.
  */
 int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_error);

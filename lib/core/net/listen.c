@@ -101,6 +101,75 @@ static int check_path(const struct mk__addr *addr)
     return err == -ELOOP ? err : 0; /* bind(2) reports the others */
 }
 
+/* ── rights of a Unix socket ── */
+
+uint32_t mk__listen_default_mode(void)
+{
+    char line[128];
+    unsigned mask = 022;
+    FILE *file = fopen("/proc/self/status", "re"); /* umask(2) would change it for a moment */
+    while (file && fgets(line, sizeof(line), file) && sscanf(line, "Umask: %o", &mask) != 1)
+        ;
+    if (file)
+        fclose(file);
+    unsigned readers = ~mask & 0444;
+    return readers | readers >> 1;
+}
+
+/* Only its own entry: in a folder of another user it could be a name of another socket of root. */
+static int check_entry(const struct mk__file_entry *entry, int fd, uint32_t owner)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISSOCK(st.st_mode))
+        return -ENOTSOCK;
+    return entry->safe || (st.st_nlink == 1 && st.st_uid == owner) ? 0 : -EMLINK;
+}
+
+static int change_entry(int fd, const struct mk__listen_rights *rights)
+{
+    char link[32];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (fchownat(fd, "", rights->user, rights->group, AT_EMPTY_PATH) < 0) /* -1 changes nothing */
+        return -errno;
+    return rights->mode != MK__LISTEN_DEFAULT && chmod(link, rights->mode) < 0 ? -errno : 0;
+}
+
+int mk__listen_set_rights(const char *path, const struct mk__listen_rights *rights, uint32_t owner)
+{
+    struct mk__file_entry entry;
+    int err = mk__file_find_entry(path, false, &entry);
+    if (err < 0)
+        return err;
+    int fd = openat(entry.folder, entry.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    err = fd < 0 ? -errno : check_entry(&entry, fd, owner);
+    if (err == 0)
+        err = change_entry(fd, rights);
+    if (fd >= 0)
+        close(fd);
+    close(entry.folder);
+    return err;
+}
+
+/* Binds a Unix socket whose entry has the rights before a connection is possible, and no more at any time. */
+static int bind_unix(int fd, struct mk__addr *addr, const struct mk__listen_rights *wanted)
+{
+    struct mk__listen_rights rights = wanted ? *wanted : MK__LISTEN_DEFAULT_RIGHTS;
+    bool by_default = rights.mode == MK__LISTEN_DEFAULT;
+    if (by_default)
+        rights.mode = mk__listen_default_mode();
+    fchmod(fd, rights.mode); /* the entry gets that without the bits of the umask */
+    int err = bind_once(fd, addr);
+    if (err < 0)
+        return err;
+    err = mk__listen_set_rights(addr->un.sun_path, &rights, geteuid());
+    if (err == 0 || (by_default && rights.user == MK__LISTEN_DEFAULT && rights.group == MK__LISTEN_DEFAULT))
+        return 0;
+    mk__file_unlink_socket(addr->un.sun_path);
+    return err;
+}
+
 static int open_socket(struct mk__addr *addr, const struct mk__listen_options *options)
 {
     int fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err = 0;
@@ -116,7 +185,7 @@ static int open_socket(struct mk__addr *addr, const struct mk__listen_options *o
     if (err == 0)
         err = check_path(addr);
     if (err == 0)
-        err = bind_once(fd, addr);
+        err = addr->sa.sa_family == AF_UNIX ? bind_unix(fd, addr, options->rights) : bind_once(fd, addr);
     if (err < 0) {
         close(fd);
         return err;

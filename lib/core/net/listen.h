@@ -7,6 +7,16 @@
 
 #include "net/addr.h"
 
+/* Of the entry of a Unix socket; each may be MK__LISTEN_DEFAULT. */
+struct mk__listen_rights {
+    uint32_t mode; /* default: read and write where the umask allows to read: 0666 with 0022 */
+    uint32_t user, group;
+};
+
+#define MK__LISTEN_DEFAULT UINT32_MAX
+#define MK__LISTEN_DEFAULT_RIGHTS \
+    ((struct mk__listen_rights){MK__LISTEN_DEFAULT, MK__LISTEN_DEFAULT, MK__LISTEN_DEFAULT})
+
 struct mk__listen_options {
     int backlog;
     int defer_seconds;   /* TCP_DEFER_ACCEPT, seconds; 0: off */
@@ -14,6 +24,7 @@ struct mk__listen_options {
     int send_buffer;     /* SO_SNDBUF, bytes; 0: the system adjusts the size */
     int not_sent_lowat;  /* TCP_NOTSENT_LOWAT, bytes; 0: the system's net.ipv4.tcp_notsent_lowat */
     bool shared_port;    /* SO_REUSEPORT: joins sockets that listen to the port; without it there must be none */
+    const struct mk__listen_rights *rights; /* NULL: the defaults */
 };
 
 /* What `listener` of struct mk_io refers to: the server's listener begins with it. */
@@ -28,6 +39,14 @@ struct mk__listener_name {
  * Returns the descriptor or -errno.
  */
 int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *options);
+/*
+ * Changes the rights of the Unix socket at `path`, but for those that are the default. `owner` is the user that it has.
+ * Returns 0 or -errno: -EPERM (only root may give it to another user, and others only to their groups), -EMLINK
+ * (another user may have put it there).
+ */
+int mk__listen_set_rights(const char *path, const struct mk__listen_rights *rights, uint32_t owner);
+/* Returns the mode of a socket by default. */
+uint32_t mk__listen_default_mode(void);
 /* Sets the options and starts to listen; called again, changes the options. Returns 0 or -errno. */
 int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options);
 

@@ -44,6 +44,8 @@ static void describe_reason(const struct mk__settings *settings, const struct mk
         mk_buf_addf(out, ": this server has the port itself");
     if ((err == -EACCES || kind == MK__HOLDER_OWN) && has_given_up_root(settings))
         mk_buf_addf(out, "; root rights were given up (User): restart the server, or send SIGUSR2 to the supervisor");
+    if (err == -EPERM && addr->sa.sa_family == AF_UNIX)
+        mk_buf_addf(out, ": only root can give a socket to another user, and others only to their own groups");
 }
 
 void mk__check_report_listener(struct mk_generation *g, unsigned nth, int err)
@@ -73,6 +75,7 @@ static int try_to_bind(const struct mk__listen_conf *directive, const struct mk_
     struct mk__listen_options options = mk__listeners_options(settings);
     struct mk__addr addr = directive->addr;
     options.shared_port = false;
+    options.rights = &directive->rights;
     int fd = mk__listen_bind(&addr, &options);
     if (fd < 0)
         return fd;

@@ -28,24 +28,87 @@
 
 enum { REAL_IP_X_FORWARDED_FOR, REAL_IP_FORWARDED };
 
-/* The options that may follow the address of a listener. */
-static const struct {
-    const char *name;
-    size_t flag;
+/* ── options that may follow the address of a listener ── */
+
+static int parse_proxy(struct mk_str value, struct mk__listen_conf *one, struct mk_arena *arena, struct mk_buf *error)
+{
+    (void)value, (void)arena, (void)error;
+    one->mode.proxy = true;
+    return 0;
+}
+
+static int parse_mode(struct mk_str value, struct mk__listen_conf *one, struct mk_arena *arena, struct mk_buf *error)
+{
+    (void)arena;
+    uint32_t mode = 0;
+    bool good = value.len >= 3 && value.len <= 4;
+    for (size_t i = 0; good && i < value.len; i++) {
+        good = value.p[i] >= '0' && value.p[i] <= '7';
+        mode = mode << 3 | (uint32_t)(value.p[i] - '0');
+    }
+    if (!good || mode > 0777) {
+        mk_buf_addf(error, "the mode of a socket has three digits from 0 to 7, as in mode=0660");
+        return -EINVAL;
+    }
+    one->rights.mode = mode;
+    return 0;
+}
+
+/* Looks up a name of one word as the keys User and Group do. */
+static int parse_owner(struct mk_str value, uint32_t *ret_id, mk_conf_parse_fn parse, struct mk_arena *arena,
+                       struct mk_buf *error)
+{
+    struct mk_conf_value name = {.text = value, .words = &value, .n = 1};
+    struct mk__user found;
+    int err = parse(&name, &found, arena, error);
+    if (err == 0)
+        *ret_id = found.id;
+    return err;
+}
+
+static int parse_user(struct mk_str value, struct mk__listen_conf *one, struct mk_arena *arena, struct mk_buf *error)
+{
+    return parse_owner(value, &one->rights.user, mk__user_parse, arena, error);
+}
+
+static int parse_group(struct mk_str value, struct mk__listen_conf *one, struct mk_arena *arena, struct mk_buf *error)
+{
+    return parse_owner(value, &one->rights.group, mk__user_parse_group, arena, error);
+}
+
+/* A name that ends with "=" is followed by a value, and is for Unix sockets. */
+static const struct listener_option {
+    struct mk_str name;
+    int (*parse)(struct mk_str value, struct mk__listen_conf *one, struct mk_arena *arena, struct mk_buf *error);
 } listener_options[] = {
-    {"proxy", offsetof(struct mk__listen_conf, mode.proxy)},
+    {MK_STR("proxy"), parse_proxy},
+    {MK_STR("mode="), parse_mode},
+    {MK_STR("user="), parse_user},
+    {MK_STR("group="), parse_group},
 };
 
-enum { LISTENER_OPTIONS = MK_COUNT_OF(listener_options) };
+static const struct listener_option *find_option(struct mk_str word)
+{
+    for (unsigned i = 0; i < MK_COUNT_OF(listener_options); i++) {
+        struct mk_str name = listener_options[i].name;
+        bool valued = name.p[name.len - 1] == '=';
+        if (valued ? word.len >= name.len && mk_str_ieq(mk_str(word.p, name.len), name) : mk_str_ieq(word, name))
+            return &listener_options[i];
+    }
+    return NULL;
+}
 
 /* Any other word is the name of a transport plugin, which is searched when the plugins are loaded. */
 static int parse_option(struct mk_str word, struct mk__listen_conf *one, struct mk_arena *arena, struct mk_buf *error)
 {
-    for (unsigned i = 0; i < LISTENER_OPTIONS; i++)
-        if (mk_str_ieq(word, mk_str_c(listener_options[i].name))) {
-            *(bool *)((char *)one + listener_options[i].flag) = true;
-            return 0;
-        }
+    const struct listener_option *option = find_option(word);
+    if (option && option->parse != parse_proxy && one->addr.sa.sa_family != AF_UNIX) {
+        mk_buf_addf(error, "%.*s is for Unix sockets: Listen unix:/path %.*s", MK_STR_ARG(option->name),
+                    word.len < 80 ? (int)word.len : 80, word.p);
+        return -EINVAL;
+    }
+    if (option)
+        return option->parse(mk_str_after(word, option->name.len), one, arena, error);
     if (mk__listen_hints_find_option(word, error))
         return -EINVAL;
     if (one->transport.len) {
@@ -106,6 +169,7 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
 {
     struct mk__listen_confs *all = field;
     struct mk__listen_conf one = {.text = mk_arena_dup(arena, value->words[0]),
+                                  .rights = MK__LISTEN_DEFAULT_RIGHTS,
                                   .line = !MK_SMALL && all->n ? all->items[all->n - 1].line + 1 : 0};
     struct mk_str name = MK_STR_NONE;
     const char *reason = "one address a line";
@@ -136,11 +200,14 @@ static const struct mk_conf_key server_keys[] = {
     KEY(CUSTOM, listen, "Listen", "2001",
         "Where connections are accepted: a port (all addresses, IPv4 and IPv6), `address:port`, `[v6]:port`, or "
         "`unix:/path`. May be given several times. Port 0 lets the system choose."
-        LARGE(" `localhost:port` means 127.0.0.1 and ::1; other names must be in `/etc/hosts`."
+        LARGE(" A link-local address needs its interface: `[fe80::1%eth0]:port`."
+              " `localhost:port` means 127.0.0.1 and ::1; other names must be in `/etc/hosts`."
               " The name of a plugin behind it, such as `tls`, says what carries its connections, instead of "
               "`TransportLayer`. With `proxy`, each connection must come from one of the `TrustedProxies`, and begin "
-              "with a PROXY header."),
-        .flags = MK_CONF_REPEAT, .unit = "[address:]port" LARGE(" [tls] [proxy]"), .parse = parse_listen),
+              "with a PROXY header. A Unix socket takes `mode=0660`, `user=NAME` and `group=NAME`; its mode "
+              "is 0666 without it, less what the umask forbids to read (0660 with a umask of 0027)."),
+        .flags = MK_CONF_REPEAT, .unit = "[address:]port" LARGE(" [tls] [proxy] [mode=] [user=] [group=]"),
+        .parse = parse_listen),
     LARGE(
     KEY(NETWORKS, trusted_proxies, "TrustedProxies", NULL,
         "The proxies whose information about the client is trusted: addresses, networks (`10.0.0.0/8`), or `unix` for "

@@ -9,7 +9,7 @@
 #include <monkey/conf.h>
 
 #include "http/context.h"
-#include "net/addr.h"
+#include "net/listen.h"
 #include "server/user.h"
 
 struct mk__listener;
@@ -27,6 +27,7 @@ struct mk__listen_conf {
     bool accept_in_drain;    /* health checks are answered until a drain ends; set by host_start */
     struct mk_str transport; /* the transport's name; empty: TransportLayer */
     struct mk__listen_mode mode;
+    struct mk__listen_rights rights;     /* of a Unix socket */
     const struct mk__listener *listener; /* its sockets; set by mk__listeners_prepare() */
 };
 

@@ -81,7 +81,8 @@ static bool is_same_host(const struct mk__addr *wanted, const struct mk__addr *b
     case AF_INET:
         return wanted->in.sin_addr.s_addr == bound->in.sin_addr.s_addr;
     case AF_INET6:
-        return memcmp(&wanted->in6.sin6_addr, &bound->in6.sin6_addr, sizeof(struct in6_addr)) == 0;
+        return wanted->in6.sin6_scope_id == bound->in6.sin6_scope_id &&
+               IN6_ARE_ADDR_EQUAL(&wanted->in6.sin6_addr, &bound->in6.sin6_addr);
     default:
         return strcmp(wanted->un.sun_path, bound->un.sun_path) == 0;
     }
@@ -124,6 +125,7 @@ static int add_inherited(struct mk__listener *one, struct mk__inherited *found)
     one->fds = fds;
     if (one->n++ == 0)
         one->addr = found->addr;
+    one->rights = MK__LISTEN_DEFAULT_RIGHTS; /* which are not known */
     if (!found->own)
         one->owner = MK__LISTENER_EXTERNAL;
     else if (one->owner == MK__LISTENER_OWNED)

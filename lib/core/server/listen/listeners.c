@@ -8,6 +8,7 @@
 #include "net/listen.h"
 
 #include <monkey/arena.h>
+#include <monkey/file.h>
 #include <monkey/log.h>
 
 #include <assert.h>
@@ -44,6 +45,7 @@ static struct mk__listener *new_listener(const struct mk__listen_conf *directive
     *one = (struct mk__listener){.configured = directive->addr,
                                  .addr = directive->addr,
                                  .shared = directive->addr.sa.sa_family == AF_UNIX,
+                                 .rights = directive->rights,
                                  .state = MK__LISTENER_NEW};
     char *text = (char *)(one + 1);
     memcpy(text, directive->text.p, directive->text.len);
@@ -116,10 +118,25 @@ static int add_socket(const struct mk__listeners *s, struct mk__listener *one, s
     return 0;
 }
 
+/* Root gives a Unix socket to the user that the server will be, which may change it at a reload then. */
+static struct mk__listen_rights get_first_rights(const struct mk__listener *one, const struct mk__settings *settings)
+{
+    struct mk__listen_rights rights = one->rights;
+    if (geteuid() != 0 || !settings->user.name.p)
+        return rights;
+    if (rights.user == MK__LISTEN_DEFAULT)
+        rights.user = settings->user.id;
+    if (rights.group == MK__LISTEN_DEFAULT)
+        rights.group = settings->group.name.p ? settings->group.id : settings->user.group;
+    return rights;
+}
+
 static int open_sockets(const struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings,
                         unsigned workers)
 {
     struct mk__listen_options options = mk__listeners_options(settings);
+    struct mk__listen_rights rights = get_first_rights(one, settings);
+    options.rights = &rights;
     unsigned n = one->shared ? 1 : workers;
     assert(one->state != MK__LISTENER_UNCLAIMED && workers > 0);
     int err = 0;
@@ -203,11 +220,39 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
     return 0;
 }
 
+/* What is configured no more gets the values of a new socket. */
+static uint32_t choose_right(uint32_t now, uint32_t before, uint32_t own)
+{
+    return now == MK__LISTEN_DEFAULT && before != MK__LISTEN_DEFAULT ? own : now;
+}
+
+/* Sets the rights of a Unix socket that are not as before. Returns 0 or -errno. */
+static int update_rights(struct mk__listener *one)
+{
+    const struct mk__listen_rights *before = &one->rights, *now = one->conf ? &one->conf->rights : before;
+    if (one->addr.sa.sa_family != AF_UNIX || one->owner == MK__LISTENER_EXTERNAL ||
+        memcmp(before, now, sizeof(*now)) == 0)
+        return 0;
+    struct mk__listen_rights next = {choose_right(now->mode, before->mode, mk__listen_default_mode()),
+                                     choose_right(now->user, before->user, geteuid()),
+                                     choose_right(now->group, before->group, getegid())};
+    int err = mk__listen_set_rights(one->addr.un.sun_path, &next,
+                                    before->user != MK__LISTEN_DEFAULT ? before->user : geteuid());
+    if (err < 0)
+        mk_log_error("cannot change the mode, user or group of %.*s: %s", MK_STR_ARG(one->name.text),
+                     mk_file_error(err));
+    else
+        one->rights = *now;
+    return err;
+}
+
 int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings)
 {
     struct mk__listen_options options = mk__listeners_options(settings);
     int err = 0;
     MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
+        if (!MK_SMALL && (err = update_rights(one)) < 0)
+            return err;
         for (unsigned i = one->n_before; one->state != MK__LISTENER_UNCLAIMED && i < one->n && err == 0; i++)
             err = mk__listen_start(one->fds[i], &one->addr, &options);
         if (err == 0)

@@ -39,6 +39,7 @@ struct mk__listener {
     enum mk__listener_state state;
     enum mk__listener_owner owner;
     bool logged;                        /* "listening on" has been logged */
+    struct mk__listen_rights rights;    /* that were set last */
     const struct mk__listen_conf *conf; /* in the settings that were prepared last; NULL once they are committed */
     _Atomic(const struct mk_transport *) transport; /* these two may change while connections come */
     _Atomic bool proxy;

@@ -23,6 +23,9 @@ static const struct {
     {"[::]:8080", AF_INET6, 8080, false, "[::]:8080"},
     {"[2001:DB8::0:1]:443", AF_INET6, 443, false, "[2001:db8::1]:443"},
     {"[::ffff:10.0.0.1]:1", AF_INET6, 1, false, "[::ffff:10.0.0.1]:1"},
+    {"[fe80::1%lo]:80", AF_INET6, 80, false, "[fe80::1%lo]:80"},
+    {"[fe80::1%1]:80", AF_INET6, 80, false, "[fe80::1%lo]:80"}, /* the index of lo */
+    {"[FE80::1%4000000]:80", AF_INET6, 80, false, "[fe80::1%4000000]:80"},
     {"unix:/run/x.sock", AF_UNIX, 0, false, "unix:/run/x.sock"},
     {"unix:/a:b", AF_UNIX, 0, false, "unix:/a:b"},
 };
@@ -51,6 +54,9 @@ TEST(reads_and_prints)
 
 #define PORT "the port must be a number from 0 to 65535"
 #define HOST "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80"
+#define INTERFACE "a link-local address needs its interface: [fe80::1%eth0]:80"
+#define NO_INTERFACE "there is no interface of that name"
+#define NOT_LOCAL "only a link-local address (fe80::) has an interface behind it"
 #define PATH "a Unix socket needs an absolute path: unix:/run/monkey.sock"
 
 static const struct {
@@ -77,7 +83,20 @@ static const struct {
     {"[::1:80", HOST},
     {"::1]:80", HOST},
     {"[]:80", HOST},
-    {"[fe80::1%lo]:80", HOST},
+    {"[fe80::1]:80", INTERFACE},
+    {"[fe80::1%]:80", NO_INTERFACE},
+    {"[fe80::1%nowhere]:80", NO_INTERFACE},
+    {"[fe80::1%0]:80", NO_INTERFACE},
+    {"[fe80::1%aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]:80", NO_INTERFACE},
+    {"[::1%lo]:80", NOT_LOCAL},
+    {"[2001:db8::1%lo]:80", NOT_LOCAL},
+    {"127.0.0.1%lo:80", HOST},
+    {"[127.0.0.1%lo]:80", HOST},
+    {"fe80::1%lo:80", HOST},
+    {"[fe80::1%lo:80", HOST},
+    {"[%lo]:80", HOST},
+    {"%:80", HOST},
+    {"[1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb%lo]:80", HOST},
     {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:80", HOST},
     {"**:80", HOST},
     {"unix:", PATH},
@@ -185,6 +204,9 @@ TEST(addresses_that_conflict)
         {"[::1]:80", "[::2]:80", false},
         {"0.0.0.0:80", "[::]:80", false},
         {"0.0.0.0:0", "127.0.0.1:0", false},
+        {"[fe80::1%1]:80", "[fe80::1%1]:80", true},
+        {"[fe80::1%1]:80", "[fe80::1%2]:80", false},
+        {"[fe80::1%1]:80", "[::]:80", true},
         {"unix:/a", "unix:/a", true},
         {"unix:/a", "unix:/b", false},
         {"unix:/a", "80", false},
