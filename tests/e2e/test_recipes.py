@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import urllib.parse
 
 import pytest
 import websockets
@@ -16,7 +17,10 @@ from harness.messages import request
 from harness.php import PhpFpm, PhpWithExtensions, needs_php
 from harness.recipes import PARTS, Recipe, needs_plugins
 from harness.wordpress import PICTURE, Browser, add_theme, choose_permalinks, install, log_in, needs_wordpress
+from harness.server import await_true
+from harness.services import reload
 from harness.wordpress import start_database, upload
+from test_cgi_git import git
 
 pytestmark = [pytest.mark.slow, pytest.mark.single_protocol, pytest.mark.timeout(1800)]
 
@@ -131,6 +135,134 @@ def test_verdaccio(recipe):
     (here.folder / "app/user").mkdir()
     here.run_command(f"cd user && npm init -y && npm install --no-audit --no-fund a-package {options}")
     assert here.run_command("cd user && node -e 'console.log(require(\"a-package\"))'") == "7\n"
+
+
+async def execute(socket, code):
+    """Has a kernel of Jupyter execute code. Returns the text that it prints."""
+    header = {"msg_id": code, "session": "a", "username": "", "msg_type": "execute_request", "version": "5.3"}
+    content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+    await socket.send(json.dumps({"channel": "shell", "header": header, "parent_header": {}, "metadata": {},
+                                  "content": content}))  # fmt: skip
+    text, is_idle = "", False
+    while not is_idle:
+        message = json.loads(await socket.recv())
+        if message["parent_header"].get("msg_id") == code:
+            text += message["content"].get("text", "") if message["msg_type"] == "stream" else ""
+            is_idle = message["content"].get("execution_state") == "idle"
+    return text
+
+
+@needs_plugins("proxy")
+def test_jupyterlab(recipe):
+    """A kernel keeps its connection and what it has computed over a reload of the server."""
+    here = recipe("JupyterLab")
+    here.write()
+    *install, command = here.commands()
+    for line in install:
+        here.run_command(line)
+    here.spawn(f"{command} --ServerApp.root_dir=. {'--allow-root' * (os.geteuid() == 0)}", port="8888")
+    server, host, token = here.serve(), "lab.example.org", "Authorization: token a-long-secret"
+    assert ask(here, "/jupyter/lab", token, host=host).status == 200
+    assert ask(here, "/jupyter", token, host=host)["Location"].startswith("/jupyter/lab")
+    kind = "Content-Type: application/json"
+    got = ask(here, "/jupyter/api/kernels", token, kind, method="POST", body=b"{}", host=host)
+    assert got.status == 201, got.body
+    url = f"ws://{host}/jupyter/api/kernels/{json.loads(got.body)['id']}/channels"
+
+    async def work():
+        headers = {"Authorization": "token a-long-secret"}
+        address, port = server.addresses[0]
+        async with websockets.connect(url, host=address, port=port, extra_headers=headers, max_size=None) as socket:
+            assert await execute(socket, "a = 6") == ""
+            await asyncio.to_thread(reload, server)
+            assert await execute(socket, "print(a * 7)") == "42\n"
+
+    asyncio.run(work())
+
+
+@needs_plugins("proxy")
+@needs("prometheus")
+def test_prometheus(recipe):
+    here = recipe("Prometheus")
+    here.write()
+    [command] = here.commands()
+    here.spawn(command, port="9090")
+    here.serve()
+    await_true(lambda: ask(here, "/prometheus/-/ready").status == 200, 120)
+    assert ask(here, "/prometheus")["Location"] == "/prometheus/"
+    front = ask(here, "/prometheus/")["Location"]
+    assert re.fullmatch("/prometheus/(classic/)?graph", front)
+    file = re.search(r'(?:src|href)="([^"]*static/[^"]*)"', ask(here, front).body.decode())[1]
+    assert ask(here, urllib.parse.urljoin(front, file)).status == 200
+    got = json.loads(ask(here, "/prometheus/api/v1/query", "Content-Type: application/x-www-form-urlencoded",
+                         method="POST", body=b"query=1%2B1").body)  # fmt: skip
+    assert got["data"]["result"][1] == "2"
+
+    def list_targets():  # they are found after the start
+        return json.loads(ask(here, "/prometheus/api/v1/targets").body)["data"]["activeTargets"]
+
+    [target] = await_true(list_targets, 60)
+    assert target["scrapeUrl"].endswith("/prometheus/metrics")
+
+
+# ── git ──
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder with one commit, and a bare repository of it, which its owner serves."""
+    work = tmp_path / "work"
+    git("init", work)
+    (work / "apples.txt").write_text("red\n" * 1000)
+    git("add", ".", cwd=work)
+    git("commit", "-qm", "the first change", cwd=work)
+    (tmp_path / "srv/git").mkdir(parents=True)
+    git("clone", "--bare", work, tmp_path / "srv/git/project.git")
+    return work
+
+
+@needs_plugins("cgi", "auth")
+@needs("git")
+def test_git(recipe, project):
+    here = recipe("git")
+    password = "$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1"  # passw0rd
+    (here.folder / "srv/users").write_text(f"ada:{password}\n")
+    (here.folder / "srv/users").chmod(0o640)
+    url = f"{here.serve().url}/git/project.git"
+    git("clone", "-q", url, here.folder / "clone")
+    (here.folder / "clone/apples.txt").write_text("green\n")
+    git("commit", "-qam", "the second change", cwd=here.folder / "clone")
+    with pytest.raises(AssertionError, match="could not read Username"):
+        git("push", "-q", cwd=here.folder / "clone")
+    git("push", "-q", url.replace("://", "://ada:passw0rd@"), "HEAD", cwd=here.folder / "clone")
+    assert "the second change" in git("-C", here.folder / "srv/git/project.git", "log", "-1", "--format=%an %s")
+
+
+@needs_plugins("cgi")
+@pytest.mark.skipif(not pathlib.Path("/usr/lib/cgit/cgit.cgi").exists(), reason="cgit is not installed")
+def test_cgit(recipe, project):
+    here = recipe("cgit")
+    url = here.serve().url
+    page = ask(here, "/").body.decode()
+    assert "href='/project.git/'" in page and "/cgit-files/cgit.css" in page
+    assert "the first change" in ask(here, "/project.git/log/").body.decode()
+    assert ask(here, "/project.git/plain/apples.txt").body == b"red\n" * 1000
+    assert ask(here, "/cgit-files/cgit.css")["Content-Type"].startswith("text/css")
+    assert ask(here, "/none.git/").status == 404
+    git("clone", "-q", f"{url}/project.git", here.folder / "clone")  # cgit has the dumb protocol
+
+
+@needs_plugins("cgi")
+@pytest.mark.skipif(not pathlib.Path("/usr/lib/cgi-bin/gitweb.cgi").exists(), reason="gitweb is not installed")
+def test_gitweb(recipe, project):
+    here = recipe("gitweb")
+    here.serve()
+    page = ask(here, "/gitweb/").body.decode()
+    assert 'href="/gitweb/project.git"' in page and 'href="/gitweb/static/gitweb.css"' in page
+    assert "the first change" in ask(here, "/gitweb/project.git/shortlog").body.decode()
+    assert ask(here, "/gitweb/project.git/blob_plain/HEAD:/apples.txt").body == b"red\n" * 1000
+    assert ask(here, "/gitweb/static/gitweb.css")["Content-Type"].startswith("text/css")
+    assert ask(here, "/gitweb/?p=none.git").status == 404
 
 
 # ── PHP ──

@@ -34,7 +34,7 @@ class Recipe:
         self.folder, self.heading, self.ports = folder, heading, {}
         self.processes, self.server, self.replaced = [], None, {}
         for name in ("srv", "run", "var/lib", "app"):
-            (folder / name).mkdir(parents=True)
+            (folder / name).mkdir(parents=True, exist_ok=True)
 
     def port(self, written="8000"):
         return self.ports.setdefault(written, free_port())
