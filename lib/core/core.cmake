@@ -34,7 +34,8 @@ set(large
     net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/commands.c
     server/conn_hooks.c server/content_order.c server/control_thread.c server/counts.c
-    server/fallback.c server/h2_loader.c server/handlers.c server/handover.c server/host_log.c server/inspect_core.c
+    server/fallback.c server/h2_loader.c server/handlers.c server/handover.c server/heap_trim.c server/host_log.c
+    server/inspect_core.c
     server/listen/inherited.c server/listen/limits.c server/listen/hints.c server/listen/names.c
     server/listen/reached.c server/path_hooks.c server/path_limits.c
     server/load_order.c server/plugin_sockets.c server/plugin_states.c server/process_keys.c server/receiver.c

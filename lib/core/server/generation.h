@@ -118,6 +118,7 @@ struct mk_generation {
     uint8_t plugin_slots[MK_SMALL ? 1 : MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
     struct mk__spools *spools;                             /* for bodies that wait; NULL: no plugin has any */
     bool check_only;                                       /* it is only checked or shown */
+    bool in_program;                                       /* a program has the server in it (<monkey/embed.h>) */
     bool one_shot;                                         /* a folder is served, and no program is started for it */
     bool stopped;                                          /* the plugins' stops were called */
     bool plugins_missing; /* plugins.load names one that could not be loaded; it was reported */

@@ -501,6 +501,7 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
 int mk__generation_load(struct mk_generation *g, const struct mk__generation_source *source)
 {
     *g = (struct mk_generation){.refs = 1, .check_only = source->check_only};
+    g->in_program = !MK_SMALL && source->program;
     g->one_shot = !MK_SMALL && source->root && !source->program;
     mk__module_lock_hooks();
     int err = load_generation(g, source);

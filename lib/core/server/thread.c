@@ -41,6 +41,8 @@ void mk__thread_conn_freed(struct mk__thread *t)
     mk__limits_remove_conn(t->limits);
     if (MK_HAS_BALANCE)
         mk__receiver_count_closed(&t->receiver);
+    if (!MK_SMALL)
+        mk__heap_trim_note(&t->heap_trim);
     if (mk__context_ends_conns(&t->http) && is_drained(t))
         mk__loop_stop(&t->loop);
 }
@@ -398,6 +400,8 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
 {
     assert(t->limits && (index < workers || workers == 0));
     init_thread(t, index);
+    if (!MK_SMALL)
+        mk__heap_trim_init(&t->heap_trim, g->in_program ? NULL : &t->loop);
     t->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
     t->worker = mk__thread_new_worker(t, g);
     int err = t->worker ? mk__loop_open(&t->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;

@@ -14,6 +14,7 @@
 
 #include "http/context.h"
 #include "loop/loop.h"
+#include "server/heap_trim.h"
 #include "server/listen/acceptor.h"
 #include "server/listen/limits.h"
 #include "server/receiver.h"
@@ -44,6 +45,7 @@ struct mk__thread {
     struct mk__acceptors acceptors;
     uint64_t warned_ms;      /* of the last warning about MemoryLimit */
     uint64_t fds_asked_turn; /* of the loop: when plugins were last asked for descriptors */
+    struct mk__heap_trim heap_trim;
     struct mk_timer drain_timer;
     struct mk_timer delay_timer; /* ShutdownDelay */
     struct mk_message drain_message, drain_now_message, stop_message;
