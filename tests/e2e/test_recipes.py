@@ -8,11 +8,13 @@ import pathlib
 import re
 import shutil
 import urllib.parse
+import zipfile
 
 import pytest
 import websockets
 
 from harness.client import Client
+from harness.content import populate
 from harness.messages import request
 from harness.php import PhpFpm, PhpWithExtensions, needs_php
 from harness.recipes import PARTS, Recipe, needs_plugins
@@ -265,6 +267,36 @@ def test_gitweb(recipe, project):
     assert ask(here, "/gitweb/?p=none.git").status == 404
 
 
+@needs_plugins("proxy")
+@needs("gunicorn")
+def test_gunicorn(recipe):
+    here = recipe("gunicorn")
+    here.write()
+    [command] = here.commands()
+    here.spawn(command, path=here.folder / "run/app.sock")
+    populate(here.folder / "srv/static", {"a.css": b"css"})
+    here.serve()
+    for body in (b"", b"x" * 300_000):
+        got = ask(here, "/a%20b?c", "X-Real-IP: 192.0.2.1", method="POST", body=body, host="example.org")
+        assert got.body == b"POST http://example.org/a b from 127.0.0.1, %d bytes\n" % len(body)
+    assert ask(here, "/static/a.css").body == b"css"
+
+
+@needs_plugins("fastcgi")
+@needs("uwsgi")
+def test_uwsgi(recipe):
+    here = recipe("uWSGI")
+    here.write()
+    [command] = here.commands()
+    here.spawn(command, path=here.folder / "run/app.sock")
+    populate(here.folder / "srv/www", {"a.css": b"css"})
+    here.serve()
+    for body in (b"", b"x" * 300_000):
+        got = ask(here, "/app/list/1?c", method="POST", body=body)
+        assert got.body == b"/app /list/1 from 127.0.0.1, %d bytes\n" % len(body)
+    assert ask(here, "/a.css").body == b"css"
+
+
 # ── PHP ──
 
 FPM = "unix:/run/php/php8.2-fpm.sock"
@@ -349,6 +381,81 @@ def test_dokuwiki(recipe, php, tmp_path):
     assert ask(here, "/lib/tpl/dokuwiki/images/logo.png")["Content-Type"] == "image/png"  # behind a link
     for path in ("/inc/init.php", "/bin/dwpage.php", "/vendor/autoload.php"):
         assert ask(here, path).status == 403
+
+
+# ── files ──
+
+
+def make_wheel(folder, name, version):
+    """Writes a package of one module, without a tool."""
+    info = f"{name}-{version}.dist-info"
+    files = {f"{name}.py": f"version = '{version}'\n", f"{info}/METADATA": f"Name: {name}\nVersion: {version}\n",
+             f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+             f"{info}/RECORD": ""}  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
+        for path, text in files.items():
+            file.writestr(path, text)
+
+
+@needs_plugins("dirlisting")
+def test_pip(recipe):
+    here = recipe("A package index for pip")
+    for version in ("1.0", "2.0"):
+        make_wheel(here.folder / "srv/pip/simple/a-package", "a_package", version)
+    url = here.serve().url
+    here.run_command("python3 -m venv venv")
+    pip = f"venv/bin/pip --isolated --disable-pip-version-check install --index-url {url}/simple/"
+    here.run_command(f"{pip} a-package")
+    assert here.run_command("venv/bin/python -c 'import a_package; print(a_package.version)'") == "2.0\n"
+    here.run_command(f"{pip} A_Package==1.0 2>&1")
+    assert here.run_command("venv/bin/python -c 'import a_package; print(a_package.version)'") == "1.0\n"
+
+
+@needs_plugins("dirlisting", "headers")
+@needs("apt-ftparchive", "dpkg-deb", "apt-get")
+def test_apt(recipe, tmp_path):
+    here = recipe("A repository for apt")
+    package, folder = tmp_path / "package", here.folder / "srv/apt/debian"
+    control = b"Package: apples\nVersion: 1.0\nArchitecture: all\nMaintainer: a <a@example.org>\nDescription: red\n"
+    populate(package, {"DEBIAN/control": control, "usr/share/apples": os.urandom(3 << 20)})
+    folder.mkdir(parents=True)
+    here.run_command(f"dpkg-deb --build -Znone {package} {folder}/apples_1.0_all.deb")
+    for command in here.commands():
+        here.run_command(command)
+    url = here.serve().url
+    lists = populate(tmp_path / "apt", {"sources.list": f"deb [trusted=yes] {url}/debian ./\n".encode(), "status": b""})
+    for name in ("lists/partial", "archives/partial"):
+        (lists / name).mkdir(parents=True)
+    apt = (f"apt-get -o Dir::Etc::SourceList={lists}/sources.list -o Dir::Etc::SourceParts=- -o Dir::State={lists} "
+           f"-o Dir::State::Status={lists}/status -o Dir::Cache={lists} -o APT::Sandbox::User=root "
+           "-o Acquire::http::Proxy=false")  # fmt: skip
+    assert "Get:" in here.run_command(f"{apt} update")
+    assert "Hit:" in here.run_command(f"{apt} update")
+    half = (folder / "apples_1.0_all.deb").read_bytes()[: 1 << 20]
+    (here.folder / "app/apples_1.0_all.deb").write_bytes(half)
+    here.run_command(f"{apt} download apples")
+    assert (here.folder / "app/apples_1.0_all.deb").read_bytes() == (folder / "apples_1.0_all.deb").read_bytes()
+    assert b"apples_1.0_all.deb" in ask(here, "/debian/").body
+
+
+@needs_plugins("headers")
+@needs("gzip", "zstd", "brotli")
+def test_generated_site(recipe):
+    here = recipe("A generated site")
+    here.write()
+    for command in here.commands():
+        here.run_command(command)
+    here.serve()
+    site = here.folder / "srv/site"
+    for coding, suffix in (("br", "br"), ("zstd", "zst"), ("gzip", "gz")):
+        got = ask(here, "/pears/", f"Accept-Encoding: {coding}")
+        assert (got["Content-Encoding"], got["Vary"]) == (coding, "Accept-Encoding"), coding
+        assert got.body == (site / f"pears/index.html.{suffix}").read_bytes()
+    assert b"They are green." in ask(here, "/pears/").body
+    assert ask(here, "/pears")["Location"].endswith("/pears/")
+    got = ask(here, "/none")
+    assert got.status == 404 and got.body == (site / "404.html").read_bytes()
 
 
 def test_every_recipe_has_a_test():

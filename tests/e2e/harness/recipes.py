@@ -16,7 +16,7 @@ from . import build
 from .server import Server, await_true, free_port, run
 
 PAGE = build.TOP / "docs/guide/recipes.md"
-BLOCK = re.compile(r"^```\w+\n(?:#|//|<!--|;) file: (\S+)(?: -->)?\n(.*?)^```", re.S | re.M)
+BLOCK = re.compile(r"^```\w+\n(?:#|//|<!--) file: (\S+)(?: -->)?\n(.*?)^```", re.S | re.M)
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.S | re.M)
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.M)
 PARTS = dict(part.split("\n", 1) for part in re.split(r"^## ", PAGE.read_text(), flags=re.M)[1:])
