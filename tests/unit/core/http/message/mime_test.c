@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "http/message/mime.h"
 
@@ -77,6 +78,94 @@ static const char *const extensions =
     "obj odg odp ods odt oga ogg ogv ogx opus otf patch pdf pem png ppt pptx ps psd rar rdf rpm rss rtf sql sqlite srt "
     "stl svg svgz tar tgz tif tiff toml torrent ts tsv ttc ttf txt usdz vcf vtt wasm wav weba webm webmanifest webp "
     "wgsl woff woff2 xht xhtml xls xlsx xml xsl xslt xz yaml yml zip zst";
+
+/* What programs go by, so that another type is of no use: proxies, certificates, signatures, installers ... */
+static const char *const used_types[][2] = {
+    {"/wpad.pac", "application/x-ns-proxy-autoconfig"},
+    {"/ca.crl", "application/pkix-crl"},
+    {"/a.p12", "application/pkcs12"},
+    {"/a.p7s", "application/pkcs7-signature"},
+    {"/a.asc", "application/pgp-keys"},
+    {"/a.sig", "application/pgp-signature"},
+    {"/a.xpi", "application/x-xpinstall"},
+    {"/a.crx", "application/x-chrome-extension"},
+    {"/a.jnlp", "application/x-java-jnlp-file"},
+    {"/a.mobileconfig", "application/x-apple-aspen-config"},
+    {"/a.pkpass", "application/vnd.apple.pkpass"},
+    {"/a.appcache", "text/cache-manifest; charset=utf-8"},
+    {"/a.m3u", "audio/mpegurl"},
+    {"/a.xspf", "application/xspf+xml"},
+    {"/a.meta4", "application/metalink4+xml"},
+    {"/a.zsync", "application/x-zsync"},
+    {"/a.ttl", "text/turtle; charset=utf-8"},
+    {"/a.mml", "application/mathml+xml"},
+};
+
+TEST(types_that_programs_use)
+{
+    for (size_t i = 0; i < COUNT(used_types); i++)
+        assert_str_equal(mk__mime_find_builtin(mk_str_c(used_types[i][0])), used_types[i][1]);
+}
+
+/* Extensions with another type than Debian's table has, and why. */
+static const char *const others[] = {
+    "c",   "cpp", "h",   "diff", "patch", /* browsers show text/plain, and save other texts */
+    "exe", "dll",                         /* registered with IANA since */
+    "iso", "mkv",                         /* likewise */
+    "mid",                                /* audio/midi is what players know */
+    "pem", "rpm", "rss", "srt",  "tgz",   /* as browsers and other servers have them */
+    "ts",                                 /* video, not translations of Qt */
+    "wav",                                /* audio/wav in the standard of browsers */
+};
+
+static bool is_other(struct mk_str extension)
+{
+    size_t i = 0;
+    while (i < COUNT(others) && !mk_str_eq(extension, mk_str_c(others[i])))
+        i++;
+    return i < COUNT(others);
+}
+
+/* Checks the extensions of a line; those that have no type here are left out. Returns how many had one. */
+static unsigned compare_line(char *line, const char *all)
+{
+    char *rest = NULL, *type = strtok_r(line, " \t\n", &rest), path[80], same[200];
+    unsigned n = 0;
+    for (char *e = type && type[0] != '#' ? strtok_r(NULL, " \t\n", &rest) : NULL; e;
+         e = strtok_r(NULL, " \t\n", &rest)) {
+        snprintf(path, sizeof(path), "/x.%s", e);
+        struct mk_str found = mk_str_until(mk__mime_find_builtin(mk_str_c(path)), ";");
+        if (!found.len || strchr(e, '.') || is_other(mk_str_c(e)))
+            continue;
+        n++;
+        if (mk_str_ieq(found, mk_str_c(type)))
+            continue;
+        snprintf(same, sizeof(same), "\n%.*s\t", (int)found.len, found.p); /* one extension may have several */
+        const char *line_of = strcasestr(all, same);
+        const char *end = line_of ? strchr(line_of + 1, '\n') : NULL;
+        const char *again = line_of ? strcasestr(line_of, e) : NULL;
+        if (!again || again > end)
+            fail_msg("%s is %s in Debian's table, and %.*s here", e, type, (int)found.len, found.p);
+    }
+    return n;
+}
+
+/* With the package media-types installed. */
+TEST(types_of_debian)
+{
+    static char all[256 * 1024];
+    char line[2048];
+    unsigned n = 0;
+    FILE *file = fopen("/etc/mime.types", "re");
+    if (!file)
+        skip();
+    all[fread(all, 1, sizeof(all) - 1, file)] = '\0';
+    rewind(file);
+    while (fgets(line, sizeof(line), file))
+        n += compare_line(line, all);
+    fclose(file);
+    assert_true(n > 150);
+}
 
 /* Each row is found (so the table is sorted), text has a charset, and nothing else has. */
 TEST(every_row)
