@@ -18,5 +18,7 @@ void mk__static_file_counters_open(void);
 void mk__static_file_counters_add(const struct mk_request *req, bool precompressed);
 /* Counts a lookup on a disk thread. In the thread of the request's worker. */
 void mk__static_file_counters_add_disk_lookup(const struct mk_request *req);
+/* Counts a variant that is older than its file. Any thread. */
+void mk__static_file_counters_add_old_variant(void);
 
 #endif

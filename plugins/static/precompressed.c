@@ -4,11 +4,16 @@
  */
 #include "precompressed.h"
 
+#include "file_counters.h"
 #include "open.h"
+
+#include <monkey/plugin.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+
+extern const struct mk_plugin mk_plugin_static;
 
 static const char suffixes[MK_CODING_COUNT][8] = {
     [MK_CODING_IDENTITY] = ".svgz", /* always compressed */
@@ -66,9 +71,22 @@ static bool is_compressed(struct mk_str name)
     return false;
 }
 
+/* By whole seconds, since not every program and file system keeps their fractions: brotli 1.0 gives F.br those of F. */
 static bool is_older(const struct timespec *a, const struct timespec *b)
 {
-    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+    return a->tv_sec < b->tv_sec;
+}
+
+/* Counts a variant that is not used, and logs the first one of a host. */
+static void note_old_variant(const struct static_site *site, const char *path)
+{
+    struct static_site *of_host = site->owner ? mk_host_state(site->owner, &mk_plugin_static) : NULL;
+    mk__static_file_counters_add_old_variant();
+    if (of_host && !atomic_exchange(&of_host->has_old_variants, true))
+        mk_host_log(site->owner, MK_LOG_WARN,
+                    "static: %.*s/%s is older than the file without %s, and not sent: compress the file again. Further "
+                    "ones are counted (static_old_variants)",
+                    MK_STR_ARG(site->path), path, strrchr(path, '.'));
 }
 
 static struct find_result find_variant(struct static_site *site, const char *name, enum mk_coding coding,
@@ -82,6 +100,7 @@ static struct find_result find_variant(struct static_site *site, const char *nam
     if (v.kind != FOUND_FILE || !is_older(&v.mtime, &f->mtime))
         return v;
     mk__static_open_release(&v); /* of an earlier version of the file */
+    note_old_variant(site, path);
     return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
 }
 

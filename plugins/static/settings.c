@@ -62,7 +62,7 @@ static const struct mk_conf_key host_keys[] = {
             struct static_host, precompressed, "Precompressed", NULL,
             "Which precompressed variants of a file are looked for next to it: `br` (`F.br`), `zstd` (`F.zst`) and "
             "`gzip` (`F.gz`). The one with the highest weight in Accept-Encoding is served, among equals the first in "
-            "this list, unless it is older than the file. Each lookup costs a system call."),
+            "this list, unless it is older than the file, in whole seconds. Each lookup costs a system call."),
         MK_CONF_KEY_PATTERNS(
             struct static_host, precompressed_match, "PrecompressedMatch", NULL,
             "The files for which variants are looked for: patterns of their paths (`/assets`, `*.css`). An index "

@@ -64,6 +64,7 @@ struct static_site {
     const struct static_site *of_host;   /* that of the host; NULL: this one is */
     const struct static_site *elsewhere; /* the sites of aliases that are folders; of one of these: the next */
     bool hints_at_listing;               /* in one-shot mode */
+    _Atomic bool has_old_variants;       /* of a host: a precompressed variant was older than its file */
     bool has_files;                      /* a root, aliases or folders of users */
     uint8_t sources;                     /* enum static_sources */
     struct mk_str prefix; /* of the paths of an alias or user, without a last slash; empty for a document root */

@@ -6,10 +6,13 @@ import os
 
 import pytest
 
+from harness import build
 from harness.content import OLD, pattern, populate
+from harness.metrics import scrape, status_section, total
 from harness.server import run, write_config
 from test_config import problems
 
+HAS_STATUS = (build.PLUGINS / "status.so").exists()
 SCRIPT = b"console.log('hello')\n" * 50
 GZ = gzip.compress(SCRIPT, mtime=0)
 FILES = {
@@ -58,6 +61,33 @@ CHOICES = [
     ("/stale.txt", "gzip", None, b"fresh"),
     ("/dir/", "br", "br", b"brotli of index"),
 ]
+
+
+def note_times(server):
+    """Sets the times of variants in nanoseconds after those of their files."""
+    second = 10**9
+    for name, file, variant in (
+        ("none.txt", OLD * second + 600_000_000, OLD * second),  # brotli 1.0.9 keeps whole seconds
+        ("few.css", OLD * second, OLD * second + 1),
+        ("app.js", OLD * second, (OLD - 1) * second + 999_999_999),
+    ):
+        os.utime(server.root / name, ns=(file, file))
+        os.utime(server.root / f"{name}.gz", ns=(variant, variant))
+
+
+def test_fractions_of_seconds(serve):
+    """Whole seconds are compared. A variant that is older is counted, and the first one of a host is logged."""
+    config = {"plugins/status/status.conf": status_section()} if HAS_STATUS else {}
+    server = serve(files={**FILES, "none.txt.gz": b"gz"}, host={"Precompressed": "gzip"}, config=config)
+    note_times(server)
+    client = server.connect()
+    for path, coding in (("/none.txt", "gzip"), ("/few.css", "gzip"), ("/app.js", None)):
+        for _ in range(3):
+            assert client.ask(path, "Accept-Encoding: gzip")["Content-Encoding"] == coding, path
+    said = [line for line in server.logged if "is older than the file without .gz" in line]
+    assert len(said) == 1 and "/app.js.gz" in said[0]
+    if HAS_STATUS:
+        assert total(scrape(client), "monkey_static_old_variants_total") == 3
 
 
 @pytest.mark.parametrize("path, accept, coding, body", CHOICES)

@@ -23,6 +23,7 @@ static const struct {
     {"/plain.js", "gzip, br, zstd", "plain", MK_CODING_IDENTITY, true},
     {"/plain.js", "identity;q=0", "plain", MK_CODING_IDENTITY, true}, /* better than nothing */
     {"/old.js", "gzip, br", "old-gz", MK_CODING_GZIP, true},          /* its .br is out of date */
+    {"/whole.js", "br", "whole-br", MK_CODING_BR, true},              /* of the same second, without a fraction */
     {"/folder.js", "br", "folder", MK_CODING_IDENTITY, true},         /* folder.js.br is a directory */
     {"/link.js", "br", "link", MK_CODING_IDENTITY, true},             /* link.js.br is a link */
     {"/sub/", "br", "index-br", MK_CODING_BR, true},
@@ -134,12 +135,23 @@ static void set_age(const char *name, long seconds, long nanoseconds)
 
 static int set_up(void **state)
 {
-    static const char *const files[][2] = {
-        {"root/all.js", "all"},       {"root/all.js.br", "all-br"},     {"root/all.js.zst", "all-zst"},
-        {"root/all.js.gz", "all-gz"}, {"root/one.js", "one"},           {"root/one.js.gz", "one-gz"},
-        {"root/plain.js", "plain"},   {"root/old.js", "old"},           {"root/old.js.br", "old-br"},
-        {"root/old.js.gz", "old-gz"}, {"root/folder.js", "folder"},     {"root/link.js", "link"},
-        {"root/only.js.br", "only"},  {"root/sub/index.html", "index"}, {"root/sub/index.html.br", "index-br"}};
+    static const char *const files[][2] = {{"root/all.js", "all"},
+                                           {"root/all.js.br", "all-br"},
+                                           {"root/all.js.zst", "all-zst"},
+                                           {"root/all.js.gz", "all-gz"},
+                                           {"root/one.js", "one"},
+                                           {"root/one.js.gz", "one-gz"},
+                                           {"root/plain.js", "plain"},
+                                           {"root/old.js", "old"},
+                                           {"root/old.js.br", "old-br"},
+                                           {"root/old.js.gz", "old-gz"},
+                                           {"root/whole.js", "whole"},
+                                           {"root/whole.js.br", "whole-br"},
+                                           {"root/folder.js", "folder"},
+                                           {"root/link.js", "link"},
+                                           {"root/only.js.br", "only"},
+                                           {"root/sub/index.html", "index"},
+                                           {"root/sub/index.html.br", "index-br"}};
     static struct mk_str index[] = {MK_STR("index.html")};
     if (mk_test_folder_make(state) < 0)
         return -1;
@@ -151,8 +163,10 @@ static int set_up(void **state)
         set_age(files[i][0], 1000, 500);
     }
     mk_test_link("all.js.br", "root/link.js.br");
-    set_age("root/old.js.br", 1000, 499);
+    set_age("root/old.js.br", 999, 999999999);
     set_age("root/old.js.gz", 1001, 0);
+    set_age("root/whole.js", 1000, 600000000);
+    set_age("root/whole.js.br", 1000, 0);
     host = (struct static_host){.codings = {MK_CODING_BR, MK_CODING_ZSTD, MK_CODING_GZIP}, .n_codings = 3};
     return open_site(index, 1);
 }
