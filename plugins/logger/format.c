@@ -11,26 +11,31 @@
 
 enum { VALUES_MAX = LINE_FIXED_MAX / LINE_VARIABLE_FIXED };
 
-static const struct {
+#define JSON \
+    "json $time_iso8601 $peer $client $user $host $method $target $protocol $status $bytes_in $body_bytes_in " \
+    "$bytes_out $body_bytes_out $request_time_us $first_byte_us $referer $agent $listener $tls_version $tls_cipher " \
+    "$request_id $traceparent $aborted $worker"
+#define UPSTREAM " $upstream $upstream_status $upstream_connect_us $upstream_head_us $upstream_us $retries"
+
+static const struct named_format {
     const char *name;
-    struct mk_str text;
+    struct mk_str text, of_gateways; /* the second one of hosts that forward requests; `.p` NULL: the same */
 } named_formats[] = {
-    {"common", MK_STR("$client - $user [$time_clf] \"$request\" $status $body_bytes_out")},
-    {"combined", MK_STR("$client - $user [$time_clf] \"$request\" $status $body_bytes_out \"$referer\" \"$agent\"")},
-    {"error", MK_STR("$time_iso8601 $status \"$request\" host=$host client=$client user=$user referer=\"$referer\" "
-                     "id=$request_id $aborted")},
-    {"json",
-     MK_STR("json $time_iso8601 $peer $client $user $host $method $target $protocol $status $bytes_in "
-            "$body_bytes_in $bytes_out $body_bytes_out $request_time_us $first_byte_us $referer $agent $listener "
-            "$tls_version $tls_cipher $request_id $traceparent $aborted $worker")},
+    {.name = "common", .text = MK_STR("$client - $user [$time_clf] \"$request\" $status $body_bytes_out")},
+    {.name = "combined",
+     .text = MK_STR("$client - $user [$time_clf] \"$request\" $status $body_bytes_out \"$referer\" \"$agent\"")},
+    {.name = "error",
+     .text = MK_STR("$time_iso8601 $status \"$request\" host=$host client=$client user=$user referer=\"$referer\" "
+                    "id=$request_id $aborted")},
+    {.name = "json", .text = MK_STR(JSON), .of_gateways = MK_STR(JSON UPSTREAM)},
 };
 
-static struct mk_str resolve_name(struct mk_str text)
+static const struct named_format *find_named(struct mk_str text)
 {
     for (size_t i = 0; i < MK_COUNT_OF(named_formats); i++)
         if (mk_str_ieq(text, mk_str_c(named_formats[i].name)))
-            return named_formats[i].text;
-    return text;
+            return &named_formats[i];
+    return NULL;
 }
 
 /* ── parsing ── */
@@ -200,10 +205,10 @@ static size_t count_dollars(struct mk_str text)
     return n;
 }
 
-int format_parse(const struct mk_conf_value *value, void *format, struct mk_arena *arena, struct mk_buf *error)
+/* Parses a text; stores where a mistake is in `*ret_at`. Returns as mk_conf_parse_fn. */
+static int parse_format(struct format *f, struct mk_str text, size_t *ret_at, struct mk_arena *arena,
+                        struct mk_buf *error)
 {
-    struct mk_str text = resolve_name(value->text);
-    struct format *f = format;
     struct format_parser parser = {.format = f, .arena = arena, .error = error};
     size_t at = 0;
     *f = (struct format){.json = mk_str_starts(text, MK_STR("json ")), .fixed = 1};
@@ -219,13 +224,35 @@ int format_parse(const struct mk_conf_value *value, void *format, struct mk_aren
         mk_buf_addf(error, "a format is common, combined, json or a text with variables such as $status");
     if (err == 0 && parser.ops_max == 1)
         err = check_directives(&parser, text, &at);
-    if (err == -EINVAL && value->fault && text.p == value->text.p)
-        *value->fault = at;
+    if (err == -EINVAL)
+        *ret_at = at;
     if (err == 0 && f->fixed > LINE_FIXED_MAX) {
         mk_buf_addf(error, "the format is too long for a line of %d bytes", LINE_BYTES_MAX);
         err = -EINVAL;
     }
     return err;
+}
+
+/* Parses a format that has a name, and what it is for hosts that forward requests. */
+static int parse_named(struct format *f, const struct named_format *named, struct mk_arena *arena, struct mk_buf *error)
+{
+    size_t at;
+    int err = parse_format(f, named->text, &at, arena, error);
+    if (err < 0 || !named->of_gateways.p)
+        return err;
+    struct format *of_gateways = mk_arena_alloc(arena, sizeof(*f));
+    f->of_gateways = of_gateways;
+    return of_gateways ? parse_format(of_gateways, named->of_gateways, &at, arena, error) : -ENOMEM;
+}
+
+int format_parse(const struct mk_conf_value *value, void *format, struct mk_arena *arena, struct mk_buf *error)
+{
+    const struct named_format *named = find_named(value->text);
+    size_t at;
+    if (named)
+        return parse_named(format, named, arena, error);
+    size_t *fault = value->fault ? value->fault : &at;
+    return parse_format(format, value->text, fault, arena, error);
 }
 
 /* ── lines ── */

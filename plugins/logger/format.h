@@ -4,7 +4,8 @@
  *
  *     $peer "$method $target" ${status}b        variables between literals; $$ is a dollar
  *     common, combined, error                   formats by name
- *     json, json $peer $status                  an object of the usual variables, or of these
+ *     json, json $peer $status                  an object of the usual variables, or of these; the usual ones of a host
+ *                                               that forwards requests include those of upstreams
  */
 #ifndef LOGGER_FORMAT_H
 #define LOGGER_FORMAT_H
@@ -18,6 +19,7 @@ struct format {
     uint32_t n, fixed; /* `fixed`: as of line_begin() */
     uint32_t values;   /* variables that have more than a number */
     bool json;
+    const struct format *of_gateways; /* the format of hosts that forward requests; NULL: this one */
 };
 
 /* Parses a struct format; an mk_conf_parse_fn. */

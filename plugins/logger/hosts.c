@@ -78,13 +78,26 @@ static int open_log(struct mk_host *host, struct log_table *t, struct logger_log
     return number < 0 ? number : 0;
 }
 
+/* Tells whether requests of a host may be forwarded, so that they have the notes of an upstream. */
+static bool forwards_requests(const struct mk_host *host)
+{
+    static const struct mk_str sections[] = {MK_STR_INIT("PROXY"), MK_STR_INIT("FASTCGI"), MK_STR_INIT("SCGI")};
+    for (size_t i = 0; i < MK_COUNT_OF(sections); i++)
+        if (mk_host_has_section(host, sections[i]))
+            return true;
+    return false;
+}
+
 /* Opens the logs of a section. Returns as open_log(). */
 static int open_logs(struct mk_host *host, struct logger_logs *logs, const struct logger_host_conf *settings)
 {
     struct log_table *t = mk_generation_state(mk_host_generation(host), &mk_plugin_logger);
     int err = 0;
     *logs = (struct logger_logs){.settings = settings, .number = t->sections++};
+    bool is_gateway = forwards_requests(host);
     for (int log = 0; log < LOGS && err != -ENOMEM; log++) {
+        const struct format *f = &settings->formats[log];
+        logs->formats[log] = is_gateway && f->of_gateways ? f->of_gateways : f;
         int r = open_log(host, t, logs, (enum log_kind)log);
         err = r < 0 ? r : err;
     }

@@ -24,6 +24,7 @@ struct log_table {
 /* One section of a host. */
 struct logger_logs {
     const struct logger_host_conf *settings;
+    const struct format *formats[LOGS];
     unsigned number;   /* among the sections of all hosts */
     int indexes[LOGS]; /* -1: off */
 };

@@ -183,7 +183,7 @@ static void put_syslog_head(struct logger_worker *w, const struct logger_host_co
 }
 
 /* Reserves room and adds what is before the format. Returns false, and counts the line as lost, if there is no room. */
-static bool begin_line(struct logger_worker *w, const struct logger_host_conf *settings, enum log_kind log,
+static bool begin_line(struct logger_worker *w, const struct logger_logs *logs, enum log_kind log,
                        struct log_producer *producer, int status)
 {
     char *room = mk_log_producer_reserve(producer->base, LINE_BYTES_MAX, producer->waits);
@@ -191,9 +191,9 @@ static bool begin_line(struct logger_worker *w, const struct logger_host_conf *s
         producer->lost++;
         return false;
     }
-    line_begin(&w->line, room, settings->formats[log].fixed + SYSLOG_FIXED + FORMAT_LOST_FIXED);
-    if (settings->dests[log].kind == MK_LOG_DEST_SYSLOG)
-        put_syslog_head(w, settings, log, status);
+    line_begin(&w->line, room, logs->formats[log]->fixed + SYSLOG_FIXED + FORMAT_LOST_FIXED);
+    if (logs->settings->dests[log].kind == MK_LOG_DEST_SYSLOG)
+        put_syslog_head(w, logs->settings, log, status);
     return true;
 }
 
@@ -209,15 +209,15 @@ static void write_line(struct logger_worker *w, const struct logger_logs *logs, 
 {
     assert((unsigned)logs->indexes[log] < w->n);
     struct log_producer *producer = w->producers[logs->indexes[log]];
-    const struct format *f = &logs->settings->formats[log];
+    const struct format *f = logs->formats[log];
     int status = mk_response_get_status(e->req);
-    if (!begin_line(w, logs->settings, log, producer, status))
+    if (!begin_line(w, logs, log, producer, status))
         return;
     if (MK_UNLIKELY(producer->lost)) {
         format_put_lost(f, &w->line, producer->lost);
         end_line(w, producer);
         producer->lost = 0;
-        if (!begin_line(w, logs->settings, log, producer, status))
+        if (!begin_line(w, logs, log, producer, status))
             return;
     }
     format_put(f, &w->line, e);

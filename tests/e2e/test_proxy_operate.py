@@ -303,6 +303,36 @@ def logged(proxy, tmp_path):
     return start
 
 
+USUAL = ["upstream", "upstream_status", "upstream_connect_us", "upstream_head_us", "upstream_us", "retries"]
+
+
+@needs_log
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("kind", ["PROXY", "FASTCGI", "SCGI", None])
+def test_the_usual_json_of_hosts_that_forward_requests(serve, tmp_path, kind):
+    """It says where a request went; a file was not forwarded."""
+    path = tmp_path / "access.log"
+    log = section("LOGGER", {"AccessLog": path, "Format": "JSON"})
+    flush = {"plugins/logger/logger.conf": section("LOGGER", {"Flush": "20ms"})}
+    with Backend(answer(b"hello", TEXT)) as backend:
+        to = {"Match": "/x", "To": backend.url if kind == "PROXY" else "127.0.0.1:1"}
+        text = log + (section(kind, to) if kind else "")
+        host = section("HOST", {"DocumentRoot": tmp_path, "ServerName": "plain.example"}) + log
+        server = serve({"Workers": 1}, text=text, files={"a.txt": b"a"}, config={"sites/plain": host, **flush})
+        with server.connect() as client:
+            client.ask("/x/")
+            client.ask("/a.txt")
+            client.ask("/a.txt", host="plain.example")
+        read = lambda: path.read_text().splitlines() if path.exists() else []
+        await_true(lambda: len(read()) == 3, 60, "3 lines of the log")
+        rows = [json.loads(line) for line in read()]
+    assert [[name for name in USUAL if name in row] for row in rows] == [USUAL if kind else []] * 2 + [[]]
+    if kind == "PROXY":
+        assert (rows[0]["upstream"], rows[0]["upstream_status"], rows[0]["retries"]) == (backend.url, "200", 0)
+    if kind:
+        assert [rows[1][name] for name in USUAL] == [None] * len(USUAL)
+
+
 def times_of(row):
     return [row[name] for name in ("upstream_connect_us", "upstream_head_us", "upstream_us")]
 
