@@ -16,8 +16,9 @@
  *
  * What has a fault but one meaning is accepted, as RFC 9110 section 2.4 allows and other proxies do: LF alone ends a
  * line of the head (RFC 9112 section 2.2), blanks before a colon are left out (section 5.1), and blanks behind the size
- * of a chunk, and extensions of any form, are skipped. A length or a coding where no body may be is ignored, but the
- * connection is not kept: a body may come late. docs/internals/backend-responses.md compares with others. Any thread.
+ * of a chunk, and extensions of any form, are skipped. A length or a coding where no body may be is ignored, but
+ * told (mk_response_parser_keeps_conn()): a body may come late. docs/internals/backend-responses.md compares with
+ * others. Any thread.
  *
  * In the kit: plugins link -lmonkey-kit.
  */
@@ -135,6 +136,14 @@ MK_API ssize_t mk_response_parser_body(struct mk_response_parser *p, const char 
  */
 MK_API uint64_t mk_response_parser_skippable(const struct mk_response_parser *p);
 MK_API void mk_response_parser_skip(struct mk_response_parser *p, uint64_t n);
+/*
+ * Tells whether a request of another client may use the connection behind the complete response: it persists, and no
+ * late body can be taken for the next response.
+ */
+static inline bool mk_response_parser_keeps_conn(const struct mk_response_parser *p)
+{
+    return p->keep_alive && !p->expects_body;
+}
 /* The connection has ended. Returns 0 (the response is complete) or -EPIPE (it was cut). */
 MK_API int mk_response_parser_end(struct mk_response_parser *p);
 

@@ -79,8 +79,8 @@ static inline bool mk__gw_download_is_plain(const struct mk__gw_download *d)
 /* Tells whether the response lets another request use the connection. */
 static inline bool mk__gw_download_keeps_conn(const struct mk__gw_download *d)
 {
-    bool is_kept =
-        d->call->protocol->keeps_conn ? d->has_ended && d->call->protocol->keeps_conn(d->call) : d->parser.keep_alive;
+    bool is_kept = d->call->protocol->keeps_conn ? d->has_ended && d->call->protocol->keeps_conn(d->call)
+                                                 : mk_response_parser_keeps_conn(&d->parser);
     return d->parser.is_done && is_kept && !d->has_excess;
 }
 

@@ -135,8 +135,8 @@ static void close_connection(struct mk_http_client *c)
 /* Tells whether the response lets another request use the connection. */
 static bool keeps_connection(const struct mk_http_client *c)
 {
-    return c->options.idle && c->state == BODY && c->parser.is_done && c->parser.keep_alive && !c->has_excess &&
-           !mk_http_response_binds_connection(&c->parser, c->fields, c->in.data);
+    return c->options.idle && c->state == BODY && c->parser.is_done && mk_response_parser_keeps_conn(&c->parser) &&
+           !c->has_excess && !mk_http_response_binds_connection(&c->parser, c->fields, c->in.data);
 }
 
 /* Ends all but the response, which the caller frees. */

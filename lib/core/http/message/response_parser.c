@@ -154,7 +154,7 @@ static int end_head(struct mk_response_parser *p, const struct mk_field *fields,
     else if (!is_chunked)
         p->body = MK_RESPONSE_BODY_UNTIL_END;
     p->left = p->body == MK_RESPONSE_BODY_LENGTH ? p->length : 0;
-    p->keep_alive = read_connection(p, fields, base) && !p->expects_body && p->body != MK_RESPONSE_BODY_UNTIL_END;
+    p->keep_alive = read_connection(p, fields, base) && p->body != MK_RESPONSE_BODY_UNTIL_END;
     if (p->body == MK_RESPONSE_BODY_CHUNKED) {
         mk_chunked_init(&p->chunked, &p->limits->chunked);
         p->chunked.recovers = true;

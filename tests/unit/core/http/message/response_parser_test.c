@@ -171,7 +171,7 @@ static void check_row(const struct row *row, const struct outcome *o)
     if (o->err != 0 || o->parser.status != row->status)
         fail_msg("%.*s: %d, status %d", MK_STR_ARG(row->in), o->err, o->parser.status);
     assert_int_equal(o->parser.is_done, !row->open_end);
-    assert_int_equal(o->parser.keep_alive, !row->closes);
+    assert_int_equal(mk_response_parser_keeps_conn(&o->parser), !row->closes);
     assert_int_equal(o->used, row->in.len - row->rest);
     assert_int_equal(o->interim, row->interim);
     assert_str_equal(mk_str(o->body, o->body_len), row->body);
