@@ -44,6 +44,13 @@ MK_API bool mk_log_wants(enum mk_log_level level);
  */
 MK_API void mk_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2, 3);
 
+/*
+ * Writes a line that clients can cause, as mk_log(): four with the same format and owner in ten seconds, at
+ * MK_LOG_DEBUG all. Those that are left out are counted, and the next one has their number. `owner` is what the line is
+ * about, and only compared; NULL: all such lines count together. Any thread. Not in builds for small devices.
+ */
+MK_API void mk_log_limited(enum mk_log_level level, const void *owner, const char *format, ...) MK_PRINTF(3, 4);
+
 /* Writes one line as mk_log(), cut at 1,000 bytes. Async-signal-safe, for handlers of signals. */
 MK_API void mk_log_signal(enum mk_log_level level, const char *message);
 

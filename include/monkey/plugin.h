@@ -434,9 +434,12 @@ MK_API void mk_host_file(const struct mk_host *host, struct mk_buf *out);
 MK_API struct mk_str mk_host_label(const struct mk_host *host);
 /*
  * Writes a line to the error log as mk_log(), and after the message ", host: " and mk_host_label(). The message is cut
- * at 559 bytes. `host` NULL: no name. Any thread.
+ * at 559 bytes. `host` NULL: no name. Lines are limited as those of mk_request_log(). Any thread.
  */
 MK_API void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
+/* The same without that limit, for a caller that has another one. */
+MK_API void mk_host_log_all(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
+    MK_PRINTF(3, 4);
 
 /* ── hosts: names and listeners ── */
 

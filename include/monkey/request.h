@@ -171,9 +171,13 @@ MK_API int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info 
 
 /*
  * Writes a line to the error log as mk_log(), and after the message whose request it was: ", peer: 192.0.2.7,
- * listener: 0.0.0.0:443, host: example.org". The message is cut at 559 bytes. Builds for small devices leave it out.
+ * listener: 0.0.0.0:443, host: example.org". The message is cut at 559 bytes. Of each format and host a few lines are
+ * written in ten seconds, and the others counted (mk_log_limited()). Builds for small devices leave it out.
  */
 MK_API void mk_request_log(struct mk_request *req, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
+/* The same without that limit, for a caller that has another one. */
+MK_API void mk_request_log_all(struct mk_request *req, enum mk_log_level level, const char *format, ...)
+    MK_PRINTF(3, 4);
 
 /* Sets the name of the authenticated user, for an access hook; copies it. Returns 0 or -ENOMEM. */
 MK_API int mk_request_set_user(struct mk_request *req, struct mk_str name);

@@ -22,6 +22,7 @@ set(MK_CORE_SOURCES
 # Not in small builds, where calls into them are not compiled (MK_HAS_..., MK_SMALL).
 set(large
     base/address.c base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/log_limit.c
+    base/log_limited.c
     base/random_pool.c
     base/sha1.c base/siphash.c
     conf/foreign_syntax.c conf/foreign_words.c conf/skipped_files.c http/client_addr.c http/conn_log.c
@@ -60,7 +61,7 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_fields.c
 # What runs at the start, at reloads, and seldom for requests: compiled for size.
 set(MK_CORE_COLD
     base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/file.c base/library.c base/log.c
-    base/log_limit.c base/path_walk.c base/sha1.c base/thread_start.c
+    base/log_limit.c base/log_limited.c base/path_walk.c base/sha1.c base/thread_start.c
     conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c
     conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c
     conf/values.c

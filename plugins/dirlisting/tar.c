@@ -123,7 +123,7 @@ static int check_result(struct tar *t, la_ssize_t result)
     if (result >= ARCHIVE_WARN)
         return 0;
     int err = library.errno_fn(t->archive);
-    mk_log_error("dirlisting: libarchive cannot write: %s", library.error_string_fn(t->archive));
+    mk_log_limited(MK_LOG_ERROR, NULL, "dirlisting: libarchive cannot write: %s", library.error_string_fn(t->archive));
     return err == ENOMEM ? -ENOMEM : -EIO;
 }
 

@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { LINES_PER_S = 10, EVICTIONS_MS = 1000 };
+enum { LINES_MAX = 10, LINES_MS = 10000, EVICTIONS_MS = 1000 };
 
 /* Bytes of a line, which mk_request_log() would cut, and of its parts. */
 enum {
@@ -149,10 +149,10 @@ void zone_unlock_client(struct zone *zone, struct zone_client *client, uint64_t 
 /* Returns whether one more line may be written now. */
 static bool may_log(struct zone *zone, uint64_t now_ms)
 {
-    uint64_t second = now_ms / 1000 + 1, last = atomic_load(&zone->logged_s);
-    if (last != second && atomic_compare_exchange_strong(&zone->logged_s, &last, second))
+    uint64_t turn = now_ms / LINES_MS + 1, last = atomic_load(&zone->log_turn);
+    if (last != turn && atomic_compare_exchange_strong(&zone->log_turn, &last, turn))
         atomic_store(&zone->lines, 0);
-    if (atomic_fetch_add(&zone->lines, 1) < LINES_PER_S)
+    if (atomic_fetch_add(&zone->lines, 1) < LINES_MAX)
         return true;
     atomic_fetch_add(&zone->left_out, 1);
     return false;
@@ -174,7 +174,7 @@ static void add_request(struct mk_buf *line, struct mk_request *req, size_t tail
 static void write_line(const struct zone_decision *d, const char *message)
 {
     if (d->req)
-        return mk_request_log(d->req, d->level, "%s", message);
+        return mk_request_log_all(d->req, d->level, "%s", message);
     if (!d->conn)
         return mk_log(d->level, "%s", message);
     struct mk_str listener = mk_connection_listener(d->conn);

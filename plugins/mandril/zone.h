@@ -32,7 +32,7 @@ struct zone {
     struct mk_client_table *table; /* NULL without clients */
     struct mk_str key;
     _Atomic uint64_t decisions;           /* since the section has this name */
-    _Atomic uint64_t logged_s;            /* the second of the last line ... */
+    _Atomic uint64_t log_turn;            /* the ten seconds of the last line ... */
     _Atomic uint32_t lines;               /* ... the lines in it ... */
     _Atomic uint64_t left_out;            /* ... and those that were left out since the last line */
     _Atomic uint64_t evicted, evicted_ms; /* clients that were logged as evicted, and when that was checked */

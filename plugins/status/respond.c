@@ -68,7 +68,8 @@ static void send_reply(struct mk_buf text, void *ctx)
     r->snapshot = NULL;
     r->text = text;
     if (text.err || respond_headers(r->req, get_type(r->kind), MK_STR("no-store")) < 0) {
-        mk_log_error("status: cannot make the response: %s", strerror(text.err ? -text.err : ENOMEM));
+        mk_request_log(r->req, MK_LOG_ERROR, "status: cannot make the response: %s",
+                       strerror(text.err ? -text.err : ENOMEM));
         mk_response_error(r->req, 503);
         return;
     }

@@ -32,11 +32,12 @@ static void log_ejected(const struct mk_upstream_group *group, unsigned ejected,
 {
     struct mk_str name = group->conf->name;
     if (too_many)
-        mk_log_warn("upstream %.*s: %u of %u servers are ejected, more than EjectMost (%d %%): all are tried",
-                    MK_STR_ARG(name), ejected, n, (int)group->conf->eject_most);
+        mk_log_limited(MK_LOG_WARN, group,
+                       "upstream %.*s: %u of %u servers are ejected, more than EjectMost (%d %%): all are tried",
+                       MK_STR_ARG(name), ejected, n, (int)group->conf->eject_most);
     else
-        mk_log_info("upstream %.*s: %u of %u servers are ejected: only the others get requests", MK_STR_ARG(name),
-                    ejected, n);
+        mk_log_limited(MK_LOG_INFO, group, "upstream %.*s: %u of %u servers are ejected: only the others get requests",
+                       MK_STR_ARG(name), ejected, n);
 }
 
 /* Tells whether more are ejected than EjectMost allows. */

@@ -236,8 +236,8 @@ void server_note_chosen(struct server *server, uint64_t now_ms)
 {
     uint64_t until = atomic_load_explicit(&server->ejected_until, memory_order_relaxed);
     if (until && until <= now_ms && end_ejection(server, NULL))
-        mk_log_info("upstream %.*s: %.*s is tried again", MK_STR_ARG(server->base.group),
-                    MK_STR_ARG(server->base.address));
+        mk_log_limited(MK_LOG_INFO, server, "upstream %.*s: %.*s is tried again", MK_STR_ARG(server->base.group),
+                       MK_STR_ARG(server->base.address));
 }
 
 void server_note_response(struct server *server, const struct mk_worker *worker)
@@ -247,8 +247,8 @@ void server_note_response(struct server *server, const struct mk_worker *worker)
     if (!atomic_load_explicit(&server->ejections, memory_order_relaxed))
         return;
     if (atomic_exchange(&server->ejections, 0))
-        mk_log_info("upstream %.*s: %.*s responds again", MK_STR_ARG(server->base.group),
-                    MK_STR_ARG(server->base.address));
+        mk_log_limited(MK_LOG_INFO, server, "upstream %.*s: %.*s responds again", MK_STR_ARG(server->base.group),
+                       MK_STR_ARG(server->base.address));
     end_ejection(server, worker);
 }
 
@@ -265,9 +265,11 @@ static void log_ejection(const struct server *server, const struct mk_upstream_o
 {
     MK_BUF_ON_STACK(reason, REASON_BYTES);
     eject_write_reason(outcome, &reason);
-    mk_log_warn("upstream %.*s: %.*s has failed %u times in a row, and gets no requests for %llu ms; the last time: %s",
-                MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address), failures, (unsigned long long)ms,
-                mk_buf_cstr(&reason));
+    mk_log_limited(
+        MK_LOG_WARN, server,
+        "upstream %.*s: %.*s has failed %u times in a row, and gets no requests for %llu ms; the last time: %s",
+        MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address), failures, (unsigned long long)ms,
+        mk_buf_cstr(&reason));
 }
 
 void server_note_failure(struct server *server, const struct upstream_conf *conf,

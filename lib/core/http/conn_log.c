@@ -6,11 +6,12 @@
 
 #include <stdio.h>
 
+#include "base/log_limited.h"
 #include "http/client_addr.h"
 #include "http/request.h"
 #include "net/listen.h"
 
-enum { LINE_BYTES = 1000, MESSAGE_BYTES = 560, PEER_BYTES = 64, LISTENER_BYTES = 128, HOST_BYTES = 128 };
+enum { LINE_BYTES = 1000, MESSAGE_BYTES = 560, PEER_BYTES = 64, LISTENER_BYTES = 110, HOST_BYTES = 110 };
 
 static void add_subject(struct mk_buf *line, const struct mk__log_subject *s)
 {
@@ -28,12 +29,17 @@ static void add_subject(struct mk_buf *line, const struct mk__log_subject *s)
 void mk__conn_log_write(enum mk_log_level level, const struct mk__log_subject *s, const char *format, va_list args)
 {
     MK_UNINITIALIZED char storage[LINE_BYTES];
+    struct mk__log_limited_note note = {0};
     struct mk_buf line;
-    static_assert(MESSAGE_BYTES + PEER_BYTES + LISTENER_BYTES + HOST_BYTES + 40 < LINE_BYTES,
+    static_assert(MESSAGE_BYTES + MK__LOG_LIMITED_NOTE_BYTES + PEER_BYTES + LISTENER_BYTES + HOST_BYTES + 40 <
+                      LINE_BYTES,
                   "the subject always fits");
+    if (!mk_log_wants(level) || (!s->has_limit && !mk__log_limited_admits(level, s->owner, format, &note)))
+        return;
     int n = vsnprintf(storage, MESSAGE_BYTES, format, args);
     mk_buf_init_fixed(&line, storage, sizeof(storage));
     line.len = n < 0 ? 0 : n < MESSAGE_BYTES ? (size_t)n : MESSAGE_BYTES - 1;
+    mk__log_limited_add_note(&line, &note);
     add_subject(&line, s);
     mk_log(level, "%s", mk_buf_cstr(&line));
 }
@@ -51,10 +57,21 @@ void mk_io_log(const struct mk_io *io, const struct mk_address *peer, enum mk_lo
         return;
     struct mk__log_subject s = {.peer = peer ? *peer : mk__client_addr_ask(io),
                                 .listener = get_listener(io),
-                                .is_conn = true};
+                                .is_conn = true,
+                                .has_limit = true};
     va_start(args, format);
     mk__conn_log_write(level, &s, format, args);
     va_end(args);
+}
+
+static struct mk__log_subject get_subject(struct mk_request *req, bool has_limit)
+{
+    return (struct mk__log_subject){.peer = mk_request_peer(req),
+                                    .listener = get_listener(req->ops->io(req)),
+                                    .host = mk_request_host(req),
+                                    .owner = req->app_data,
+                                    .is_conn = true,
+                                    .has_limit = has_limit};
 }
 
 void mk_request_log(struct mk_request *req, enum mk_log_level level, const char *format, ...)
@@ -62,10 +79,18 @@ void mk_request_log(struct mk_request *req, enum mk_log_level level, const char 
     va_list args;
     if (!mk_log_wants(level))
         return;
-    struct mk__log_subject s = {.peer = mk_request_peer(req),
-                                .listener = get_listener(req->ops->io(req)),
-                                .host = mk_request_host(req),
-                                .is_conn = true};
+    struct mk__log_subject s = get_subject(req, false);
+    va_start(args, format);
+    mk__conn_log_write(level, &s, format, args);
+    va_end(args);
+}
+
+void mk_request_log_all(struct mk_request *req, enum mk_log_level level, const char *format, ...)
+{
+    va_list args;
+    if (!mk_log_wants(level))
+        return;
+    struct mk__log_subject s = get_subject(req, true);
     va_start(args, format);
     mk__conn_log_write(level, &s, format, args);
     va_end(args);

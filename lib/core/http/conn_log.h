@@ -17,10 +17,12 @@
 struct mk__log_subject {
     struct mk_address peer;
     struct mk_str listener, host;
-    bool is_conn; /* it has a peer */
+    const void *owner; /* with the format: lines that are limited together */
+    bool is_conn;      /* it has a peer */
+    bool has_limit;    /* of the caller's: all lines are written */
 };
 
-/* Writes a line, whose message is cut so that the names always fit. */
+/* Writes a line, unless there are too many like it; its message is cut so that the names always fit. */
 void mk__conn_log_write(enum mk_log_level level, const struct mk__log_subject *s, const char *format, va_list args);
 
 #endif

@@ -11,12 +11,30 @@ struct mk_str mk_host_label(const struct mk_host *host)
     return name.len ? name : file.len ? file : MK_STR("default");
 }
 
+static struct mk__log_subject get_subject(const struct mk_host *host, bool has_limit)
+{
+    return (struct mk__log_subject){.host = host ? mk_host_label(host) : MK_STR_NONE,
+                                    .owner = host,
+                                    .has_limit = has_limit};
+}
+
 void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
 {
     va_list args;
     if (!mk_log_wants(level))
         return;
-    struct mk__log_subject s = {.host = host ? mk_host_label(host) : MK_STR_NONE};
+    struct mk__log_subject s = get_subject(host, false);
+    va_start(args, format);
+    mk__conn_log_write(level, &s, format, args);
+    va_end(args);
+}
+
+void mk_host_log_all(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
+{
+    va_list args;
+    if (!mk_log_wants(level))
+        return;
+    struct mk__log_subject s = get_subject(host, true);
     va_start(args, format);
     mk__conn_log_write(level, &s, format, args);
     va_end(args);

@@ -9,9 +9,9 @@ enum { RATE_MS = 10000 };
 static void write_line(const struct mk_cgi_stderr *s, struct mk_str text)
 {
     if (s->req)
-        mk_request_log(s->req, MK_LOG_WARN, "%s: %.*s", s->prefix, MK_STR_ARG(text));
+        mk_request_log_all(s->req, MK_LOG_WARN, "%s: %.*s", s->prefix, MK_STR_ARG(text));
     else
-        mk_host_log(s->host, MK_LOG_WARN, "%s: %.*s", s->prefix, MK_STR_ARG(text));
+        mk_host_log_all(s->host, MK_LOG_WARN, "%s: %.*s", s->prefix, MK_STR_ARG(text));
 }
 
 /* Begins ten seconds anew, and logs how many lines the thread has left out in the last ones. */
@@ -82,8 +82,9 @@ void mk_cgi_stderr_end(struct mk_cgi_stderr *s)
     if (!s->lost)
         return;
     if (s->req)
-        mk_request_log(s->req, MK_LOG_WARN, "%s: %u further lines of error output were left out", s->prefix, s->lost);
+        mk_request_log_all(s->req, MK_LOG_WARN, "%s: %u further lines of error output were left out", s->prefix,
+                           s->lost);
     else
-        mk_host_log(s->host, MK_LOG_WARN, "%s: %u further lines of error output were left out", s->prefix, s->lost);
+        mk_host_log_all(s->host, MK_LOG_WARN, "%s: %u further lines of error output were left out", s->prefix, s->lost);
     s->lost = 0;
 }

@@ -71,8 +71,8 @@ static void fail_orphan(struct mk__gw_orphan *o, int err)
 {
     MK_BUF_ON_STACK(reason, REASON_BYTES);
     mk__gw_failure_describe(mk__gw_failure_find(false, err), &o->down, err, o->thread->buffer, &reason);
-    mk_log_error("%s: %.*s: %s; its client has left before", o->call.protocol->name, MK_STR_ARG(o->conf->to.text),
-                 mk_buf_cstr(&reason));
+    mk_host_log(o->call.host, MK_LOG_ERROR, "%s: %.*s: %s; its client has left before", o->call.protocol->name,
+                MK_STR_ARG(o->conf->to.text), mk_buf_cstr(&reason));
     end_orphan(o);
 }
 

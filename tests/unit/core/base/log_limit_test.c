@@ -36,6 +36,28 @@ TEST(further_kinds_wait_for_the_oldest_row)
     assert_int_equal(count(rows, "a", MK_LOG_LIMIT_MS + 1), -1);
 }
 
+/* Returns as count(); `*ret_is_last`: further lines are only counted. */
+static int count_some(struct mk_log_limit_row *rows, uint64_t kind, uint64_t now_ms, bool *ret_is_last)
+{
+    unsigned missing = 0;
+    *ret_is_last = false;
+    return mk_log_limit_admits(rows, 1, 2, kind, now_ms, &missing, ret_is_last) ? (int)missing : -1;
+}
+
+TEST(some_lines_of_a_kind)
+{
+    struct mk_log_limit_row rows[1] = {{0}};
+    bool is_last;
+    assert_int_equal(count_some(rows, 7, 1, &is_last), 0);
+    assert_false(is_last);
+    assert_int_equal(count_some(rows, 8, 1, &is_last), -1); /* there is no row for it */
+    assert_int_equal(count_some(rows, 7, 2, &is_last), 0);
+    assert_true(is_last);
+    assert_int_equal(count_some(rows, 7, 3, &is_last), -1);
+    assert_int_equal(count_some(rows, 7, MK_LOG_LIMIT_MS + 1, &is_last), 2);
+    assert_false(is_last);
+}
+
 TEST(other_texts_have_other_hashes)
 {
     uint64_t a = mk_log_limit_hash(0, "a");

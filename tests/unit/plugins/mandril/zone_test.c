@@ -109,7 +109,7 @@ TEST(without_memory)
     assert_int_equal(mk_test_failing_allocs(get_zone, NULL), 3);
 }
 
-/* Ten lines in a second; the next line says how many were left out. */
+/* Ten lines in ten seconds; the next line says how many were left out. */
 TEST(lines_have_a_limit)
 {
     int fds[2];
@@ -122,7 +122,7 @@ TEST(lines_have_a_limit)
     for (int i = 0; i < 25; i++)
         zone_log(zone, &d, 5500);
     d.dry_run = false;
-    zone_log(zone, &d, 6000);
+    zone_log(zone, &d, 10000);
     mk_log_to(-1, MK_LOG_INFO);
     close(fds[1]);
     ssize_t n = read(fds[0], text, sizeof(text) - 1);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Lines that clients can cause (log_limited.h). The call is known by its format, of which plugins that are loaded
+ * again have another one.
+ */
+#include "base/log_limited.h"
+
+#include <monkey/hash.h>
+#include <monkey/log_limit.h>
+#include <monkey/time.h>
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { ROWS = 64, LINES_MAX = 4, MESSAGE_BYTES = 900 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mk_log_limit_row rows[ROWS]; /* under the lock */
+
+bool mk__log_limited_admits(enum mk_log_level level, const void *owner, const char *format,
+                            struct mk__log_limited_note *ret)
+{
+    const uintptr_t key[] = {(uintptr_t)format, (uintptr_t)owner};
+    uint64_t hash = mk_hash_add(MK_HASH_EMPTY, key, sizeof(key));
+    *ret = (struct mk__log_limited_note){0};
+    if (level == MK_LOG_DEBUG)
+        return true;
+    pthread_mutex_lock(&lock);
+    bool admits =
+        mk_log_limit_admits(rows, ROWS, LINES_MAX, hash, mk_time_monotonic_ms(), &ret->missing, &ret->is_last);
+    pthread_mutex_unlock(&lock);
+    return admits;
+}
+
+void mk__log_limited_add_note(struct mk_buf *line, const struct mk__log_limited_note *note)
+{
+    if (note->missing)
+        mk_buf_addf(line, " (and %u more since the last such line)", note->missing);
+    else if (note->is_last)
+        mk_buf_addf(line, " (more of these are only counted for %d s)", MK_LOG_LIMIT_MS / 1000);
+}
+
+void mk_log_limited(enum mk_log_level level, const void *owner, const char *format, ...)
+{
+    MK_UNINITIALIZED char message[MESSAGE_BYTES + MK__LOG_LIMITED_NOTE_BYTES];
+    struct mk__log_limited_note note;
+    struct mk_buf line;
+    va_list args;
+    if (!mk_log_wants(level) || !mk__log_limited_admits(level, owner, format, &note))
+        return;
+    va_start(args, format);
+    int n = vsnprintf(message, MESSAGE_BYTES, format, args);
+    va_end(args);
+    mk_buf_init_fixed(&line, message, sizeof(message));
+    line.len = n < 0 ? 0 : n < MESSAGE_BYTES ? (size_t)n : MESSAGE_BYTES - 1;
+    mk__log_limited_add_note(&line, &note);
+    mk_log(level, "%s", mk_buf_cstr(&line));
+}

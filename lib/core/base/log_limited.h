@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Limits lines that clients can cause: some of each format and owner in ten seconds, and none of the others. Not in
+ * builds for small devices.
+ */
+#ifndef MK_BASE_LOG_LIMITED_H
+#define MK_BASE_LOG_LIMITED_H
+
+#include <monkey/buf.h>
+#include <monkey/log.h>
+
+/* What a line says of others like it. */
+struct mk__log_limited_note {
+    unsigned missing; /* were not written since the last one */
+    bool is_last;     /* that is written for a while */
+};
+
+/*
+ * Returns whether a line may be written now, and counts it otherwise; at MK_LOG_DEBUG always. `owner` is what it is
+ * about, and only compared. Any thread.
+ */
+bool mk__log_limited_admits(enum mk_log_level level, const void *owner, const char *format,
+                            struct mk__log_limited_note *ret);
+/* Adds the note behind the message. */
+void mk__log_limited_add_note(struct mk_buf *line, const struct mk__log_limited_note *note);
+
+enum { MK__LOG_LIMITED_NOTE_BYTES = 80 };
+
+#endif

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of the error log that a request can cause: a few are written, the others are counted."""
+
+import contextlib
+import re
+
+import pytest
+
+from harness import build
+from harness.backend import Backend
+from harness.groups import GROUPS, group
+from harness.messages import lines
+from harness.proxies import proxy_section
+from harness.scripts import cgi_section, write_scripts
+from harness.server import free_port, section
+
+pytestmark = [
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins"),
+]
+
+COUNT, LINES_MAX = 60, 4
+SHARED = b"HTTP/1.1 200 OK\r\nA B: c\r\n\r\n"
+
+
+def proxy_to(target, **keys):
+    return lambda *_: {"text": proxy_section(None, {"To": target, **keys})}
+
+
+def proxy_group(**keys):
+    """All servers of the group refuse, or none may get a request."""
+
+    def make(*_):
+        servers = [f"127.0.0.1:{free_port()}"]
+        return {"text": proxy_section(None, {"To": "http://app"}), "config": {GROUPS: group(servers, **keys)}}
+
+    return make
+
+
+def proxy_backend(response, **keys):
+    """A backend that sends this to each request, and ends; None: nothing, for as long as the proxy waits."""
+
+    def respond(peer):
+        peer.request()
+        if response is None:
+            peer.wait_end()
+        else:
+            peer.send(response)
+
+    def make(_, stack):
+        backend = stack.enter_context(Backend(respond))
+        return {"text": proxy_section(backend, keys)}
+
+    return make
+
+
+def cgi_script(text, **keys):
+    def make(folder, _):
+        script = write_scripts(folder, {"x": text}) / "x"
+        return {"text": section("CGI", {"Match": "/", "Script": script, **keys})}
+
+    return make
+
+
+# what the host has, what its lines say, and the status of its responses
+FLOODS = {
+    "a server that refuses": (proxy_to("http://127.0.0.1:1"), "proxy: http://127.0.0.1:1: .*refused", 502),
+    "a group of them": (proxy_group(EjectAfter=0), "proxy: http://app, server .*refused", 502),
+    "no server that may be used": (proxy_group(**{"Check": "Tcp"}), "no server of the group can be used", 503),
+    "a malformed response": (proxy_backend(SHARED), "its response is malformed: line 2 of its head", 502),
+    "a malformed body": (
+        proxy_backend(lines("HTTP/1.1 200 OK", "Transfer-Encoding: chunked") + b"x\r\n"),
+        "malformed: the size of a chunk",
+        502,
+    ),
+    "the end of the connection": (proxy_backend(b""), "it has closed the connection before its response", 502),
+    "a timeout": (proxy_backend(None, ResponseTimeout="20ms"), r"takes too long \(ResponseTimeout is 20 ms\)", 504),
+    "a deadline": (proxy_backend(None, Deadline="20ms"), r"takes too long \(Deadline is 20 ms\)", 504),
+    "a script without a head": (cgi_script("#!/bin/sh\necho hello\n"), "x: its response is malformed: line 1", 502),
+    "a script that ends": (cgi_script("#!/bin/sh\nexit 3\n"), "x: its output has ended before the head", 502),
+    "a script that cannot start": (cgi_script("#!/no/such/program\n"), "x: it cannot", 500),
+    "a rule": (lambda *_: {"text": section("RULES", {"Match": "/", "Action": "deny"})}, "mandril: .*deny 403", 403),
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_few_lines_and_a_count(serve, clock, tmp_path, name):
+    make, pattern, status = FLOODS[name]
+    with contextlib.ExitStack() as stack:
+        config = make(tmp_path / "scripts", stack)
+        server = serve({"Workers": 2}, **config)
+        server.baseline += 3 if "script" in name else 0  # to the process that starts them
+        if name.startswith("no server"):
+            server.wait_log("is down, and gets no requests")
+
+        def ask():
+            with server.connect() as client:
+                assert client.ask("/").status == status
+
+        for _ in range(COUNT):
+            ask()
+        shown = [line for line in server.lines if re.search(pattern, line)]
+        assert 1 <= len(shown) <= (10 if name == "a rule" else LINES_MAX), server.log
+        assert name == "a rule" or "more of these are only counted for 10 s" in shown[-1]
+        clock.advance(10.1)
+        ask()
+        left_out = "lines left out" if name == "a rule" else "more since the last such line"
+        found = server.wait_log(rf"{pattern}.*\D(\d+) {left_out}")
+        assert len(shown) + int(found[0][1]) == COUNT
+
+
+def test_each_host_has_its_lines(serve, tmp_path):
+    """The log of one host does not end with the flood of another one."""
+    text = proxy_section(None, {"To": "http://127.0.0.1:1"})
+    sites = {"sites/other": section("HOST", {"ServerName": "other.example"}) + text}
+    server = serve({"Workers": 1}, text=text, config=sites)
+    with server.connect() as client:
+        for _ in range(COUNT):
+            assert client.ask("/").status == 502
+        assert client.ask("/", host="other.example").status == 502
+    server.wait_log("proxy: .*refused.* host: other.example")
