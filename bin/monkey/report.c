@@ -24,6 +24,7 @@ struct report {
 /* The child's part of the report, in shared memory. */
 struct user_report {
     struct mk_problem_counts counts;
+    bool refused; /* and not only warned of */
     size_t len;
     char text[TEXT_BYTES_MAX];
 };
@@ -47,8 +48,10 @@ static int check_as_user(void *ctx)
     struct mk_server *server = mk_server_new();
     struct mk_buf text;
     char listen_text[256];
-    if (!server || config_load(server, check->o, listen_text, sizeof(listen_text)) == -ENOMEM)
+    int err = server ? config_load(server, check->o, listen_text, sizeof(listen_text)) : -ENOMEM;
+    if (err == -ENOMEM)
         return 0;
+    found->refused = err < 0;
     mk_buf_init_fixed(&text, found->text, sizeof(found->text));
     found->counts =
         mk_server_list_problems(server, check->server, get_format_flags(check->o) | MK_PROBLEMS_AS_WARNINGS, &text);
@@ -66,8 +69,11 @@ static void add_user_report(struct report *r, const struct user_report *found, c
     mk_buf_add(&r->text, found->text, found->len);
     if (!o->json)
         mk_buf_addf(&r->text,
-                    "monkey: the user %s has these problems: a start as root works, but a reload runs as that user and "
-                    "would be refused\n",
+                    found->refused
+                        ? "monkey: the user %s has these problems: a start as root works, but a reload runs "
+                          "as that user and would be refused\n"
+                        : "monkey: the user %s has these warnings: a start as root has not, but a reload runs "
+                          "as that user\n",
                     user);
     r->counts.errors += found->counts.errors;
     r->counts.warnings += found->counts.warnings;

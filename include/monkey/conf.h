@@ -212,6 +212,8 @@ MK_API void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const
  * were not set, so a check must not draw conclusions from it. Errors at the key itself are left out anyway.
  */
 MK_API bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset);
+/* Returns whether the section appears in a file: a check is also called for one that holds only defaults. */
+MK_API bool mk_conf_is_given(const struct mk_conf_check *check);
 /* Like mk_conf_error(), at the `nth` item of a list, or line of a repeated key, from 0. */
 MK_API void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
     MK_PRINTF(4, 5);

@@ -441,6 +441,14 @@ MK_API void mk_host_log(const struct mk_host *host, enum mk_log_level level, con
 MK_API void mk_host_log_all(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
     MK_PRINTF(3, 4);
 
+/*
+ * Tells that requests of the host may get more because a rule allows them (mk_request_access()), as by `Satisfy any` of
+ * [AUTH]. In host_start.
+ */
+MK_API void mk_host_use_access(struct mk_host *host);
+/* Returns whether a plugin has told that. From generation_check on. */
+MK_API bool mk_host_uses_access(const struct mk_host *host);
+
 /* ── hosts: names and listeners ── */
 
 /*
@@ -452,6 +460,8 @@ MK_API struct mk_str mk_host_name(const struct mk_host *host, unsigned n);
 MK_API bool mk_host_has_name(const struct mk_host *host, struct mk_str name);
 /* Returns true if `text` is the address of one of the server's Listen lines, written in the same way. */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
+/* Returns true if one of the server's Listen lines has an address that is none of the list. */
+MK_API bool mk_host_listens_elsewhere(const struct mk_host *host, const struct mk_conf_list *listeners);
 /*
  * Keeps the listener of that address open until a drain ends; others close when it begins. Connections that are
  * accepted in the drain carry one request each and do not prolong it. Does nothing if `text` is not the address of a

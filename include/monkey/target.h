@@ -36,6 +36,12 @@ MK_API int mk_target_parse_address(struct mk_target *t, struct mk_str text, cons
                                    struct mk_buf *error);
 
 /*
+ * Returns the name of the group that was probably meant by one that does not exist; empty: none is near. From
+ * host_start on, any thread.
+ */
+MK_API struct mk_str mk_target_find_near_group(const struct mk_generation *g, struct mk_str name);
+
+/*
  * Finds the group of servers that a target names: a name without dot and port that is a group's is the group. Warns at
  * the field at `offset` of a section, if no group has such a name. Leaves `*ret_group` NULL if the target
  * is a server. In host_start.

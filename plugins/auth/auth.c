@@ -98,6 +98,11 @@ static int start_host(struct mk_host *host, void **ret_state)
 {
     struct auth_host *h;
     int err = rules_make(host, mk_generation_state(mk_host_generation(host), &mk_plugin_auth), &h);
+    const struct auth_conf *c = mk_host_conf(host, auth_sections);
+    while (c && c->satisfy != AUTH_ANY)
+        c = mk_host_conf_next(host, auth_sections, c);
+    if (c)
+        mk_host_use_access(host);
     *ret_state = h;
     return err;
 }

@@ -245,6 +245,7 @@ static int start_host(struct mk_host *host, void **ret_state)
         g->has_rules |= directives_is_about_files(r);
         if (r->admin.len && !*ret_state) {
             *ret_state = (void *)(uintptr_t)r;
+            mk_host_use_access(host);
             access_check_host(host, r);
         }
         int err = warm_check_rule(host, r);

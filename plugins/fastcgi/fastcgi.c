@@ -139,8 +139,10 @@ static int check_group(struct mk_host *host, const struct fastcgi_conf *conf)
     if (!conf->gateway.to.dial || !conf->gateway.to.dial->port || memchr(name.p, ':', name.len) ||
         (upstreams && upstreams->find(g, name)))
         return 0;
+    struct mk_str near = mk_target_find_near_group(g, name);
     mk_host_error(host, conf, offsetof(struct fastcgi_conf, gateway.to), 0,
-                  "no [UPSTREAM] has the name \"%.*s\", and the address of a server needs a port", MK_STR_ARG(name));
+                  "no [UPSTREAM] has the name \"%.*s\", and the address of a server needs a port%s%.*s%s",
+                  MK_STR_ARG(name), near.len ? "; did you mean " : "", MK_STR_ARG(near), near.len ? "?" : "");
     return -EINVAL;
 }
 

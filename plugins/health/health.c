@@ -56,9 +56,14 @@ static const struct mk_conf_key keys[] = {
 static void check_paths(const struct mk_conf_check *check, void *section)
 {
     const struct health_conf *h = section;
-    if (h->listeners.n && !h->live.p && !h->ready.p)
+    if (h->live.p || h->ready.p)
+        return;
+    if (h->listeners.n)
         mk_conf_error(check, offsetof(struct health_conf, listeners),
                       "\"LivenessPath\" or \"ReadinessPath\" is missing: the listener would have nothing to serve");
+    else if (mk_conf_is_given(check))
+        mk_conf_warn(check, offsetof(struct health_conf, live),
+                     "this section has no effect: write \"LivenessPath /healthz\", \"ReadinessPath /readyz\", or both");
 }
 
 static const struct mk_conf_foreign renamed[] = {
@@ -116,6 +121,10 @@ static int start_host(struct mk_host *host, void **ret_state)
         }
         mk_host_accept_in_drain(host, text);
     }
+    if (h->listeners.n && err == 0 && !mk_host_listens_elsewhere(host, &h->listeners))
+        mk_host_warn(
+            host, h, offsetof(struct health_conf, listeners), 0,
+            "the server listens nowhere else, and serves nothing else here: add a line \"Listen\" for the sites");
     if (h->live.len || h->ready.len || h->listeners.n)
         *ret_state = (void *)(uintptr_t)h;
     return err;

@@ -31,9 +31,15 @@ struct maintenance_page {
     struct mk_str path, body;
 };
 
+struct maintenance_flag {
+    struct mk_str path;
+    bool is_relative; /* as it was written */
+};
+
 struct maintenance_conf {
     struct mk_pattern match;
-    struct mk_str file, text;
+    struct maintenance_flag file;
+    struct mk_str text;
     struct maintenance_page page;
     uint32_t retry_after_ms;
     struct maintenance_exception *exceptions;
@@ -56,6 +62,15 @@ static int parse_page(const struct mk_conf_value *value, void *field, struct mk_
     return err;
 }
 
+static int parse_flag(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct maintenance_flag *flag = field;
+    if (!value->text.len)
+        return mk_conf_fail(error, "the path of a file is needed");
+    flag->is_relative = value->text.p[0] != '/';
+    return mk_conf_read_path(value, value->text, &flag->path, arena, error);
+}
+
 static int parse_exception(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct maintenance_exception **first = field, *e = mk_arena_alloc(arena, sizeof(*e));
@@ -70,8 +85,9 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_PATTERN(struct maintenance_conf, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.cgi`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
-    MK_CONF_KEY_PATH(struct maintenance_conf, file, "FlagFile", NULL,
-                     "While this file exists, requests for these paths get 503.", .flags = MK_CONF_REQUIRED),
+    MK_CONF_KEY_CUSTOM(struct maintenance_conf, file, "FlagFile", NULL,
+                       "While this file exists, requests for these paths get 503.", .flags = MK_CONF_REQUIRED,
+                       .unit = "path", .parse = parse_flag),
     MK_CONF_KEY_CUSTOM(
         struct maintenance_conf, page, "Page", NULL,
         "The body of the response: a file of at most 64 KB, read at the start. Its extension gives the type.",
@@ -87,6 +103,17 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
+/* A file that is made in sites/ would be a host at the next reload. */
+static void check_flag_path(const struct mk_conf_check *check, void *section)
+{
+    const struct maintenance_conf *conf = section;
+    if (conf->file.is_relative)
+        mk_conf_warn(check, offsetof(struct maintenance_conf, file),
+                     "a path without a slash at its start begins at the folder of this file: write all of it, such as "
+                     "\"FlagFile %.*s\"",
+                     MK_STR_ARG(conf->file.path));
+}
+
 static const struct mk_conf_foreign renamed[] = {
     MK_CONF_RENAMED("File", "FlagFile"),
     {0},
@@ -99,6 +126,7 @@ static const struct mk_conf_section sections[] = {
      .size = sizeof(struct maintenance_conf),
      .keys = keys,
      .foreign = renamed,
+     .check = check_flag_path,
      .doc = MK_CONF_DOC(
          "Takes the host, or some of its paths, out of service, and back, without a restart. The first section that "
          "matches a path is used.")},
@@ -141,7 +169,8 @@ static const struct mk_counter *open_counter(const struct mk_host *host)
 /* Returns 0, or -EINVAL: the generation is refused, and one that a reload would replace keeps its flag. */
 static int init_flag(struct mk_host *host, struct maintenance_host *h)
 {
-    int err = h->conf->file.len ? flag_init(&h->flag) : 0; /* empty: the key is missing, or was reported as wrong */
+    int err =
+        h->conf->file.path.len ? flag_init(&h->flag) : 0; /* empty: the key is missing, or was reported as wrong */
     if (err == 0)
         return 0;
     mk_host_error(host, h->conf, offsetof(struct maintenance_conf, file), 0,
@@ -161,7 +190,7 @@ static int start_host(struct mk_host *host, void **ret_state)
         }
         *h = (struct maintenance_host){.conf = c,
                                        .answered = open_counter(host),
-                                       .flag = {.path = c->file.p, .host = host}};
+                                       .flag = {.path = c->file.path.p, .host = host}};
         last = &h->next;
         err = err ? err : init_flag(host, h);
     }

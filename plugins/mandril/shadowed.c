@@ -101,6 +101,20 @@ static bool begins_shared(struct mk_host *host, unsigned section, const void *co
     return first;
 }
 
+/* What no rule denies is allowed: a rule that allows is an exception of later ones, or of a login. */
+static void check_allowing(struct mk_host *host, const struct host_state *state, size_t n)
+{
+    const struct rule *rule = &state->rules[n];
+    bool has_effect = rule->conf->action.kind != ACTION_ALLOW || mk_host_uses_access(host);
+    for (size_t i = n + 1; i < state->n_rules && !has_effect; i++)
+        has_effect = state->rules[i].conf->action.kind != ACTION_ALLOW;
+    if (!has_effect)
+        mk_host_warn(
+            host, rule->conf, offsetof(struct rule_conf, action), 0,
+            "this has no effect: what no [RULES] denies is allowed; for these clients alone, write a section with "
+            "\"Action deny\" behind it");
+}
+
 static int check_rules(struct mk_host *host, const struct host_state *state)
 {
     struct section_scope *all = new_scopes(state->n_rules);
@@ -115,6 +129,7 @@ static int check_rules(struct mk_host *host, const struct host_state *state)
         if (skip)
             break;
         err = check_section(host, all + start, i - start, rule->conf, offsetof(struct rule_conf, action));
+        check_allowing(host, state, i);
     }
     free_scopes(all, state->n_rules);
     return err;
@@ -184,6 +199,23 @@ int shadowed_check_hosts(struct mk_generation *g)
     return err;
 }
 
+static bool refuses_connections(const struct connection_conf *conf)
+{
+    return conf->action == CONNECTION_DROP || conf->connections_max;
+}
+
+/* As check_allowing(), for connections. */
+static void check_allowing_connections(struct mk_host *host, const struct generation_state *g, size_t n)
+{
+    bool has_effect = false;
+    for (size_t i = n; i < g->n_connections && !has_effect; i++)
+        has_effect = refuses_connections(g->connections[i].conf);
+    if (!has_effect)
+        mk_host_warn(host, g->connections[n].conf, offsetof(struct connection_conf, action), 0,
+                     "this has no effect: what no [CONNECTIONS] refuses is accepted; for these clients alone, write a "
+                     "section that drops all others behind it");
+}
+
 int shadowed_check_connections(struct mk_host *host, const struct generation_state *g)
 {
     struct section_scope *all = new_scopes(g->n_connections);
@@ -192,6 +224,7 @@ int shadowed_check_connections(struct mk_host *host, const struct generation_sta
         const struct connection_rule *rule = &g->connections[i];
         all[i] = (struct section_scope){&rule->base, &rule->conf->networks, rule->conf->file, !rule->conf->dry_run};
         err = check_section(host, all, i, rule->conf, offsetof(struct connection_conf, action));
+        check_allowing_connections(host, g, i);
     }
     free_scopes(all, g->n_connections);
     return err;

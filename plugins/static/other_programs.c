@@ -134,6 +134,24 @@ static void compare_alias(const struct static_site *alias, const struct alias_ru
     compare_hosts(&sent);
 }
 
+/* ── programs of the host itself ── */
+
+/* A folder whose files are all programs may be that of the host's files, or one above it: then it sends none. */
+static void compare_root(const struct mk_program *program, void *ctx)
+{
+    const struct sent *sent = ctx;
+    MK_UNINITIALIZED char name[STATIC_NAME_BYTES], file[STATIC_NAME_BYTES];
+    size_t n = program->folder.len ? name_program(sent->host, program, name) : 0;
+    if (!n || !is_below(sent->site->path, mk_str(name, n - get_last(mk_str(name, n)).len)))
+        return;
+    int len = snprintf(file, sizeof(file), "%.*s/x", MK_STR_ARG(sent->site->path));
+    if (len < (int)sizeof(file) && mk_host_is_source(sent->host, MK_SOURCE_FILE, mk_str(file, (size_t)len)))
+        mk_host_warn(
+            sent->host, program->section_struct, program->offset, 0,
+            "the document root is this folder, or below it: all of its files are programs, and none is sent. Write "
+            "a folder that has nothing but programs");
+}
+
 /* ── programs that no host runs ── */
 
 /* Looks at the names in the folder itself, of which it takes the first that is a PHP script. */
@@ -170,6 +188,8 @@ void mk__static_other_programs_check(struct mk_generation *g)
         if (!site)
             continue;
         root.section_struct = site->host;
+        if (site->root_fd >= 0)
+            mk_host_each_program(host, compare_root, &root);
         if (site->root_fd >= 0 && !compare_hosts(&root) && mk_generation_is_check(g))
             scan_root(&root);
         mk__static_alias_each_section(site, compare_alias, host);

@@ -99,6 +99,31 @@ static bool explain_format(const struct pem_file *file, struct mk_buf *fault)
     return phrase;
 }
 
+/* What a file in PEM has in place of what is read from it. */
+static const struct pem_label {
+    const char *label, *phrase;
+} instead_of_certificate[] =
+    {
+        {"PRIVATE KEY-----", "holds a private key and no certificate: the names of both files may be exchanged"},
+        {"CERTIFICATE REQUEST-----", "holds a request for a certificate, which an authority has to sign"},
+        {NULL, NULL},
+},
+  instead_of_key[] = {
+      {"-----BEGIN CERTIFICATE-----",
+       "holds a certificate and no private key: the names of both files may be exchanged"},
+      {"CERTIFICATE REQUEST-----", "holds a request for a certificate and no private key"},
+      {"-----BEGIN PUBLIC KEY-----", "holds a public key and no private one"},
+      {NULL, NULL},
+};
+
+/* Returns what a file holds by the first label that it has; NULL: none of them. */
+static const char *find_label(const struct pem_file *file, const struct pem_label *labels)
+{
+    while (labels->label && !memmem(file->bytes.data, file->bytes.len, labels->label, strlen(labels->label)))
+        labels++;
+    return labels->phrase;
+}
+
 /* ── certificates and keys ── */
 
 STACK_OF(X509) * pem_read_certificates(const char *path, struct mk_buf *fault)
@@ -120,7 +145,11 @@ STACK_OF(X509) * pem_read_certificates(const char *path, struct mk_buf *fault)
         ERR_clear_error();
     bool good = all && ended && sk_X509_num(all);
     if (!good && !explain_format(&file, fault)) {
-        mk_buf_addf(fault, ended ? "holds no certificate in PEM" : "holds a certificate that cannot be read");
+        const char *other = ended ? find_label(&file, instead_of_certificate) : NULL;
+        mk_buf_addf(fault, "%s",
+                    other   ? other
+                    : ended ? "holds no certificate in PEM"
+                            : "holds a certificate that cannot be read");
         pem_add_reason(fault);
     }
     pem_free_file(&file);
@@ -130,26 +159,39 @@ STACK_OF(X509) * pem_read_certificates(const char *path, struct mk_buf *fault)
     return NULL;
 }
 
+/* Says why a file has no key that can be used. `asked`: it has one with a passphrase. */
+static void explain_key(const struct pem_file *file, bool asked, struct mk_buf *fault)
+{
+    bool is_pem = memmem(file->bytes.data, file->bytes.len, "-----BEGIN ", 11);
+    const char *why = asked
+                          ? "has a passphrase, which the server cannot ask for; openssl pkey -in FILE writes it without"
+                          : find_label(file, instead_of_key);
+    if (explain_format(file, fault))
+        return;
+    if (why || !is_pem)
+        ERR_clear_error(); /* its text would not help */
+    mk_buf_addf(fault, "%s", why ? why : "holds no private key in PEM");
+    pem_add_reason(fault);
+}
+
+/* The mode is that of a key: a certificate in its place may be open to all. */
 EVP_PKEY *pem_read_key(const char *path, struct mk_buf *fault)
 {
     struct pem_file file;
     bool asked = false;
-    if (!pem_read_file(&file, path, true, fault))
+    if (!pem_read_file(&file, path, false, fault))
         return NULL;
     BIO *bio = BIO_new_mem_buf(file.bytes.data, (int)file.bytes.len);
     ERR_clear_error();
     EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, &asked) : NULL;
-    bool is_pem = memmem(file.bytes.data, file.bytes.len, "-----BEGIN ", 11),
-         known = !key && explain_format(&file, fault);
+    if (!key) {
+        explain_key(&file, asked, fault);
+    } else if (!mk_file_is_private(file.bytes.mode)) {
+        mk_file_add_mode_error(fault, file.bytes.mode);
+        EVP_PKEY_free(key);
+        key = NULL;
+    }
     BIO_free(bio);
     pem_free_file(&file);
-    if (key || known)
-        return key;
-    if (asked || !is_pem)
-        ERR_clear_error(); /* its text would not help */
-    mk_buf_addf(fault, asked ? "has a passphrase, which the server cannot ask for; openssl pkey -in FILE writes it "
-                               "without"
-                             : "holds no private key in PEM");
-    pem_add_reason(fault);
-    return NULL;
+    return key;
 }

@@ -273,7 +273,7 @@ def test_by_path_and_for_all_hosts(serve, tmp_path):
     [
         ("    Text closed\n", '"FlagFile", which must be set'),
         ("    FlagFile ../circle\n", "default:5:14: error: it cannot be told whether this file exists: "),
-        ('    FlagFile ""\n', 'default:5:15: error: "FlagFile" wants a path, not ""'),
+        ('    FlagFile ""\n', 'default:5:15: error: "FlagFile": the path of a file is needed'),
         ("    FlagFile flag\n    Page nowhere.html\n", "default:6:10: error: .*cannot be read: No such file"),
         ("    FlagFile flag\n    Page .\n", "default:6:10: error: .*the file is not a regular file"),
         ("    FlagFile flag\n    Page /dev/zero\n", "default:6:10: error: .*the file is not a regular file"),

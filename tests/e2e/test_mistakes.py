@@ -779,6 +779,143 @@ CASES = {
     ),
 }
 
+# Sections that a site has besides, and what is reported of them.
+GROUP = "[SERVER]\n    Listen 127.0.0.1:0\n[UPSTREAM]\n    Name app\n    Server 127.0.0.1:8080\n"
+ONE_LISTENER = "[SERVER]\n    Listen 127.0.0.1:0\n"
+ALLOW = "[RULES]\n    Network 192.0.2.0/24\n    Action allow\n"
+DENY = "[RULES]\n    Action deny\n"
+NO_EFFECT = (
+    "this has no effect: what no [RULES] denies is allowed; for these clients alone, write a section with "
+    '"Action deny" behind it'
+)
+NO_EFFECT_ON_CONNECTIONS = (
+    "this has no effect: what no [CONNECTIONS] refuses is accepted; for these clients alone, write a section that "
+    "drops all others behind it"
+)
+NOWHERE_ELSE = 'the server listens nowhere else, and serves nothing else here: add a line "Listen" for the sites'
+AFTER_STATIC = (
+    'the plugin "{}" should come before "static": a file is sent in place of what this plugin would respond, and '
+    "methods other than GET and HEAD get 405"
+)
+WITH_PORT = (
+    'app:8080 has a port, and so is not the group "app" of [UPSTREAM], whose servers have ports: write app alone'
+)
+NO_GROUP = (
+    'no [UPSTREAM] has the name "appp", which is looked up as that of a server; the groups are: app; did you mean app?'
+)
+NO_GROUP_OF_SCRIPTS = (
+    'no [UPSTREAM] has the name "apq", and the address of a server needs a port; did you mean app?'
+)
+OWN_FOLDER = (
+    "the document root is this folder, or below it: all of its files are programs, and none is sent. Write a folder "
+    "that has nothing but programs"
+)
+RELATIVE = (
+    "a path without a slash at its start begins at the folder of this file: write all of it, such as "
+    '"FlagFile {conf}/sites/closed"'
+)
+NO_PATHS = 'this section has no effect: write "LivenessPath /healthz", "ReadinessPath /readyz", or both'
+NO_EXPRESSION = (
+    '"PrecompressedMatch": an expression stands right behind ~, without a blank: write it as ~\\.php$'
+)
+NO_HOST = (
+    "the section [HOST] is missing: each file of sites/ is a host, and has it; what is none belongs in another folder"
+)
+
+WHOLE = ("#", "[SERVER]")  # how texts begin that get no head
+# The files, and what is reported: file, line, column, severity, sentence.
+REPORTS = {
+    "a pattern with an escape": (
+        {HOST: "[RULES]\n    Match /my%20files\n    Action deny\n"},
+        [(HOST, 4, 14, "error", '"Match": paths are compared without escapes: write "/my files"')],
+    ),
+    "an exact path with an escape": (
+        {HOST: "[REDIRECT]\n    Match =/caf%C3%A9\n    To /c\n"},
+        [(HOST, 4, 16, "error", '"Match": paths are compared without escapes: write "=/café"')],
+    ),
+    "an exception with an escape": (
+        {HOST: "[MAINTENANCE]\n    FlagFile /none\n    Except *%2ecss\n"},
+        [(HOST, 5, 13, "error", '"Except": paths are compared without escapes: write "*.css"')],
+    ),
+    "an expression behind a blank": (
+        {HOST: "[RULES]\n    Match ~ \\.php$\n    Action deny\n"},
+        [(HOST, 4, 12, "error", '"Match": no path has this blank: write ~\\.php$')],
+    ),
+    "an expression for all cases behind a blank": (
+        {HOST: "[HEADERS]\n    Match ~* \\.(png|gif)$\n    Expires 1d\n"},
+        [(HOST, 4, 13, "error", '"Match": no path has this blank: write ~*\\.(png|gif)$')],
+    ),
+    "an expression among other patterns": (
+        {HOST: "    Precompressed br\n    PrecompressedMatch *.css ~ \\.js$\n"},
+        [(HOST, 4, 31, "error", NO_EXPRESSION)],
+    ),
+    "an allow without a deny": ({HOST: ALLOW}, [(HOST, 5, 12, "warning", NO_EFFECT)]),
+    "an allow behind the deny": (
+        {HOST: "[RULES]\n    Match /a\n    Action deny\n" + ALLOW}, [(HOST, 8, 12, "warning", NO_EFFECT)]
+    ),
+    "two of them": (
+        {HOST: ALLOW + ALLOW.replace(".2.", ".3.")}, [(HOST, line, 12, "warning", NO_EFFECT) for line in (5, 8)]
+    ),
+    "an allow of connections": (
+        {SERVER: ONE_LISTENER + "[CONNECTIONS]\n    Network 192.0.2.0/24\n    Action allow\n"},
+        [(SERVER, 5, 12, "warning", NO_EFFECT_ON_CONNECTIONS)],
+    ),
+    "an allow, and a login": (
+        {HOST: ALLOW + "[AUTH]\n    Type Forward\n    To http://127.0.0.1:9\n    Satisfy any\n"}, []
+    ),
+    "an allow, and a page of the cache": ({HOST: ALLOW + "[CACHE]\n    Admin /cache\n"}, []),
+    "an allow and a deny": ({HOST: ALLOW + DENY}, []),
+    "an allow, and a deny of all hosts": ({HOST: ALLOW, SERVER: ONE_LISTENER + DENY}, []),
+    "scripts in the document root": (
+        {HOST: "[CGI]\n    Match /cgi-bin\n    Root {root}\n"}, [(HOST, 5, 10, "warning", OWN_FOLDER)]
+    ),
+    "scripts above the document root": (
+        {HOST: "[CGI]\n    Match /cgi-bin\n    Root {root}/..\n"}, [(HOST, 5, 10, "warning", OWN_FOLDER)]
+    ),
+    "a misspelt group": (
+        {HOST: "[PROXY]\n    To http://appp\n", SERVER: GROUP},
+        [(HOST, 4, 8, "warning", NO_GROUP)],
+    ),
+    "a misspelt group of scripts": (
+        {HOST: "[FASTCGI]\n    To apq\n", SERVER: GROUP},
+        [(HOST, 4, 8, "error", NO_GROUP_OF_SCRIPTS)],
+    ),
+    "a group with a port": (
+        {HOST: "[PROXY]\n    To http://app:8080\n", SERVER: GROUP}, [(HOST, 4, 8, "warning", WITH_PORT)]
+    ),
+    "a group of scripts with a port": (
+        {HOST: "[FASTCGI]\n    To app:8080\n", SERVER: GROUP}, [(HOST, 4, 8, "warning", WITH_PORT)]
+    ),
+    "a relative flag": (
+        {HOST: "[MAINTENANCE]\n    FlagFile closed\n"},
+        [(HOST, 4, 14, "warning", RELATIVE)],
+    ),
+    "files before backends": (
+        {LOAD: "    Load liana\n    Load static\n    Load proxy\n"},
+        [(LOAD, 4, 10, "warning", AFTER_STATIC.format("proxy"))],
+    ),
+    "files before scripts": (
+        {LOAD: "    Load liana\n    Load static\n    Load cgi fastcgi\n"},
+        [(LOAD, 4, col, "warning", AFTER_STATIC.format(name)) for name, col in (("cgi", 10), ("fastcgi", 14))],
+    ),
+    "[HEALTH] without paths": (
+        {SERVER: ONE_LISTENER + "[HEALTH]\n"},
+        [(SERVER, 3, 1, "warning", NO_PATHS)],
+    ),
+    "health at the only listener": (
+        {SERVER: ONE_LISTENER + "[HEALTH]\n    LivenessPath /l\n    Listener 127.0.0.1:0\n"},
+        [(SERVER, 5, 14, "warning", NOWHERE_ELSE)],
+    ),
+    "the status at the only listener": (
+        {SERVER: ONE_LISTENER + "[STATUS]\n    Enabled On\n    Listener 127.0.0.1:0\n"},
+        [(SERVER, 5, 14, "warning", NOWHERE_ELSE)],
+    ),
+    "an empty host": ({HOST: "#\n"}, [(HOST, 1, 1, "error", NO_HOST)]),
+    "a host that begins with another section": (
+        {HOST: "# a part\n[HEADERS]\n    Set X y\n"}, [(HOST, 2, 1, "error", NO_HOST)]
+    ),
+}  # fmt: skip
+
 
 def add_head(file, text):
     if not text.startswith(("    ", "[")):
@@ -807,3 +944,26 @@ def test_mistake(check, case, site_root):
     ]
     assert result.returncode == 1, result.stderr
     assert found == [(file, line, col, sentence.replace("{root}", str(site_root)))], result.stderr
+
+
+@pytest.mark.parametrize("case", REPORTS, ids=str)
+def test_report(tmp_path, site_root, case):
+    """What is wrong between lines: each is told with its place, and only errors refuse the configuration."""
+    files, expected = REPORTS[case]
+
+    def fill(text):
+        return text.replace("{root}", str(site_root)).replace("{conf}", str(tmp_path / "conf"))
+
+    texts = {
+        "sites/default" if file == HOST else file: fill(text if text.startswith(WHOLE) else add_head(file, text))
+        for file, text in files.items()
+    }
+    write_config(tmp_path / "conf", site_root, files=texts)
+    result = run("-c", tmp_path / "conf", "-t")
+    found = [
+        (os.path.basename(m["file"]), int(m["line"]), int(m["col"]), m["severity"], m["text"])
+        for m in PLACE.finditer(result.stderr)
+    ]
+    found = [row for row in found if "has no address now" not in row[4]]
+    assert found == [(*row[:4], fill(row[4])) for row in expected], result.stderr
+    assert result.returncode == any(row[3] == "error" for row in expected), result.stderr

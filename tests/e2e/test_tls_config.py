@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import socket
 import ssl
 
 import pytest
@@ -166,7 +167,11 @@ def test_a_key_that_belongs_elsewhere(check, certificate, other):
 
 
 def test_a_key_and_a_certificate_that_changed_places(check, certificate):
-    wrong(check({"Certificate": certificate.key, "CertificateKey": certificate.cert}), r"holds no certificate in PEM")
+    """The certificate may be open to others: that its mode is none of a key says nothing."""
+    result = check({"Certificate": certificate.key, "CertificateKey": certificate.cert})
+    wrong(result, r"holds a private key and no certificate: the names of both files may be exchanged")
+    wrong(result, r"holds a certificate and no private key: the names of both files may be exchanged")
+    assert "its mode" not in result[1]
 
 
 def test_a_key_with_a_passphrase(check, certificate, tmp_path):
@@ -203,6 +208,47 @@ def test_a_key_that_the_user_cannot_read(certificate, open_folder):
     assert done.returncode == 0, done.stderr
     assert re.search(r"the private key \S+ cannot be read: Permission denied", done.stderr), done.stderr
     assert "a reload runs as that user and would be refused" in done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs another user")
+def test_warnings_of_the_user_alone(open_folder):
+    """A reload is not refused for them, and it is not said that it would be."""
+    root = populate(open_folder / "root", {"a.txt": b"a"})
+    with socket.socket(socket.AF_UNIX) as backend:
+        backend.bind(str(open_folder / "backend"))
+        backend.listen()
+        (open_folder / "backend").chmod(0o600)
+        text = section("HOST", {"DocumentRoot": root}) + section("FASTCGI", {"To": f"unix:{open_folder}/backend"})
+        settings = {"Listen": "127.0.0.1:0", "User": "nobody"}
+        conf = write_config(open_folder / "conf", root, settings, files={"sites/default": text})
+        done = run("-t", "-c", conf, program=build.for_others())
+    assert done.returncode == 0 and "may not be opened by the user of this server" in done.stderr, done.stderr
+    assert "would be refused" not in done.stderr
+    assert "the user nobody has these warnings: a start as root has not, but a reload runs as that user" in done.stderr
+
+
+# Other files in PEM, in place of the certificate and of the key.
+OTHER_FILES = {
+    "key": ("holds a private key and no certificate: the names of both files may be exchanged", None),
+    "certificate": (None, "holds a certificate and no private key: the names of both files may be exchanged"),
+    "request": ("holds a request for a certificate, which an authority has to sign",
+                "holds a request for a certificate and no private key"),
+    "public": ("holds no certificate in PEM", "holds a public key and no private one"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OTHER_FILES)
+def test_other_files_in_place(check, certificate, tmp_path, kind):
+    texts = {
+        "key": certificate.key.read_bytes(),
+        "certificate": certificate.cert.read_bytes(),
+        "request": b"-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n",
+        "public": b"-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n",
+    }
+    path = own(tmp_path, "other", texts[kind])
+    for key, sentence in zip(("Certificate", "CertificateKey"), OTHER_FILES[kind]):
+        if sentence:
+            wrong(check(certificate.keys(**{key: path})), r".* \S+/other " + re.escape(sentence))
 
 
 # ── doubts ──

@@ -6,6 +6,8 @@
 
 #include "base/regex.h"
 
+#include <monkey/escape.h>
+
 #include <assert.h>
 #include <errno.h>
 
@@ -20,10 +22,28 @@ static bool has_wildcard(struct mk_str text)
     return text.len && (memchr(text.p, '*', text.len) || memchr(text.p, '?', text.len));
 }
 
+/* Expressions of other servers have a blank behind ~. Here it would be a part of the expression, or begin a new word.
+ */
+static int check_blank(struct mk_pattern *pattern, struct mk_str text, struct mk_buf *error)
+{
+    size_t sign = text.len > 1 && text.p[1] == '*' ? 2 : 1;
+    struct mk_str rest = mk_str_after(text, sign);
+    pattern->text = rest;
+    if (!rest.len)
+        return set_error(error, "an expression stands right behind ~, without a blank: write it as ~\\.php$");
+    if (!mk_is_blank(rest.p[0]))
+        return 0;
+    mk_buf_addf(error, "no path has this blank: write %.*s%.*s", MK_STR_ARG(mk_str(text.p, sign)),
+                MK_STR_ARG(mk_str_trim(rest)));
+    return -EINVAL;
+}
+
 static int parse_regex(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
 {
     size_t fault = 0;
     pattern->kind = MK_PATTERN_REGEX;
+    if (!MK_SMALL && check_blank(pattern, text, error) < 0)
+        return -EINVAL;
     int r = mk__regex_new(&pattern->regex, text, arena, error, &fault);
     if (r == 0)
         pattern->groups = (uint16_t)mk__regex_groups(pattern->regex);
@@ -82,12 +102,43 @@ static int check_signs(struct mk_pattern *pattern, struct mk_buf *error)
                        "this is of a regular expression, which begins with ~, such as ~^/docs/.*\\.html$");
 }
 
+/* Returns the byte of a percent-escape at `i`; -1: there is none, or an encoded slash, which paths keep as %2F. */
+static int read_escape(struct mk_str text, size_t i)
+{
+    int byte = mk_percent_value(text.p + i, text.len - i);
+    return byte == '/' && text.p[i + 2] == 'F' ? -1 : byte;
+}
+
+/* Paths are decoded when they are compared, so that an escape never matches. */
+static int check_escapes(struct mk_pattern *pattern, struct mk_str text, struct mk_buf *error)
+{
+    size_t first = 0;
+    while (first < text.len && read_escape(text, first) < 0)
+        first++;
+    if (first == text.len)
+        return 0;
+    pattern->text = mk_str_after(text, first);
+    mk_buf_adds(error, MK_STR("paths are compared without escapes: write \""));
+    for (size_t i = 0; i < text.len; i++) {
+        int byte = read_escape(text, i);
+        if (byte == '/')
+            mk_buf_adds(error, MK_STR("%2F"));
+        else
+            mk_buf_addc(error, byte < 0 ? text.p[i] : (char)byte);
+        i += byte < 0 ? 0 : 2;
+    }
+    mk_buf_adds(error, MK_STR("\""));
+    return -EINVAL;
+}
+
 MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
                              struct mk_buf *error)
 {
     *pattern = (struct mk_pattern){.kind = MK_PATTERN_EXACT, .text = text};
     if (text.len == 0)
         return set_error(error, "a pattern for paths is missing");
+    if (!MK_SMALL && check_escapes(pattern, text, error) < 0)
+        return -EINVAL;
     if (text.p[0] == '~')
         return parse_regex(pattern, text, arena, error);
     if (text.p[0] == '=') {

@@ -278,6 +278,11 @@ bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset)
     return mk__conf_is_consequence(check->set, check->values->data, offset, 0);
 }
 
+bool mk_conf_is_given(const struct mk_conf_check *check)
+{
+    return mk__conf_origin(check->set, check->values->data, MK__CONF_SECTION, 0).source;
+}
+
 void mk_conf_error(const struct mk_conf_check *check, size_t offset, const char *format, ...)
 {
     va_list args;
@@ -349,6 +354,15 @@ static void check_values(const struct mk_conf_check *check, bool complete)
         section->check(check, values->data);
 }
 
+/* Returns where a section is missed: at the first one of the set, or the first line of its file. */
+static struct mk__conf_origin find_first_line(const struct mk__conf_set *set)
+{
+    const struct mk__conf_section *sec = set->sections;
+    while (sec && sec->origin.source != set->source)
+        sec = sec->next;
+    return sec ? sec->origin : (struct mk__conf_origin){set->source, set->source ? 1 : 0, set->source ? 1 : 0};
+}
+
 /* Reports required sections that are missing. Returns whether there are any. */
 static bool check_required(struct mk__conf *conf, const struct mk__conf_set *set)
 {
@@ -359,8 +373,10 @@ static bool check_required(struct mk__conf *conf, const struct mk__conf_set *set
         const struct mk__conf_section *sec = find_section(set, type);
         if (sec && (sec->origin.source || sec->incomplete))
             continue;
-        mk__conf_error(conf, (struct mk__conf_origin){set->source, 0, 0}, "the section [%.*s] is missing",
-                       MK_STR_ARG(type->name));
+        mk__conf_error(conf, find_first_line(set), "the section [%.*s] is missing%s", MK_STR_ARG(type->name),
+                       set->scope == MK_CONF_SCOPE_HOST
+                           ? ": each file of sites/ is a host, and has it; what is none belongs in another folder"
+                           : "");
         missing = true;
     }
     return missing;

@@ -54,6 +54,7 @@ struct mk_host {
     uint8_t first_hook; /* the first MK__HOOK_ of requests at which anything is called */
     struct mk_host_folder *folders, *last_folder;
     bool folders_read; /* by the plugin that serves files */
+    bool uses_access;  /* a plugin asks mk_request_access() */
 };
 
 /* A part of the configuration that the program has passed as text. */

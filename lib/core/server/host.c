@@ -49,6 +49,33 @@ bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
     return mk__settings_find_listener(host->generation->settings, text) != NULL;
 }
 
+static bool is_in_list(const struct mk_conf_list *list, struct mk_str text)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        if (mk_str_eq(list->items[i], text))
+            return true;
+    return false;
+}
+
+bool mk_host_listens_elsewhere(const struct mk_host *host, const struct mk_conf_list *listeners)
+{
+    const struct mk__listen_confs *all = &host->generation->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (!is_in_list(listeners, all->items[i].text))
+            return true;
+    return false;
+}
+
+void mk_host_use_access(struct mk_host *host)
+{
+    host->uses_access = true;
+}
+
+bool mk_host_uses_access(const struct mk_host *host)
+{
+    return host->uses_access;
+}
+
 void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text)
 {
     const struct mk__listen_confs *all = &host->generation->settings->listen;

@@ -65,16 +65,20 @@ void mk__load_order_describe(struct mk_str text, const char *const *order, const
         mk_buf_addf(out, ", below \"Load %s\" in line %u", order[i], line);
 }
 
-static const struct {
-    const char *name, *before, *consequence;
-} wrong[] = {
-    {"static", "dirlisting", "folders with an index would be listed, because static could not serve it"},
+#define AFTER_FILES \
+    "a file is sent in place of what this plugin would respond, and methods other than GET and HEAD get 405"
+
+static const struct mk__load_order_fault faults[] = {
+    {"static", "dirlisting", "folders with an index would be listed, because static could not serve it", true},
+    {"proxy", "static", AFTER_FILES, false},
+    {"cgi", "static", AFTER_FILES, false},
+    {"fastcgi", "static", AFTER_FILES, false},
 };
 
-const char *mk__load_order_check(const char *name, const char *before)
+const struct mk__load_order_fault *mk__load_order_check(const char *name, const char *before)
 {
-    for (size_t i = 0; i < MK_COUNT_OF(wrong); i++)
-        if (strcmp(wrong[i].name, name) == 0 && strcmp(wrong[i].before, before) == 0)
-            return wrong[i].consequence;
+    for (size_t i = 0; i < MK_COUNT_OF(faults); i++)
+        if (strcmp(faults[i].name, name) == 0 && strcmp(faults[i].before, before) == 0)
+            return &faults[i];
     return NULL;
 }

@@ -15,7 +15,13 @@
  */
 void mk__load_order_describe(struct mk_str text, const char *const *order, const char *name, struct mk_buf *out);
 
-/* Returns what goes wrong if a plugin follows another one; NULL: nothing is known. */
-const char *mk__load_order_check(const char *name, const char *before);
+/* What goes wrong if a plugin follows another one. */
+struct mk__load_order_fault {
+    const char *name, *before, *consequence;
+    bool is_error; /* else a warning */
+};
+
+/* Returns NULL if nothing is known. */
+const struct mk__load_order_fault *mk__load_order_check(const char *name, const char *before);
 
 #endif

@@ -231,10 +231,13 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
 static void check_place(struct mk_generation *g, const struct mk_plugin *plugin, struct mk__conf_origin origin)
 {
     for (unsigned i = 0; i < g->n_plugins; i++) {
-        const char *consequence = mk__load_order_check(plugin->name, g->plugins[i]->name);
-        if (consequence)
-            mk__conf_error(g->load_conf, origin, "the plugin \"%s\" must come before \"%s\": %s", plugin->name,
-                           g->plugins[i]->name, consequence);
+        const struct mk__load_order_fault *fault = mk__load_order_check(plugin->name, g->plugins[i]->name);
+        if (fault && fault->is_error)
+            mk__conf_error(g->load_conf, origin, "the plugin \"%s\" must come before \"%s\": %s", fault->name,
+                           fault->before, fault->consequence);
+        else if (fault)
+            mk__conf_warn(g->load_conf, origin, "the plugin \"%s\" should come before \"%s\": %s", fault->name,
+                          fault->before, fault->consequence);
     }
 }
 

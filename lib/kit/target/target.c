@@ -80,15 +80,47 @@ static void write_groups(struct mk_buf *out, const struct mk_generation *g)
         mk_buf_addf(out, "%s%.*s", n == 1 ? "; the groups are: " : ", ", MK_STR_ARG(name));
 }
 
+/* A third of the characters may be wrong. */
+struct mk_str mk_target_find_near_group(const struct mk_generation *g, struct mk_str name)
+{
+    const struct mk_upstreams *upstreams = mk_generation_upstreams(g);
+    struct mk_str best = MK_STR(""), next = upstreams ? upstreams->group_name(g, 0) : MK_STR("");
+    unsigned best_distance = (unsigned)name.len / 3 + 1;
+    for (unsigned n = 1; next.len; next = upstreams->group_name(g, n++)) {
+        unsigned distance = mk_str_distance(name, next);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = next;
+        }
+    }
+    return best;
+}
+
 static void warn_of_name(struct mk_host *host, const void *section, size_t offset, struct mk_str name)
 {
     struct mk_buf groups;
+    struct mk_str near = mk_target_find_near_group(mk_host_generation(host), name);
     mk_buf_init(&groups, GROUPS_BYTES_MAX);
     write_groups(&groups, mk_host_generation(host));
+    if (near.len)
+        mk_buf_addf(&groups, "; did you mean %.*s?", MK_STR_ARG(near));
     mk_host_warn(host, section, offset, 0,
                  "no [UPSTREAM] has the name \"%.*s\", which is looked up as that of a server%s", MK_STR_ARG(name),
                  mk_buf_cstr(&groups));
     mk_buf_release(&groups);
+}
+
+/* A name with a port is that of a server, also if a group has it. */
+static void warn_of_port(struct mk_host *host, const void *section, size_t offset, struct mk_str name)
+{
+    const struct mk_generation *g = mk_host_generation(host);
+    const struct mk_upstreams *upstreams = mk_generation_upstreams(g);
+    struct mk_str group = mk_str_until(name, ":");
+    if (upstreams && group.len < name.len && upstreams->find(g, group))
+        mk_host_warn(host, section, offset, 0,
+                     "%.*s has a port, and so is not the group \"%.*s\" of [UPSTREAM], whose servers have ports: write "
+                     "%.*s alone",
+                     MK_STR_ARG(name), MK_STR_ARG(group), MK_STR_ARG(group));
 }
 
 void mk_target_find_group(const struct mk_target *t, struct mk_host *host, const void *section, size_t offset,
@@ -96,8 +128,12 @@ void mk_target_find_group(const struct mk_target *t, struct mk_host *host, const
 {
     const struct mk_generation *g = mk_host_generation(host);
     struct mk_str name = t->authority;
-    if (!t->dial || !t->dial->port || memchr(name.p, '.', name.len) || memchr(name.p, ':', name.len))
+    if (!t->dial || !t->dial->port)
         return;
+    if (memchr(name.p, '.', name.len) || memchr(name.p, ':', name.len)) {
+        warn_of_port(host, section, offset, name);
+        return;
+    }
     *ret_upstreams = mk_generation_upstreams(g);
     *ret_group = *ret_upstreams ? (*ret_upstreams)->find(g, name) : NULL;
     if (!*ret_group && !mk_str_ieq(name, MK_STR("localhost")))

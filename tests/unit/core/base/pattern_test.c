@@ -321,6 +321,42 @@ TEST(expressions)
 
 #endif
 
+/* What is right elsewhere: the place of the mistake, and what to write. */
+TEST(tells_what_to_write)
+{
+    static const struct {
+        const char *pattern, *said;
+        size_t at;
+    } wrong[] = {
+        {"/my%20files", "write \"/my files\"", 3},
+        {"=/a%2Db", "write \"=/a-b\"", 3},
+        {"*.%70hp", "write \"*.php\"", 2},
+        {"/a/%c3%a4/**", "write \"/a/\xc3\xa4/**\"", 3},
+        {"/a%2fb", "write \"/a%2Fb\"", 2},
+        {"/a%2Fb%20c", "write \"/a%2Fb c\"", 6},
+        {"~^/a%20b$", "write \"~^/a b$\"", 4},
+        {"~ \\.php$", "write ~\\.php$", 1},
+        {"~*  \\.(png|gif)$", "write ~*\\.(png|gif)$", 2},
+        {"~\t^/a", "write ~^/a", 1},
+        {"~", "right behind ~", 1},
+        {"~*", "right behind ~", 2},
+    };
+    static const char *const right[] = {"/a%2Fb", "/100%", "/a%zz", "/%4", "=/a%"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        struct mk_pattern pattern;
+        MK_BUF_ON_STACK(error, 200);
+        struct mk_str text = mk_str_c(wrong[i].pattern);
+        assert_int_equal(mk_pattern_parse(&pattern, text, NULL, &error), -EINVAL);
+        if (!strstr(mk_buf_cstr(&error), wrong[i].said) || pattern.text.p != text.p + wrong[i].at)
+            fail_msg("%s: %s at %zd", wrong[i].pattern, error.data, pattern.text.p - text.p);
+    }
+    for (size_t i = 0; i < COUNT(right); i++) {
+        struct mk_pattern pattern;
+        MK_BUF_ON_STACK(error, 200);
+        assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(right[i]), NULL, &error), 0);
+    }
+}
+
 /* A naive matcher takes ages for these. */
 TEST(is_never_slow)
 {

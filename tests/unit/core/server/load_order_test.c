@@ -36,7 +36,9 @@ TEST(places)
 
 TEST(plugins_in_a_wrong_order)
 {
-    assert_non_null(mk__load_order_check("static", "dirlisting"));
+    assert_true(mk__load_order_check("static", "dirlisting")->is_error);
     assert_null(mk__load_order_check("dirlisting", "static"));
+    assert_false(mk__load_order_check("proxy", "static")->is_error);
+    assert_null(mk__load_order_check("static", "proxy"));
     assert_null(mk__load_order_check("static", "liana"));
 }
