@@ -324,6 +324,15 @@ def test_an_answer_that_never_ends(monkeypatch, head, piece):
         assert find_mistake(peer.url, make_check({"get": "/"}, HERE), Monitor(Events())).startswith("no answer: ")
 
 
+def test_another_protocol_gets_no_further_request():
+    head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    check = make_check({"get": "/", "send_headers": {"Upgrade": "websocket"}, "status": 101}, HERE)
+    monitor = Monitor(Events())
+    with contextlib.closing(Peer(head, b"")) as peer:
+        assert find_mistake(peer.url, check, monitor) is None
+    assert not monitor.has_lost
+
+
 def test_a_body_that_is_too_long(monkeypatch):
     monkeypatch.setattr("dudac.checks.BODY_BYTES_MAX", 10_000)
     with contextlib.closing(Peer(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 5_000)) as peer:

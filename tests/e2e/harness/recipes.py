@@ -64,7 +64,7 @@ class Recipe:
         return self.folder / "conf"
 
     def commands(self):
-        """Those of the section's consoles; "program ... &" is one that stays."""
+        """Those of the section's consoles: what prepares it, and the program as the last one."""
         text = "\n".join(CONSOLE.findall(PARTS[self.heading]))
         return [self.translate(found.replace("\\\n", " ")) for found in COMMAND.findall(text)]
 

@@ -108,7 +108,7 @@ def ask(url: str, request: Request, headers: dict, cookies: Cookies, monitor: Mo
             response = connection.getresponse()
             cookies.take(response, full)
             answer = Answer(response.status, response.headers, response.read(BODY_BYTES_MAX + 1))
-            if not response.will_close and len(answer.body) <= BODY_BYTES_MAX:
+            if response.status >= 200 and not response.will_close and len(answer.body) <= BODY_BYTES_MAX:
                 await_turn(connection, monitor)
         except (OSError, http.client.HTTPException):
             if not limit.is_over:
