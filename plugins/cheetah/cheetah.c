@@ -122,7 +122,7 @@ struct cheetah_worker {
 
 static int start_process(void **ret_state)
 {
-    struct cheetah_process *process = mk_account_alloc(NULL, sizeof(*process));
+    struct cheetah_process *process = mk_account_zalloc(NULL, sizeof(*process));
     if (!process)
         return -ENOMEM;
     mk_threads_init(&process->threads, &thread_type);
@@ -162,14 +162,6 @@ static void stop_generation(struct mk_generation *g, void *ctx)
     mk_account_free(NULL, state, sizeof(*state));
 }
 
-static void get_path(const struct cheetah_conf *conf, struct mk_buf *out)
-{
-    if (conf->listen.len)
-        mk_buf_adds(out, conf->listen);
-    else
-        endpoint_default_path(out);
-}
-
 static int report_conflict(struct mk_generation *g, const struct cheetah_conf *conf, struct mk_buf *error)
 {
     mk_host_error(mk_generation_first_host(g), conf, offsetof(struct cheetah_conf, listen), 0, "%s",
@@ -190,7 +182,8 @@ static int check_generation(struct mk_generation *g, void *ctx)
     MK_BUF_ON_STACK(error, 512);
     if (plugin_commands_check(g, is_own_command, &error) < 0)
         return report_conflict(g, state->conf, &error);
-    get_path(state->conf, &path);
+    mk_buf_adds(&path,
+                state->conf->listen.len ? state->conf->listen : mk_str_c(endpoint_default_path(&process->endpoints)));
     if (path.err || path.len > ENDPOINT_PATH_MAX)
         mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX);
     else if (mk_generation_is_check(g))

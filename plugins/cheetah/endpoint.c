@@ -5,6 +5,7 @@
 #include "endpoint.h"
 
 #include <monkey/arena.h>
+#include <monkey/log.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>
@@ -19,15 +20,42 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define ROOT_PATH "/run/monkey-shell.sock"
+
 enum { BACKLOG = 8, ACCEPTS_AT_ONCE = 8 };
 
-void endpoint_default_path(struct mk_buf *out)
+/* Returns whether the process before has passed a socket at this path on. */
+static bool is_inherited(const char *path)
+{
+    int fd = mk_socket_take(path);
+    if (fd < 0)
+        return false;
+    mk_socket_drop(fd);
+    close(fd);
+    return true;
+}
+
+/* After User the process is not root's any more, but it, or the one before an upgrade, may have been. */
+static void print_default_path(struct mk_buf *out)
 {
     const char *dir = getenv("XDG_RUNTIME_DIR");
-    if (geteuid() == 0 || !dir || dir[0] != '/')
-        mk_buf_addf(out, geteuid() == 0 ? "/run/monkey-shell.sock" : "/tmp/monkey-shell-%u.sock", geteuid());
-    else
+    if (geteuid() == 0 || is_inherited(ROOT_PATH))
+        mk_buf_addf(out, ROOT_PATH);
+    else if (dir && dir[0] == '/')
         mk_buf_addf(out, "%s/monkey-shell.sock", dir);
+    else
+        mk_buf_addf(out, "/tmp/monkey-shell-%u.sock", geteuid());
+}
+
+const char *endpoint_default_path(struct endpoints *all)
+{
+    if (!all->default_path[0]) {
+        struct mk_buf out;
+        mk_buf_init_fixed(&out, all->default_path, sizeof(all->default_path));
+        print_default_path(&out);
+        mk_buf_cstr(&out);
+    }
+    return all->default_path;
 }
 
 /* ── which process has the path ── */
@@ -125,6 +153,8 @@ static int open_socket(struct endpoint *e, struct mk_buf *error)
     if (is_new)
         fd = bind_path(e->path, error);
     int err = fd < 0 ? fd : is_new ? mk_socket_keep(fd) : 0;
+    if (is_new && err == 0)
+        mk_log_info("cheetah: shells connect at %s", e->path);
     if (err < 0 && fd >= 0)
         close(fd);
     if (err < 0)

@@ -18,7 +18,8 @@
 enum { ENDPOINT_PATH_MAX = 107 }; /* bytes of sun_path without the NUL */
 
 struct endpoints {
-    struct mk_list all; /* struct endpoint; used in the hooks of the configuration only */
+    struct mk_list all;     /* struct endpoint; used in the hooks of the configuration only */
+    char default_path[256]; /* empty: it was not needed yet */
 };
 
 struct endpoint {
@@ -58,7 +59,10 @@ int endpoint_watch(struct endpoint *e, struct mk_loop *loop);
 void endpoint_accept(struct endpoint *e);
 void endpoint_unwatch(struct endpoint *e, bool loop_lives);
 
-/* Appends the path that is used if the configuration has none. */
-void endpoint_default_path(struct mk_buf *out);
+/*
+ * Returns the path that is used if the configuration has none: the same for the process as long as it lives, since it
+ * may give its rights up after the first one.
+ */
+const char *endpoint_default_path(struct endpoints *all);
 
 #endif

@@ -8,6 +8,7 @@ import dataclasses
 import gzip
 import os
 import pathlib
+import pwd
 import shutil
 import ssl
 import tempfile
@@ -465,6 +466,25 @@ def as_others(root, text, folder, wrapper=(), **rest):
     server = Server("-c", conf, wrapper=list(map(str, wrapper)), program=build.for_others())
     server.conf = conf
     return server
+
+
+OWN_RUN = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /run && exec "$@"', "sh"]
+
+
+@needs_root
+def test_the_socket_of_shells_after_user(folder):
+    """Without Listen it stays where root has put it, over reloads, although the server could not put it there now."""
+    root = populate(folder / "root", FILES)
+    conf = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Timeout": "30s"})}
+    server = as_others(root, "", folder, OWN_RUN, server={"User": "nobody"}, files=conf)
+    path = f"/proc/{server.pid}/root/run/monkey-shell.sock"
+    before = os.stat(path).st_ino
+    (server.conf / "plugins" / "cheetah" / "cheetah.conf").write_text(section("CHEETAH", {"Timeout": "20s"}))
+    reload(server)
+    assert os.stat(path).st_ino == before
+    assert not os.path.exists(f"/tmp/monkey-shell-{pwd.getpwnam('nobody').pw_uid}.sock")
+    server.settle()
+    server.stop()
 
 
 @needs_root

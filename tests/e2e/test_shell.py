@@ -581,7 +581,7 @@ def find(rows, plugin, effect):
         ("GET /login", "auth", "answers", '[AUTH] "staff" asks for a name and a password', 24),
         ('GET /login "Authorization: Basic YTpi"', "auth", "maybe", "asks for a name and a password", 24),
         ("GET /", "headers", "note", "[HEADERS] sets X-Test: yes", 29),
-        ("GET /broken", "maintenance", "note", "[MAINTENANCE]: 503 while", 34),
+        ("GET /broken", "maintenance", "answers", "[MAINTENANCE]: 503 while", 34),
         ("GET /", "logger", "note", "[LOGGER] writes a line to the access log", 37),
         ('GET /api "Origin: https://app.example.org"', "cors", "note", "[CORS] allows the origin", 39),
         ('GET /api "Origin: https://evil.test"', "cors", "note", "[CORS] does not allow the origin", 39),
