@@ -247,8 +247,7 @@ struct mk_explain_request {
 /* The end of an explanation. */
 struct mk_explain_result {
     const struct mk_host *host;
-    struct mk_buf
-        path; /* a path to open with mk_host_open_path(); empty: no file would be sent. Released by the caller */
+    struct mk_buf path; /* for mk_explain_path(); empty: no file is looked for. Released by the caller */
 };
 
 /*
@@ -257,6 +256,13 @@ struct mk_explain_result {
  */
 int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *request, mk_explain_fn fn, void *ctx,
                struct mk_explain_result *ret);
+
+/*
+ * Looks on the disk what GET of a path leads to: asks explain_path of the plugins in their order, until one responds,
+ * or the one that [HANDLERS] names. Adds a sentence without a full stop; `path` ends with a NUL. Returns the plugin;
+ * NULL: none finds anything. Any thread; may block.
+ */
+const struct mk_plugin *mk_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out);
 
 MK_C_END
 

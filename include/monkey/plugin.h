@@ -241,8 +241,7 @@ struct mk_plugin {
     /*
      * Returns whether the plugin responds to the URI that the client has sent, as to a probe, so that no plugin
      * redirects the request or takes it out of service, whatever their order is; rules and logins may still refuse it.
-     * Is called by
-     * mk_request_is_claimed(), also for hosts that have no state of the plugin.
+     * Is called by mk_request_is_claimed(), also for hosts that have no state of the plugin.
      */
     bool (*claims)(struct mk_request *req);
     /*
@@ -257,6 +256,8 @@ struct mk_plugin {
      * under the generation of `host`. Not in builds for small devices.
      */
     void (*explain)(const struct mk_host *host, struct mk_explain *e);
+    /* Adds what it finds for GET of a path, and returns whether it responds: mk_explain_path(). A job; may block. */
+    bool (*explain_path)(const struct mk_host *host, struct mk_str path, struct mk_buf *out);
     /* The functions of a plugin that caches files, for those that serve them (<monkey/file_cache.h>). */
     const struct mk_file_cache *file_cache;
     /*

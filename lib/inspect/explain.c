@@ -322,3 +322,16 @@ int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *
     mk_arena_release(&x.arena);
     return err;
 }
+
+const struct mk_plugin *mk_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
+{
+    const struct mk_generation *g = host->generation;
+    const struct mk__handler *handler;
+    if (mk_inspect_core.find_handler(host, path, &handler) < 0)
+        return NULL;
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->explain_path && host->states[i] && (!handler || handler->index == i) &&
+            g->plugins[i]->explain_path(host, path, out))
+            return g->plugins[i];
+    return NULL;
+}

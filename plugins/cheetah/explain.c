@@ -10,19 +10,15 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct explain_run {
     struct run run; /* `client` is NULL once it has gone */
     struct mk_job job;
     struct mk_worker *worker; /* held: the host is of its generation */
     struct mk_explain_result result;
-    int err; /* of the look-up */
-    bool is_folder;
-    int64_t bytes;
-    char file[PATH_MAX];
+    const struct mk_plugin *plugin; /* that responds; NULL: none */
+    size_t found_len;
+    char found[2 * PATH_MAX];
 };
 
 static void add_step(const struct mk_explain_step *step, void *ctx)
@@ -51,34 +47,19 @@ static void free_run(struct explain_run *r)
 static void look_up_path(struct mk_job *job)
 {
     struct explain_run *r = MK_CONTAINER_OF(job, struct explain_run, job);
-    char link[64];
-    struct stat st;
-    int fd = mk_host_open_path(r->result.host, mk_str(mk_buf_cstr(&r->result.path), r->result.path.len), 0);
-    r->err = fd < 0 ? fd : 0;
-    if (fd < 0)
-        return;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, r->file, sizeof(r->file) - 1);
-    r->file[n > 0 ? n : 0] = '\0';
-    if (fstat(fd, &st) == 0) {
-        r->is_folder = S_ISDIR(st.st_mode);
-        r->bytes = st.st_size;
-    }
-    close(fd);
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, r->found, sizeof(r->found));
+    r->plugin = mk_explain_path(r->result.host, mk_str(mk_buf_cstr(&r->result.path), r->result.path.len), &out);
+    r->found_len = out.len;
 }
 
 static void report_file(struct client *c, const struct explain_run *r)
 {
     mk_json_open(&c->out, NULL, '{');
     mk_json_cstr(&c->out, "phase", "file");
-    mk_json_cstr(&c->out, "plugin", "");
+    mk_json_cstr(&c->out, "plugin", r->plugin ? r->plugin->name : "");
     mk_json_cstr(&c->out, "effect", "note");
-    if (r->err == 0 && r->is_folder)
-        mk_json_format(&c->out, "what", "the folder %s has no index", r->file);
-    else if (r->err == 0)
-        mk_json_format(&c->out, "what", "the file %s with %lld bytes", r->file, (long long)r->bytes);
-    else
-        mk_json_format(&c->out, "what", "there is no file: %s", strerror(-r->err));
+    mk_json_str(&c->out, "what", r->plugin ? mk_str(r->found, r->found_len) : MK_STR("there is no file"));
     mk_json_cstr(&c->out, "place", "");
     mk_json_close_line(&c->out);
 }

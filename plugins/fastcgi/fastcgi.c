@@ -450,6 +450,23 @@ static void explain_host(const struct mk_host *host, struct mk_explain *e)
                        MK_STR_ARG(conf->gateway.to.text), conf->split.n ? ", if it leads to a script" : "");
 }
 
+/* Tells what the path means for its section, as lookup.c finds it. */
+static bool explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
+{
+    const struct fastcgi_conf *conf;
+    struct resolution *found;
+    if (find_section(host, path, &conf) < 0 || !conf || !conf->split.n)
+        return false;
+    found = mk_account_alloc(NULL, sizeof(*found));
+    if (!found)
+        return false;
+    resolve_path(conf, host, path, found);
+    resolve_explain(found, out);
+    bool responds = found->kind != RESOLVE_DECLINE;
+    mk_account_free(NULL, found, sizeof(*found));
+    return responds;
+}
+
 /* ── the shell ── */
 
 static int list_backends(struct mk_command_call *call)
@@ -482,6 +499,7 @@ MK_PLUGIN(fastcgi) = {
     .allows_path = allows_path,
     .accepts_encoded_slash = accepts_encoded_slash,
     .explain = explain_host,
+    .explain_path = explain_path,
     .low_on_descriptors = mk_gateway_shed,
     .low_on_memory = mk_gateway_shed_worker,
     .commands = commands,

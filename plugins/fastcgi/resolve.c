@@ -179,3 +179,14 @@ void resolve_path(const struct fastcgi_conf *conf, const struct mk_host *host, s
     else if (!is_script(&s, path))
         try_index(&s);
 }
+
+void resolve_explain(const struct resolution *found, struct mk_buf *out)
+{
+    if (found->kind == RESOLVE_RUN)
+        mk_buf_addf(out, "the script %s is run as %.*s, with the PATH_INFO \"%.*s\"", found->script.file,
+                    MK_STR_ARG(found->script.name), MK_STR_ARG(found->script.info));
+    else if (found->kind == RESOLVE_REDIRECT)
+        mk_buf_addf(out, "a redirect to the path with a slash, for the script of the folder");
+    else if (found->kind == RESOLVE_STATUS)
+        mk_buf_addf(out, "%d: there is no script for the path", found->status);
+}

@@ -25,5 +25,7 @@ struct resolution {
 /* Finds what a path means, which is decoded, normalized, begins with a slash and ends with a NUL. Any thread. */
 void resolve_path(const struct fastcgi_conf *conf, const struct mk_host *host, struct mk_str path,
                   struct resolution *ret);
+/* Adds what a path means, as a sentence without a full stop; nothing for RESOLVE_DECLINE. */
+void resolve_explain(const struct resolution *found, struct mk_buf *out);
 
 #endif

@@ -145,6 +145,11 @@ int mk__static_host_open_path(const struct mk_host *host, struct mk_str path, ui
     return site ? mk__static_host_path_open(site, path, flags) : -ENOENT;
 }
 
+bool mk__static_host_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
+{
+    return mk__static_host_path_explain(mk_host_state(host, &mk_plugin_static), path, out);
+}
+
 static int load_path(const struct mk_host *host, struct mk_str path, struct mk_file_loader *loader)
 {
     struct static_site *site = mk_host_state(host, &mk_plugin_static);

@@ -15,6 +15,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static const struct mk_accept no_codings;
@@ -82,6 +83,89 @@ int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint
         return -EISDIR;
     mk__static_root_refresh(at.site); /* no request for a file may come that would do that */
     return open_location(&at, flags);
+}
+
+/* ── for an operator ── */
+
+/* Adds the name that an open file has, behind all links. */
+static void add_name(int fd, struct mk_buf *out)
+{
+    MK_UNINITIALIZED char link[32], name[STATIC_NAME_BYTES];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, name, sizeof(name));
+    mk_buf_add(out, name, n > 0 ? (size_t)n : 0);
+}
+
+static void add_file(const struct find_result *found, struct mk_buf *out)
+{
+    mk_buf_adds(out, MK_STR("the file "));
+    add_name(found->fd, out);
+    mk_buf_addf(out, " with %llu bytes", (unsigned long long)found->bytes);
+}
+
+/* Adds the first link on a path that is not followed. Returns false if there is none. */
+static bool add_link(const struct static_site *site, struct mk_str path, struct mk_buf *out)
+{
+    static const char *const modes[] = {[SYMLINKS_OFF] = "Off", [SYMLINKS_INSIDE] = "Inside", [SYMLINKS_ON] = "On"};
+    MK_UNINITIALIZED char name[STATIC_NAME_BYTES], target[STATIC_NAME_BYTES];
+    struct mk_str rest = mk_str_after(path, 1);
+    struct stat st;
+    while (rest.len && path.len < sizeof(name)) {
+        mk_str_split(&rest, '/');
+        struct mk_str until = mk_str_strip_end(mk_str(path.p + 1, path.len - 1 - rest.len), "/");
+        snprintf(name, sizeof(name), "%.*s", MK_STR_ARG(until));
+        ssize_t n = readlinkat(site->root_fd, name, target, sizeof(target));
+        if (n <= 0)
+            continue;
+        mk_buf_addf(out, "404: %s/%s is a link to %.*s, ", site->configured_path.p, name, (int)n, target);
+        if (fstatat(site->root_fd, name, &st, 0) < 0)
+            mk_buf_adds(out, MK_STR("where there is nothing"));
+        else
+            mk_buf_addf(out, "which SymLink %s does not follow", modes[site->settings->symlinks]);
+        return true;
+    }
+    return false;
+}
+
+static void add_nothing(const struct static_location *at, const struct find_result *found, struct mk_buf *out)
+{
+    bool is_link = found->err == ELOOP || found->err == EXDEV || found->err == ENOENT;
+    if (is_link && !userdir_is_matched(at) && at->site->root_fd >= 0 && add_link(at->site, at->path, out))
+        return;
+    struct find_result folder = {.kind = FOUND_NOTHING, .fd = -1};
+    if (at->path.p[at->path.len - 1] == '/' && !found->status)
+        folder = find_folder(at);
+    if (found->status) {
+        mk_buf_addf(out, "%d: no name of TryFiles is there", found->status);
+    } else if (folder.kind == FOUND_DIRECTORY) {
+        mk_buf_adds(out, MK_STR("the folder "));
+        add_name(folder.fd, out);
+        mk_buf_adds(out, MK_STR(" has no index"));
+    } else {
+        mk_buf_addf(out, "there is no file: %s", strerror(found->err));
+    }
+    if (folder.fd >= 0)
+        close(folder.fd);
+}
+
+bool mk__static_host_path_explain(struct static_site *site, struct mk_str path, struct mk_buf *out)
+{
+    char user[USERDIR_NAME_BYTES + 1];
+    struct static_location at = locate_path(site, path, user);
+    struct find_result found = {.kind = FOUND_DIRECTORY, .fd = -1};
+    if (!alias_needs_slash(&at))
+        found = find_file(&at, false);
+    if (found.kind == FOUND_FILE)
+        add_file(&found, out);
+    else if (found.kind == FOUND_DIRECTORY)
+        mk_buf_addf(out, "a redirect to the path with a slash");
+    else if (found.kind == FOUND_PROGRAM)
+        mk_buf_addf(out, "the index is a program: the plugin that takes %.*s%.*s runs it", MK_STR_ARG(path),
+                    MK_STR_ARG(found.name));
+    else
+        add_nothing(&at, &found, out);
+    mk__static_open_release(&found);
+    return true;
 }
 
 /* ── for a cache ── */

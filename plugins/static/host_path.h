@@ -14,6 +14,8 @@
  * path does not count: -ENOENT.
  */
 int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint32_t flags);
+/* As explain_path of struct mk_plugin, for a path of the host whose site is `site`. */
+bool mk__static_host_path_explain(struct static_site *site, struct mk_str path, struct mk_buf *out);
 /* As load_path() of struct mk_file_server, for a path of the host whose site is `site`. */
 int mk__static_host_path_load(struct static_site *site, struct mk_str path, struct mk_file_loader *loader);
 /* As each_place() of struct mk_file_server. */

@@ -370,5 +370,6 @@ MK_PLUGIN(static) = {
     .on_done = MK_SMALL ? NULL : clear_cache,
     .open_path = MK_SMALL ? NULL : mk__static_host_open_path,
     .file_server = MK_SMALL ? NULL : &mk__static_host_file_server,
+    .explain_path = MK_SMALL ? NULL : mk__static_host_explain_path,
     .explain = MK_SMALL ? NULL : mk__static_host_explain,
 };

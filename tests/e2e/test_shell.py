@@ -18,6 +18,7 @@ import pytest
 
 from harness import build, services
 from harness.certificates import TlsClient
+from harness.content import populate
 from harness.h2 import H2Client
 from harness.messages import request
 from harness.secure import serve_secure
@@ -625,6 +626,54 @@ def test_explain_limits_host_and_file(explained, site_root):
     (file,) = [row for row in explained("GET /nothing") if row["phase"] == "file"]
     assert "there is no file" in file["what"]
     assert not [row for row in explained("GET /secret") if row["phase"] in ("content", "file")]
+
+
+GATEWAY = """[HOST]
+    ServerName localhost
+    DocumentRoot {root}
+    SymLink {mode}
+    Indexfile index.php index.html
+    {tries}
+{section}
+"""
+PHP = "[FASTCGI]\n    To 127.0.0.1:1\n"
+WORDPRESS = PHP + "    TryFiles $path $path/index.php /index.php\n"
+
+
+@pytest.mark.parametrize("target, mode, tries, text, what", [
+    ("/page.txt", "Off", "", WORDPRESS, "the file {root}/page.txt with 5 bytes"),
+    ("/a/post", "Off", "", WORDPRESS, 'the script {root}/index.php is run as /index.php, with the PATH_INFO ""'),
+    ("/sub/x.php/y", "Off", "", WORDPRESS, 'script {root}/sub/x.php is run as /sub/x.php, with the PATH_INFO "/y"'),
+    ("/sub/", "Off", "", WORDPRESS, "the script {root}/sub/index.php is run as /sub/index.php"),
+    ("/sub", "Off", "", WORDPRESS, "a redirect to the path with a slash, for the script of the folder"),
+    ("/link.php", "On", "", WORDPRESS, "the script {root}/sub/x.php is run as /link.php"),
+    ("/link.php", "Off", "", PHP, "404: there is no script for the path"),
+    ("/none.php", "Off", "", PHP, "404: there is no script for the path"),
+    ("/none", "Off", "", PHP + "    TryFiles $path =410\n", "410: there is no script for the path"),
+    ("/", "Off", "", PHP + "    Match *.php\n", "the index is a program: the plugin that takes /index.php runs it"),
+    ("/link.txt", "On", "", "", "the file {root}/page.txt with 5 bytes"),
+    ("/link.txt", "Off", "", "", "404: {root}/link.txt is a link to page.txt, which SymLink Off does not follow"),
+    ("/folder/a.txt", "Off", "", "", "404: {root}/folder is a link to sub, which SymLink Off does not follow"),
+    ("/out.txt", "Inside", "", "", "404: {root}/out.txt is a link to /etc/passwd, which SymLink Inside does not"),
+    ("/dangling", "On", "", "", "404: {root}/dangling is a link to nowhere, where there is nothing"),
+    ("/none", "Off", "TryFiles $path /page.txt", "", "the file {root}/page.txt with 5 bytes"),
+    ("/page", "Off", "TryFiles $path $path.txt =404", "", "the file {root}/page.txt with 5 bytes"),
+    ("/none", "Off", "TryFiles $path =404", "", "404: no name of TryFiles is there"),
+    ("/deep", "Off", "", "", "a redirect to the path with a slash"),
+    ("/deep/", "Off", "", "", "the folder {root}/deep has no index"),
+])  # fmt: skip
+def test_explain_what_is_on_the_disk(shown, shell, tmp_path, target, mode, tries, text, what):
+    """Links, and TryFiles of hosts and gateways, are followed to what is sent or run."""
+    if text and not (build.PLUGINS / "fastcgi.so").exists():
+        pytest.skip(f"the preset {build.PRESET} has no fastcgi")
+    names = ("index.php", "sub/index.php", "sub/x.php", "sub/a.txt", "deep/a")
+    root = populate(tmp_path / "www", {"page.txt": b"page\n", **dict.fromkeys(names, b"")})
+    links = {"link.txt": "page.txt", "link.php": "sub/x.php", "folder": "sub", "dangling": "nowhere"}
+    for name, to in {**links, "out.txt": "/etc/passwd"}.items():
+        (root / name).symlink_to(to)
+    shown(config={"sites/default": GATEWAY.format(root=root, mode=mode, tries=tries, section=text)})
+    (file,) = [row for row in shell().ask(f"explain GET {target}") if row["phase"] == "file"]
+    assert what.format(root=root) in file["what"]
 
 
 def test_explain_a_listener(shown_secure, shell):
