@@ -372,6 +372,19 @@ def count_hashes(server):
     return len(re.findall("password hashes were computed", server.log))
 
 
+@pytest.mark.parametrize("most", [0, 8])
+def test_each_failure_has_its_line(protect, users, most):
+    """Until MaxFailures of the client; without that they are limited as other lines that clients cause."""
+    limits = {"FailureDelay": "0s", "MaxFailures": most, "FailureTime": "1h"}
+    server = protect({"Match": "/a", "Users": users}, limits=limits)
+    with server.connect() as client:
+        for n in range(12):
+            status = client.ask("/a/secret.txt", basic("ada", f"wrong {n}")).status
+            assert status == (429 if most and n >= most else 401)
+    assert server.log.count(": wrong password") == (most or 4)
+    assert server.log.count(": too many failed logins") == bool(most)
+
+
 def test_unknown_users_cost_a_hash(protect, users):
     server = protect({"Match": "/a", "Users": users})
     with server.connect() as client:
