@@ -30,6 +30,7 @@ from .sanitize import Reports
 
 START_SECONDS = 60
 STOP_SECONDS = SHUTDOWN_SECONDS + 8
+LEAK_SECONDS = 20  # to look for leaks and to name their frames
 LAST_LINES = 200  # a stack trace has 64 addresses, and more lines than these because of functions that were inlined
 LINE_BYTES_MAX = 1 << 16
 READS_MAX = 64  # before notifications are looked at again; more than the log's pipe holds
@@ -215,8 +216,9 @@ class Server:
             return 0
         if self.process.poll() is None:
             self.process.terminate()
+        seconds = STOP_SECONDS if self.was_ready else SHUTDOWN_SECONDS
         try:
-            self.process.wait(STOP_SECONDS if self.was_ready else SHUTDOWN_SECONDS)
+            self.process.wait(seconds + LEAK_SECONDS * self.config.options.finds_leaks)
         except subprocess.TimeoutExpired:
             self.was_killed = True
             self.process.kill()
