@@ -24,6 +24,6 @@ bool mk__log_limited_admits(enum mk_log_level level, const void *owner, const ch
 /* Adds the note behind the message. */
 void mk__log_limited_add_note(struct mk_buf *line, const struct mk__log_limited_note *note);
 
-enum { MK__LOG_LIMITED_NOTE_BYTES = 80 };
+enum { MK__LOG_LIMITED_NOTE_BYTES = 56 };
 
 #endif

@@ -11,7 +11,7 @@
 #include "http/request.h"
 #include "net/listen.h"
 
-enum { LINE_BYTES = 1000, MESSAGE_BYTES = 560, PEER_BYTES = 64, LISTENER_BYTES = 110, HOST_BYTES = 110 };
+enum { LINE_BYTES = 1000, MESSAGE_BYTES = 560, PEER_BYTES = 64, LISTENER_BYTES = 128, HOST_BYTES = 128 };
 
 static void add_subject(struct mk_buf *line, const struct mk__log_subject *s)
 {

@@ -4,6 +4,7 @@
 
 #include <monkey/plugin.h>
 
+#include "conf/internal.h"
 #include "http/client_addr.h"
 #include "http/request.h"
 #include "net/listen.h"
@@ -61,7 +62,8 @@ TEST(hosts, open_log, mk_test_log_close)
 {
     struct mk_str names[] = {MK_STR("example.org"), MK_STR("www.example.org")};
     struct mk__host_settings settings = {.names = {names, 2}};
-    struct mk_host host = {.settings = &settings};
+    struct mk__conf_set set = {.source = NULL};
+    struct mk_host host = {.settings = &settings, .set = &set};
     mk_host_log(&host, MK_LOG_ERROR, "x");
     assert_string_equal(read_line(), "error x, host: example.org");
     settings.names.n = 0;
@@ -97,7 +99,31 @@ TEST(long_names, open_log, mk_test_log_close)
     memset(name, 'h', sizeof(name));
     struct mk_str names[] = {mk_str(name, sizeof(name))};
     struct mk__host_settings settings = {.names = {names, 1}};
-    struct mk_host host = {.settings = &settings};
+    struct mk__conf_set set = {.source = NULL};
+    struct mk_host host = {.settings = &settings, .set = &set};
     mk_host_log(&host, MK_LOG_WARN, "x");
     assert_int_equal(strlen(read_line()), strlen("warn  x, host: ") + 128);
+}
+
+/* Four lines of a format and host in ten seconds; those at debug, and of callers with a limit, are all written. */
+TEST(lines_of_requests_have_a_limit, open_log, mk_test_log_close)
+{
+    static const char limited[] = "limited %d";
+    struct mk__host_settings settings = {.names = {NULL, 0}};
+    struct mk__conf_set set = {.source = NULL};
+    struct mk_host host = {.settings = &settings, .set = &set}, other = host;
+    for (int i = 0; i < 3; i++) {
+        mk_host_log(&host, MK_LOG_WARN, limited, i);
+        assert_non_null(strstr(read_line(), "limited"));
+    }
+    mk_host_log(&host, MK_LOG_WARN, limited, 3);
+    assert_string_equal(read_line(), "warn  limited 3 (more of these are only counted for 10 s), host: default");
+    mk_host_log(&host, MK_LOG_WARN, limited, 4);
+    assert_string_equal(read_line(), "");
+    mk_host_log(&host, MK_LOG_WARN, "of another format");
+    assert_string_equal(read_line(), "warn  of another format, host: default");
+    mk_host_log(&other, MK_LOG_WARN, limited, 5);
+    assert_string_equal(read_line(), "warn  limited 5, host: default");
+    mk_host_log_all(&host, MK_LOG_WARN, limited, 6);
+    assert_string_equal(read_line(), "warn  limited 6, host: default");
 }

@@ -126,7 +126,8 @@ TEST(errors_end_a_connection, open_idle, close_idle)
 {
     ask(RESPONSE);
     ask_again("nonsense\r\n\r\n");
-    expect_error(-EINVAL, "the response is malformed");
+    expect_error(-EINVAL,
+                 "the response is malformed: line 1 of its head, \"nonsense\": it is no status line of HTTP/1");
     expect_counts(1, 0, 0);
     assert_int_equal(count(MK_BACKEND_FAILURES), 1);
     ask(RESPONSE);

@@ -132,7 +132,8 @@ static void start_again(struct mk_http_client *c, const struct mk_http_response 
     assert_int_equal(r->err, -EINVAL);
     calls++;
     mk_http_client_start(c, &loop, &options, note_response);
-    assert_string_equal(r->error, "the response is malformed");
+    assert_string_equal(r->error,
+                        "the response is malformed: line 1 of its head, \"?\": it is no status line of HTTP/1");
 }
 
 TEST(started_again_in_the_callback, open_all, close_all)
@@ -216,15 +217,19 @@ TEST(too_much_around_a_response, open_all, close_all)
 
 TEST(malformed_responses, open_all, close_all)
 {
-    static const char *const responses[] = {
-        "SSH-2.0-OpenSSH_9.2\r\n",
-        "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+    static const char *const rows[][2] = {
+        {"SSH-2.0-OpenSSH_9.2\r\n", "line 1 of its head, \"SSH-2.0-OpenSSH_9.2\": it is no status line of HTTP/1"},
+        {"HTTP/1.1 200 OK\r\nA b: c\r\n\r\n",
+         "line 2 of its head, \"A b: c\": its name is empty, or has a byte that no name has"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+         "line 3 of its head, \"Content-Length: 2\": it has a Content-Length before"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello", "the size of a chunk is malformed"},
     };
-    for (size_t i = 0; i < COUNT(responses); i++) {
-        ask(responses[i]);
-        expect_error(-EINVAL, "the response is malformed");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char text[200];
+        snprintf(text, sizeof(text), "the response is malformed: %s", rows[i][1]);
+        ask(rows[i][0]);
+        expect_error(-EINVAL, text);
     }
     ask("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n");
     expect_error(-EPROTO, "the response switches to another protocol");
@@ -448,7 +453,7 @@ TEST(a_malformed_response_of_a_transport, open_transport, close_all)
 {
     connect_peer();
     reply("?\r\n", 3);
-    expect_error(-EINVAL, "the response is malformed");
+    expect_error(-EINVAL, "the response is malformed: line 1 of its head, \"?\": it is no status line of HTTP/1");
 }
 
 /* ── cancelled ── */
