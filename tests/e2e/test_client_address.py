@@ -80,6 +80,12 @@ def test_a_stranger_is_not_believed(probe):
         (["X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: WSS"], "192.0.2.1 https"),
         (["X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: ws"], "192.0.2.1 http"),
         (["X-Forwarded-For: 192.0.2.1, 10.0.0.3", "X-Forwarded-Proto: wss, http"], "192.0.2.1 https"),
+        # a proxy that sends both headers, and a client that sends one of them
+        (["X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.1;proto=wss"], "192.0.2.1 https"),
+        (["X-Forwarded-For: 192.0.2.1", "Forwarded: for=192.0.2.2;proto=https"], "192.0.2.1 http"),
+        (["X-Forwarded-For: 192.0.2.1", "Forwarded: proto=https"], "192.0.2.1 http"),
+        (["X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: http", "Forwarded: for=192.0.2.1;proto=https"],
+         "192.0.2.1 http"),
         (["X-Forwarded-For: 203.0.113.66, 192.0.2.1, 10.0.0.3"], "192.0.2.1 http"),
         (
             ["X-Forwarded-For: 203.0.113.66", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 10.0.0.3"],

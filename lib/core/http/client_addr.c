@@ -87,15 +87,29 @@ static void read_field_lines(const struct mk_request *req, struct mk_str name, s
             read(f, mk_span_str(req->base, req->fields[i].value));
 }
 
+/*
+ * Without X-Forwarded-Proto the scheme of Forwarded counts, if that leads to the same client: a proxy that sends both
+ * headers has written it. `other` is as before any field was read.
+ */
+static void read_scheme_of_forwarded(const struct mk_request *req, struct mk__forwarded other, struct mk__forwarded *f)
+{
+    read_field_lines(req, MK_STR("Forwarded"), &other, mk__forwarded_read);
+    if (other.hops && mk_address_equal(&other.client, &f->client))
+        f->is_https = other.is_https;
+}
+
 static void read_forwarded_fields(const struct mk_request *req, const struct mk__trusted_proxies *trust,
                                   struct mk__forwarded *f)
 {
+    const struct mk__forwarded before = *f;
     if (trust->use_forwarded) {
         read_field_lines(req, MK_STR("Forwarded"), f, mk__forwarded_read);
         return;
     }
     read_field_lines(req, MK_STR("X-Forwarded-For"), f, mk__forwarded_read_x_for);
     read_field_lines(req, MK_STR("X-Forwarded-Proto"), f, mk__forwarded_read_x_proto);
+    if (f->hops && !f->schemes)
+        read_scheme_of_forwarded(req, before, f);
 }
 
 /* A Unix socket in a PROXY header is on the machine of the proxy: trust in local Unix sockets does not apply to it. */
