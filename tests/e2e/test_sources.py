@@ -695,7 +695,7 @@ NO_WAY = {
     "RULES": "Match Network File When Action Name",
     "CLIENT_LIMITS": "Match Network File When Rate Name",
     "PROXY": "HostHeader RequestSet RequestRemove Upgrade KeepAlive SpoolRequest BufferResponse InterceptErrors "
-    "SourceAddress TlsName TlsCA TlsCertificate TlsKey",
+    "SourceAddress TlsName TlsCA TlsCertificate TlsKey TraceSample",
     "FASTCGI": "RemoteRoot Params KeepAlive SpoolRequest BufferResponse InterceptErrors Spawn",
     "SCGI": "RemoteRoot Params SpoolRequest BufferResponse InterceptErrors",
     "CGI": "Interpreter Limits Env SpoolRequest BufferResponse",
