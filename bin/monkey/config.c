@@ -146,6 +146,8 @@ int config_load(struct mk_server *server, const struct options *o, char *listen_
         mk_server_configure(server, o->dir);
     if (!MK_SMALL && (o->action == ACTION_TEST || o->action == ACTION_SHOW))
         mk_server_check_only(server);
+    if (!MK_SMALL && o->action == ACTION_SERVE)
+        mk_server_drops_root(server);
     if (MK_HAS_SUPERVISOR && o->action == ACTION_SERVE && !launcher_exists())
         mk_server_check_only_supervised(server);
     if (listen)

@@ -48,6 +48,8 @@ static int check_as_user(void *ctx)
     struct mk_server *server = mk_server_new();
     struct mk_buf text;
     char listen_text[256];
+    if (server)
+        mk_server_check_after_root(server);
     int err = server ? config_load(server, check->o, listen_text, sizeof(listen_text)) : -ENOMEM;
     if (err == -ENOMEM)
         return 0;

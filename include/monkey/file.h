@@ -58,11 +58,18 @@ MK_API bool mk_file_is_private(unsigned mode);
 MK_API void mk_file_add_mode_error(struct mk_buf *to, unsigned mode);
 
 /*
+ * Returns the number of the standard stream that a path names (`/dev/stdout`, `/dev/fd/2`, `/proc/self/fd/1`), or -1.
+ * Such a path can be opened neither if the stream is a socket, nor by a user that may not open what it leads to.
+ */
+MK_API int mk_file_std_stream(const char *path);
+
+/*
  * Opens a file with flags of open(2). With O_CREAT it is created with `mode` if it does not exist; `ret_made`, unless
  * NULL, tells whether it was. With O_NOFOLLOW the last entry must not be a link, even a safe one.
  * Returns a descriptor (close-on-exec), -ELOOP (a link that is not followed, or too many), -EMLINK (a file with several
  * names is refused), -EEXIST (the entry was replaced again and again), -ENAMETOOLONG or another -errno of open(2), such
- * as -ENOENT, -EACCES, -EISDIR or -ENOMEM. mk_file_error() explains it. May block; any thread.
+ * as -ENOENT, -EACCES, -EISDIR or -ENOMEM. mk_file_error() explains it. A standard stream that cannot be opened by its
+ * path is duplicated. May block; any thread.
  */
 MK_API int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_made);
 

@@ -83,8 +83,21 @@ MK_API void mk_log_writer_set_flush(struct mk_log_writer *writer, uint32_t flush
 /* Has all files opened again after the lines that wait were written to the old ones. Does not wait. Any thread. */
 MK_API void mk_log_writer_reopen(struct mk_log_writer *writer);
 
-/* Returns the log of that destination, with a reference; makes it if there is none. NULL without memory. Any thread. */
+/*
+ * Returns the log of that destination, with a reference; makes it if there is none. The path of a standard stream
+ * (`/dev/stdout`) is that stream. NULL without memory. Any thread.
+ */
 MK_API struct mk_log_target *mk_log_target_get(struct mk_log_writer *writer, const struct mk_log_dest *dest);
+/*
+ * Returns 0 if the log of that destination is open, or could be opened by this process now; else an -errno as of
+ * mk_file_check_output(). Creates nothing. Any thread.
+ */
+MK_API int mk_log_target_check(struct mk_log_writer *writer, const struct mk_log_dest *dest);
+/*
+ * Opens a file now and not with the first line, in a process that gives up root. A file that this creates belongs to
+ * the user. Does nothing if it is open. Before mk_log_writer_start(). Returns 0 or -errno.
+ */
+MK_API int mk_log_target_open(struct mk_log_target *target, uint32_t uid, uint32_t gid);
 /*
  * Releases a reference, after all producers of the caller were put. The log is closed after its last line: by the
  * thread, or if that does not run by this call, which may block then. Any thread.

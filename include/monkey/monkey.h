@@ -62,6 +62,13 @@ MK_API int mk_server_set_plugin(struct mk_server *server, const char *section, c
  * devices leave it out.
  */
 MK_API void mk_server_check_only(struct mk_server *server);
+/* Says that the process gives root up for `User` before it serves. Call it before mk_server_load(). */
+MK_API void mk_server_drops_root(struct mk_server *server);
+/*
+ * Says that what is loaded is checked as by a reload after a start as root: files that root has opened stay open. Call
+ * it before mk_server_load(). Builds for small devices leave it out.
+ */
+MK_API void mk_server_check_after_root(struct mk_server *server);
 /*
  * The same if the configuration says `Supervisor On`: the process that becomes the supervisor does not serve itself,
  * and the one that serves loads the configuration again.

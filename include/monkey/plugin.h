@@ -568,6 +568,13 @@ MK_API void *mk_generation_plugin_state(const struct mk_generation *g, const str
  * start. Plugins then look at files and services, but neither change nor run them. Any thread.
  */
 MK_API bool mk_generation_is_check(const struct mk_generation *g);
+/*
+ * Returns true if root loads the configuration for a server that becomes another user (`User`) before it serves: what
+ * only root can open must be opened now. Sets the user and group. Main thread.
+ */
+MK_API bool mk_generation_drops_root(const struct mk_generation *g, uint32_t *ret_uid, uint32_t *ret_gid);
+/* Returns true if `User` checks what a reload can do after a start as root, which has opened files of its own. */
+MK_API bool mk_generation_is_after_root(const struct mk_generation *g);
 
 /* Returns whether the server serves a folder without a configuration (mk_server_one_shot()). Any thread. */
 MK_API bool mk_generation_is_one_shot(const struct mk_generation *g);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parses AccessLog and ErrorLog, and checks their files (dest.h).
+ * Parses AccessLog and ErrorLog (dest.h).
  */
 #include "dest.h"
-
-#include <monkey/file.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -48,9 +46,4 @@ int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *a
         return -EINVAL;
     }
     return 0;
-}
-
-int dest_check(const struct mk_log_dest *dest)
-{
-    return dest->kind == MK_LOG_DEST_FILE ? mk_file_check_output(dest->path.p) : 0;
 }

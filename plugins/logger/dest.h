@@ -11,7 +11,4 @@
 /* Parses a struct mk_log_dest; an mk_conf_parse_fn. */
 int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *arena, struct mk_buf *error);
 
-/* Checks that it can be written; creates nothing. Returns 0 or -errno. */
-int dest_check(const struct mk_log_dest *dest);
-
 #endif

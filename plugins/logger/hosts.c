@@ -68,14 +68,20 @@ static int open_log(struct mk_host *host, struct log_table *t, struct logger_log
     logs->indexes[log] = -1;
     if (dest->kind == MK_LOG_DEST_OFF)
         return 0;
-    int err = dest_check(dest);
+    struct mk_generation *g = mk_host_generation(host);
+    int err = mk_generation_is_after_root(g) ? 0 : mk_log_target_check(t->writer, dest);
+    int number = err == 0 ? add_target(t, dest, logs->settings->when_full == WHEN_FULL_WAIT) : -1;
+    if (err == 0 && number < 0)
+        return number;
+    uint32_t uid, gid;
+    if (err == 0 && mk_generation_drops_root(g, &uid, &gid))
+        err = mk_log_target_open(t->rows[number].target, uid, gid);
     if (err < 0) {
         mk_host_error(host, logs->settings, offsets[log], 0, "cannot write %s: %s", dest->path.p, mk_file_error(err));
         return -EINVAL;
     }
-    int number = add_target(t, dest, logs->settings->when_full == WHEN_FULL_WAIT);
     logs->indexes[log] = number;
-    return number < 0 ? number : 0;
+    return 0;
 }
 
 /* Tells whether requests of a host may be forwarded, so that they have the notes of an upstream. */

@@ -371,6 +371,20 @@ static int open_entry(const struct mk__file_entry *entry, int flags, unsigned mo
     return err;
 }
 
+static const struct {
+    const char *path;
+    int number;
+} std_streams[] = {{"/dev/stdout", 1}, {"/dev/stderr", 2},     {"/dev/fd/1", 1},
+                   {"/dev/fd/2", 2},   {"/proc/self/fd/1", 1}, {"/proc/self/fd/2", 2}};
+
+int mk_file_std_stream(const char *path)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(std_streams); i++)
+        if (strcmp(path, std_streams[i].path) == 0)
+            return std_streams[i].number;
+    return -1;
+}
+
 int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_made)
 {
     assert(path);
@@ -386,7 +400,11 @@ int mk_file_open_output(const char *path, int flags, unsigned mode, bool *ret_ma
     }
     if (ret_made)
         *ret_made = made;
-    return fd;
+    int stream = fd < 0 ? mk_file_std_stream(path) : -1;
+    if (stream < 0)
+        return fd;
+    fd = fcntl(stream, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return fd < 0 ? -errno : fd;
 }
 
 /* Returns whether the file is empty or holds just a number: any other file must not be overwritten. */
@@ -414,6 +432,9 @@ int mk_file_check_output(const char *path)
 {
     struct mk__file_entry entry;
     struct stat st;
+    int stream = mk_file_std_stream(path);
+    if (stream >= 0)
+        return fcntl(stream, F_GETFD) < 0 ? -errno : 0;
     int err = mk__file_find_entry(path, true, &entry);
     if (err < 0)
         return err;

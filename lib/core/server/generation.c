@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <unistd.h>
 
 /* Returns the host of a name at a listener of this generation; NULL: the listener is not one of them. */
 static struct mk_host *find_bound_host(const struct mk_generation *g, const void *listener, struct mk_str name)
@@ -60,6 +61,21 @@ void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *ou
 bool mk_generation_is_check(const struct mk_generation *g)
 {
     return g->check_only;
+}
+
+bool mk_generation_drops_root(const struct mk_generation *g, uint32_t *ret_uid, uint32_t *ret_gid)
+{
+    const struct mk__user *user = &g->settings->user, *group = &g->settings->group;
+    if (!g->drops_root || g->check_only || !user->name.p || user->id == 0 || geteuid() != 0)
+        return false;
+    *ret_uid = user->id;
+    *ret_gid = group->name.p ? group->id : user->group;
+    return true;
+}
+
+bool mk_generation_is_after_root(const struct mk_generation *g)
+{
+    return g->after_root;
 }
 
 bool mk_generation_is_one_shot(const struct mk_generation *g)

@@ -502,6 +502,8 @@ int mk__generation_load(struct mk_generation *g, const struct mk__generation_sou
 {
     *g = (struct mk_generation){.refs = 1, .check_only = source->check_only};
     g->in_program = !MK_SMALL && source->program;
+    g->drops_root = source->drops_root;
+    g->after_root = source->after_root;
     g->one_shot = !MK_SMALL && source->root && !source->program;
     mk__module_lock_hooks();
     int err = load_generation(g, source);

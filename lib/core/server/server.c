@@ -150,6 +150,16 @@ void mk_server_check_only(struct mk_server *s)
     s->source.check_only = true;
 }
 
+void mk_server_drops_root(struct mk_server *s)
+{
+    s->source.drops_root = true;
+}
+
+void mk_server_check_after_root(struct mk_server *s)
+{
+    s->source.check_only = s->source.after_root = true;
+}
+
 void mk_server_check_only_supervised(struct mk_server *s)
 {
     s->source.check_only_supervised = true;

@@ -10,6 +10,8 @@
 #include "server/user.h"
 #include "version.h"
 
+#include <monkey/file.h>
+
 #include <errno.h>
 #include <unistd.h>
 
@@ -188,10 +190,16 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     return named ? add_named_listeners(all, &one, name, arena, error) : add_listener(all, &one, arena);
 }
 
-/* Parses a path, or the word stderr, which leaves the path empty. */
+/* Parses a path, or the word or path of stderr, which leaves the path empty. */
 static int parse_log(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    return mk_str_eq(value->text, MK_STR("stderr")) ? 0 : mk_conf_read_path(value, value->text, field, arena, error);
+    struct mk_str *path = field;
+    if (mk_str_eq(value->text, MK_STR("stderr")))
+        return 0;
+    int err = mk_conf_read_path(value, value->text, path, arena, error);
+    if (err == 0 && mk_file_std_stream(path->p) == STDERR_FILENO)
+        *path = MK_STR("");
+    return err;
 }
 
 /* The groups of LARGE() are not calls. */

@@ -65,9 +65,9 @@ static int connect_syslog(const struct mk_log_target *target)
 }
 
 /* Creates a file with mode 0640 or stricter, follows links as <monkey/file.h> says, waits for no reader of a FIFO. */
-static int open_file(const char *path)
+static int open_file(const char *path, bool *ret_made)
 {
-    return mk_file_open_output(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0640, NULL);
+    return mk_file_open_output(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0640, ret_made);
 }
 
 /* Opens the destination. Returns a descriptor, non-blocking if `is_own`, or -errno. */
@@ -82,7 +82,7 @@ static int open_dest(struct mk_log_target *target)
     case MK_LOG_DEST_SYSLOG:
         return connect_syslog(target);
     default:
-        return open_file(target->dest.path.p);
+        return open_file(target->dest.path.p, NULL);
     }
 }
 
@@ -91,6 +91,7 @@ void mk__log_target_close(struct mk_log_target *target)
     if (target->fd >= 0)
         close(target->fd);
     target->fd = -1;
+    target->open = false;
 }
 
 /* ── messages in the error log: each failure once, and its end ── */
@@ -303,10 +304,20 @@ static bool has_moved(struct mk_log_target *target, uint64_t now_ms, bool at_onc
     return stat(target->dest.path.p, &there) < 0 || there.st_dev != ours.st_dev || there.st_ino != ours.st_ino;
 }
 
+static void use_descriptor(struct mk_log_target *target, int fd)
+{
+    struct stat st;
+    bool known = fstat(fd, &st) == 0;
+    target->fd = fd;
+    target->open = true;
+    target->is_stale = false;
+    target->is_regular = known && S_ISREG(st.st_mode);
+    target->is_socket = known && S_ISSOCK(st.st_mode);
+}
+
 /* Opens the log again. If that fails, a file that was renamed is used on, one that was removed is closed. */
 static int open_log_target(struct mk_log_target *target, uint64_t now_ms)
 {
-    struct stat st;
     int fd = open_dest(target);
     if (fd < 0) {
         int r = report_failure(target, fd, now_ms);
@@ -319,12 +330,26 @@ static int open_log_target(struct mk_log_target *target, uint64_t now_ms)
     }
     finish_partial_line(target);
     mk__log_target_close(target);
-    target->fd = fd;
-    target->is_stale = false;
-    bool known = fstat(fd, &st) == 0;
-    target->is_regular = known && S_ISREG(st.st_mode);
-    target->is_socket = known && S_ISSOCK(st.st_mode);
+    use_descriptor(target, fd);
     target->checked_ms = now_ms;
+    return 0;
+}
+
+int mk_log_target_open(struct mk_log_target *target, uint32_t uid, uint32_t gid)
+{
+    bool made;
+    if (target->fd >= 0 || target->dest.kind != MK_LOG_DEST_FILE)
+        return 0;
+    int fd = open_file(target->dest.path.p, &made);
+    if (fd < 0)
+        return fd;
+    if (made && fchown(fd, uid, gid) < 0) {
+        int err = -errno;
+        close(fd);
+        return err;
+    }
+    target->is_own = true;
+    use_descriptor(target, fd);
     return 0;
 }
 

@@ -38,6 +38,7 @@ struct mk_log_target {
     size_t bytes;                       /* of struct and path */
     unsigned users;                     /* references; mk__log_lock */
     _Atomic bool stalled;               /* it cannot be written now: producers need not wake the writer */
+    _Atomic bool open;                  /* its file is open, for other threads */
     int fd;                             /* -1: not open */
     bool is_regular, is_socket, is_own; /* `is_own`: its own file description, which is O_NONBLOCK */
     bool is_stale;                      /* the file was renamed, and the new one cannot be opened */

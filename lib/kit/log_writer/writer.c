@@ -11,6 +11,7 @@
 #include "writer.h"
 
 #include <monkey/arena.h>
+#include <monkey/file.h>
 #include <monkey/thread_start.h>
 #include <monkey/time.h>
 
@@ -51,17 +52,36 @@ static struct mk_log_target *add_target(struct mk_log_writer *w, const struct mk
     return target;
 }
 
+/* Returns the destination with the path of a standard stream replaced by that. */
+static struct mk_log_dest normalize_dest(const struct mk_log_dest *dest)
+{
+    static const enum mk_log_dest_kind kinds[] = {
+        [STDOUT_FILENO] = MK_LOG_DEST_STDOUT, [STDERR_FILENO] = MK_LOG_DEST_STDERR};
+    int number = dest->kind == MK_LOG_DEST_FILE ? mk_file_std_stream(dest->path.p) : -1;
+    return number < 0 ? *dest : (struct mk_log_dest){kinds[number], MK_STR("")};
+}
+
 struct mk_log_target *mk_log_target_get(struct mk_log_writer *w, const struct mk_log_dest *dest)
 {
     assert(dest->kind != MK_LOG_DEST_OFF);
+    struct mk_log_dest normal = normalize_dest(dest);
     pthread_mutex_lock(&mk__log_lock);
-    struct mk_log_target *target = find_target(w, dest);
+    struct mk_log_target *target = find_target(w, &normal);
     if (!target)
-        target = add_target(w, dest);
+        target = add_target(w, &normal);
     if (target)
         target->users++;
     pthread_mutex_unlock(&mk__log_lock);
     return target;
+}
+
+int mk_log_target_check(struct mk_log_writer *w, const struct mk_log_dest *dest)
+{
+    pthread_mutex_lock(&mk__log_lock);
+    const struct mk_log_target *target = find_target(w, dest);
+    bool open = target && target->open;
+    pthread_mutex_unlock(&mk__log_lock);
+    return open || dest->kind != MK_LOG_DEST_FILE ? 0 : mk_file_check_output(dest->path.p);
 }
 
 /* ── rounds ── */
