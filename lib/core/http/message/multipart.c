@@ -23,12 +23,14 @@ int mk__multipart_make_boundary(char *ret_boundary)
     return err;
 }
 
-/* A line end belongs to the delimiter that follows it (RFC 2046 section 5.1.1); the first delimiter has none. */
-static void add_head(struct mk_buf *b, struct mk_str boundary, bool is_first, struct mk_str type,
-                     const struct mk__range *r, uint64_t size)
+/*
+ * A line end belongs to the delimiter that follows it (RFC 2046 section 5.1.1). The first delimiter needs none, but
+ * other servers send one, and clients such as zsync skip a line there.
+ */
+static void add_head(struct mk_buf *b, struct mk_str boundary, struct mk_str type, const struct mk__range *r,
+                     uint64_t size)
 {
-    mk_buf_addf(b, "%s--%.*s\r\nContent-Type: %.*s\r\n", is_first ? "" : "\r\n", MK_STR_ARG(boundary),
-                MK_STR_ARG(type));
+    mk_buf_addf(b, "\r\n--%.*s\r\nContent-Type: %.*s\r\n", MK_STR_ARG(boundary), MK_STR_ARG(type));
     mk_buf_addf(b, "Content-Range: bytes %llu-%llu/%llu\r\n\r\n", (unsigned long long)r->first,
                 (unsigned long long)r->last, (unsigned long long)size);
 }
@@ -57,7 +59,7 @@ int mk__multipart_build(struct mk__multipart *m, struct mk_arena *arena, struct 
     m->bytes = 0;
     for (unsigned i = 0; i < n; i++) {
         assert(ranges[i].first <= ranges[i].last && ranges[i].last < size);
-        add_head(&b, boundary, i == 0, type, &ranges[i], size);
+        add_head(&b, boundary, type, &ranges[i], size);
         m->heads[i] = take_appended(&b, &from);
         m->bytes += m->heads[i].len + ranges[i].last - ranges[i].first + 1;
     }

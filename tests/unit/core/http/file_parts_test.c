@@ -67,9 +67,9 @@ static const char *ask_for(unsigned n)
 static const char *check_range(const char *at, const char *boundary, unsigned i)
 {
     char head[256];
-    int len = snprintf(head, sizeof(head), "%s--%s\r\nContent-Type: text/x\r\nContent-Range: bytes %u-%u/%u\r\n\r\n",
-                       i ? "\r\n" : "", boundary, (unsigned)first_of(i), (unsigned)(first_of(i) + bytes_of(i) - 1),
-                       (unsigned)LARGE_BYTES);
+    int len =
+        snprintf(head, sizeof(head), "\r\n--%s\r\nContent-Type: text/x\r\nContent-Range: bytes %u-%u/%u\r\n\r\n",
+                 boundary, (unsigned)first_of(i), (unsigned)(first_of(i) + bytes_of(i) - 1), (unsigned)LARGE_BYTES);
     assert_memory_equal(at, head, (size_t)len);
     at += len;
     for (uint64_t n = 0; n < bytes_of(i); n++)

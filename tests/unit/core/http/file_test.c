@@ -217,7 +217,7 @@ static void open_thousand(void)
 #define PARTS(length) \
     "HTTP/1.1 206 Partial Content\r\n" THOUSAND_VALIDATORS "Content-Type: multipart/byteranges; boundary=" BOUNDARY \
     "\r\nAccept-Ranges: bytes\r\nContent-Length: " length "\r\n\r\n"
-#define RANGE(range) "--" BOUNDARY "\r\nContent-Type: text/x\r\nContent-Range: bytes " range "/1000\r\n\r\n"
+#define RANGE(range) "\r\n--" BOUNDARY "\r\nContent-Type: text/x\r\nContent-Range: bytes " range "/1000\r\n\r\n"
 #define END "\r\n--" BOUNDARY "--\r\n"
 
 TEST(several_ranges)
@@ -225,11 +225,11 @@ TEST(several_ranges)
     static const struct {
         const char *fields, *answer;
     } several[] = {
-        {"Range: bytes=0-1,899-901\r\n", PARTS("209") RANGE("0-1") "01\r\n" RANGE("899-901") "901" END},
+        {"Range: bytes=0-1,899-901\r\n", PARTS("211") RANGE("0-1") "01" RANGE("899-901") "901" END},
         {"Range: bytes=-2,4-5,7-7,2000-\r\n", /* in the client's order */
-         PARTS("210") RANGE("998-999") "89\r\n" RANGE("4-7") "4567" END},
+         PARTS("212") RANGE("998-999") "89" RANGE("4-7") "4567" END},
         {"Range: bytes=0-0,, 500-500 ,999-\r\n",
-         PARTS("296") RANGE("0-0") "0\r\n" RANGE("500-500") "0\r\n" RANGE("999-999") "9" END},
+         PARTS("298") RANGE("0-0") "0" RANGE("500-500") "0" RANGE("999-999") "9" END},
     };
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(several); i++) {

@@ -28,7 +28,7 @@ TEST(frame, set_up, tear_down)
     struct mk__multipart m;
     assert_int_equal(mk__multipart_build(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000), 0);
     assert_str_equal(m.type, "multipart/byteranges; boundary=BO");
-    assert_str_equal(m.heads[0], "--BO\r\nContent-Type: text/x\r\nContent-Range: bytes 0-0/5000000000\r\n\r\n");
+    assert_str_equal(m.heads[0], "\r\n--BO\r\nContent-Type: text/x\r\nContent-Range: bytes 0-0/5000000000\r\n\r\n");
     assert_str_equal(m.heads[1], "\r\n--BO\r\nContent-Type: text/x\r\nContent-Range: bytes 100-299/5000000000\r\n\r\n");
     assert_str_equal(
         m.heads[2],
