@@ -7,6 +7,7 @@
 
 #include "alias.h"
 
+#include <monkey/arena.h>
 #include <monkey/program.h>
 
 #include <dirent.h>
@@ -18,17 +19,31 @@
 
 extern const struct mk_plugin mk_plugin_static;
 
-enum { SCANNED_MAX = 1000, ORIGIN_BYTES = 4096 };
+enum { SCANNED_MAX = 1000, ORIGIN_BYTES = 4096, PROGRAMS_BYTES_MAX = 64 << 20 };
+
+/* A program of a host, by its real path. */
+struct program {
+    const struct mk_host *host;
+    const void *section_struct;
+    struct mk_str name;
+};
+
+/* Those of all hosts, host by host: they are looked up once, and compared with what each host sends. */
+struct programs {
+    struct mk_arena arena;
+    struct program *items;
+    uint32_t n;
+    const struct mk_host *host; /* whose programs are added */
+};
 
 /* A folder, or a file, that a host sends, and the key that says so. */
 struct sent {
     struct mk_host *host;
+    const struct programs *programs;
     const struct static_site *site;
     const void *section_struct;
     size_t offset;
-    struct mk_str name;         /* of a file in the folder; empty: all of them */
-    const struct mk_host *runs; /* the other host whose programs are compared */
-    bool is_reported;           /* once for each of these */
+    struct mk_str name; /* of a file in the folder; empty: all of them */
 };
 
 /* ── names ── */
@@ -91,46 +106,59 @@ static bool sends_file(const struct sent *sent, struct mk_str file)
 
 /* ── other hosts ── */
 
-static void compare_program(const struct mk_program *program, void *ctx)
+/* Without memory a program is not compared: only a warning would be missing. */
+static void add_program(const struct mk_program *program, void *ctx)
 {
-    struct sent *sent = ctx;
-    MK_UNINITIALIZED char name[STATIC_NAME_BYTES], file[STATIC_NAME_BYTES];
-    size_t n = sent->is_reported ? 0 : name_program(sent->runs, program, name);
-    size_t len = n ? choose_name(sent, mk_str(name, n), file) : 0;
-    if (!len || !mk_host_is_source(sent->runs, MK_SOURCE_FILE, mk_str(file, len)) ||
-        !sends_file(sent, mk_str(file, len)))
+    struct programs *all = ctx;
+    MK_UNINITIALIZED char name[STATIC_NAME_BYTES];
+    size_t n = name_program(all->host, program, name);
+    struct mk_str copy = n ? mk_arena_dup(&all->arena, mk_str(name, n)) : MK_STR_NONE;
+    struct program *items = copy.p ? mk_arena_grow(&all->arena, all->items, all->n, sizeof(*items)) : NULL;
+    if (!items)
         return;
+    all->items = items;
+    items[all->n++] = (struct program){all->host, program->section_struct, copy};
+}
+
+/* Returns whether the program is one that another host sends, which was reported. */
+static bool compare_program(const struct sent *sent, const struct program *program)
+{
+    MK_UNINITIALIZED char file[STATIC_NAME_BYTES];
+    size_t len = choose_name(sent, program->name, file);
+    if (!len || !mk_host_is_source(program->host, MK_SOURCE_FILE, mk_str(file, len)) ||
+        !sends_file(sent, mk_str(file, len)))
+        return false;
     struct mk_buf origin;
     mk_buf_init(&origin, ORIGIN_BYTES);
-    mk_host_conf_origin(sent->runs, program->section_struct, &origin);
+    mk_host_conf_origin(program->host, program->section_struct, &origin);
     mk_host_warn(sent->host, sent->section_struct, sent->offset, 0,
                  "%.*s is a program of another host, which runs it by %s, and a file of this one, which sends its "
                  "source: write that section here, too, or deny such paths by [RULES]",
                  (int)len, file, mk_buf_cstr(&origin));
     mk_buf_release(&origin);
-    sent->is_reported = true;
+    return true;
 }
 
-/* Compares what is sent with the programs of all other hosts. Returns whether it was reported. */
-static bool compare_hosts(struct sent *sent)
+/* Compares what is sent with the programs of all other hosts; reports one of each. Returns whether there is any. */
+static bool compare_hosts(const struct sent *sent)
 {
-    bool is_reported = false;
-    struct mk_host *first = mk_generation_first_host(mk_host_generation(sent->host));
-    for (struct mk_host *host = first; host; host = mk_host_next(host)) {
-        sent->runs = host;
-        sent->is_reported = false;
-        if (host != sent->host)
-            mk_host_each_program(host, compare_program, sent);
-        is_reported |= sent->is_reported;
+    const struct mk_host *reported = NULL;
+    for (uint32_t i = 0; i < sent->programs->n; i++) {
+        const struct program *program = &sent->programs->items[i];
+        if (program->host != sent->host && program->host != reported && compare_program(sent, program))
+            reported = program->host;
     }
-    return is_reported;
+    return reported != NULL;
 }
 
 static void compare_alias(const struct static_site *alias, const struct alias_rule *section, struct mk_str name,
                           void *ctx)
 {
-    struct sent sent = {
-        .host = ctx, .site = alias, .section_struct = section, .offset = offsetof(struct alias_rule, to), .name = name};
+    struct sent sent = *(const struct sent *)ctx; /* the root of the host */
+    sent.site = alias;
+    sent.section_struct = section;
+    sent.offset = offsetof(struct alias_rule, to);
+    sent.name = name;
     compare_hosts(&sent);
 }
 
@@ -180,18 +208,29 @@ static void scan_root(const struct sent *sent)
 
 /* ── all hosts ── */
 
+static void check_host(struct mk_host *host, const struct programs *programs)
+{
+    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    struct sent root = {.host = host, .programs = programs, .site = site, .offset = offsetof(struct static_host, root)};
+    if (!site)
+        return;
+    root.section_struct = site->host;
+    if (site->root_fd >= 0)
+        mk_host_each_program(host, compare_root, &root);
+    if (site->root_fd >= 0 && !compare_hosts(&root) && mk_generation_is_check(mk_host_generation(host)))
+        scan_root(&root);
+    mk__static_alias_each_section(site, compare_alias, &root);
+}
+
 void mk__static_other_programs_check(struct mk_generation *g)
 {
+    struct programs all = {.n = 0};
+    mk_arena_init(&all.arena, NULL, PROGRAMS_BYTES_MAX, NULL, 0);
     for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
-        const struct static_site *site = mk_host_state(host, &mk_plugin_static);
-        struct sent root = {.host = host, .site = site, .offset = offsetof(struct static_host, root)};
-        if (!site)
-            continue;
-        root.section_struct = site->host;
-        if (site->root_fd >= 0)
-            mk_host_each_program(host, compare_root, &root);
-        if (site->root_fd >= 0 && !compare_hosts(&root) && mk_generation_is_check(g))
-            scan_root(&root);
-        mk__static_alias_each_section(site, compare_alias, host);
+        all.host = host;
+        mk_host_each_program(host, add_program, &all);
     }
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host))
+        check_host(host, &all);
+    mk_arena_release(&all.arena);
 }

@@ -210,8 +210,8 @@ static void log_swap(const struct static_site *site)
     if (MK_SMALL)
         mk_log_info("static: %s was replaced and is now the folder %s", site->configured_path.p, site->path.p);
     else
-        mk_host_log(site->owner, MK_LOG_INFO, "static: %s was replaced and is now the folder %s",
-                    site->configured_path.p, site->path.p);
+        mk_host_log_all(site->owner, MK_LOG_INFO, "static: %s was replaced and is now the folder %s",
+                        site->configured_path.p, site->path.p);
 }
 
 /* Does so with a snapshot taken at `seq`. Returns -EAGAIN if another thread has swapped the root since then. */

@@ -185,7 +185,7 @@ MISTAKES = {
     "a key of no kind": ("[COMPRESS]\n    Codinsg gzip\n", 5, 'did you mean "Codings"?'),
     "a value": ("[CORS]\n    Origins *\n    MaxAge soon\n", 6, "MaxAge"),
     "a required key": ("[REDIRECT]\n    Match /k\n", 4, 'lacks "To"'),
-    "found by the check of the section": ("[CORS]\n    Origins example.org\n", 5, "an origin is a scheme and a host"),
+    "found by the check of the section": ("[CORS]\n    Origins example.org\n", 5, "no page has the origin"),
     "found when a host is prepared": ("[REDIRECT]\n    Match /a\n    To /a/b\n", 6, "never ends"),
     "of hosts only": ("[HOST]\n    ServerName x\n", 4, "[HOST] belongs in a file of sites/, not here"),
     "a service": ("[WEB_SERVICE]\n    Name x\n", 4, "[WEB_SERVICE] belongs in a file of sites/, not here"),

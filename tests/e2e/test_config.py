@@ -238,7 +238,7 @@ SECTIONS = {
         "[COMPRESS]\n",
         "[REDIRECT]\n    Match /old\n    To /new\n",
         "[LOGGER]\n    AccessLog ../access.log\n",
-        "[MAINTENANCE]\n    FlagFile ../closed\n",
+        "[MAINTENANCE]\n    FlagFile /run/closed\n",
         "[DIRLISTING]\n    Match /files\n",
     ],
     "monkey.conf": ["[STATUS]\n    Enabled On\n", "[HEALTH]\n    LivenessPath /live\n"],

@@ -84,6 +84,7 @@ def test_fractions_of_seconds(serve):
     for path, coding in (("/none.txt", "gzip"), ("/few.css", "gzip"), ("/app.js", None)):
         for _ in range(3):
             assert client.ask(path, "Accept-Encoding: gzip")["Content-Encoding"] == coding, path
+    server.wait_log("is older than the file without .gz")
     said = [line for line in server.logged if "is older than the file without .gz" in line]
     assert len(said) == 1 and "/app.js.gz" in said[0]
     if HAS_STATUS:

@@ -159,17 +159,17 @@ def test_a_check_ends_an_ejection(serve_group, is_down):
         keys = {**FAST, "EjectAfter": 1, "EjectTime": "5m", "Retry": "Idempotent", "CheckDown": 1, "CheckUp": 1}
         server = serve_group([one, two], keys)
         one.wait_more_checks(1)
-        if not is_down:  # the check that is held ends behind the failures
-            one.health = lambda peer: (peer.wait("go"), peer.respond(b""))
-            one.wait_more_checks(1)
+        # the check that is held ends behind the failures
+        one.health = lambda peer: (peer.wait("go"), peer.respond(b"", status=503 if is_down else 200))
+        one.wait_more_checks(1)
         one.is_broken = True
         assert ask_statuses(server) == {(200, b"1"): 20}
         server.wait_log(re.escape(f"{one.address} has failed 1 times in a row"))
-        if is_down:
-            one.health = say(503)
-            server.wait_log(re.escape(f"{one.address} is down, and gets no requests"))
-        one.is_broken, one.health = False, say(200)
+        one.is_broken, one.health = is_down, say(503 if is_down else 200)
         one.tell("go")
+        if is_down:
+            server.wait_log(re.escape(f"{one.address} is down, and gets no requests"))
+            one.is_broken, one.health = False, say(200)
         line = f"{one.address} is up, and gets requests again (successful checks in a row: "
         found = server.wait_log(re.escape(line) + ".*; its ejection has ended")
         assert ("too)" in found[0].string) == is_down

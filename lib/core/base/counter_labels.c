@@ -4,6 +4,8 @@
  */
 #include "base/counters_memory.h"
 
+enum { LABELS_BYTES_MAX = 2048 }; /* as counters.c formats them */
+
 /* Cuts name="value" off `rest`; the value is still escaped. Returns false at the end, or if it is malformed. */
 static bool split_label(struct mk_str *rest, struct mk_str *ret_name, struct mk_str *ret_value)
 {
@@ -54,15 +56,36 @@ struct hiding {
     void *ctx;
 };
 
+/* Copies the labels of a counter, which others may change. Returns them, cut at the size of the storage. */
+static struct mk_str copy_labels(const struct mk__counter_series *s, char *storage, size_t size)
+{
+    mk__counters_memory_lock_labels(false);
+    size_t n = s->labels_len < size ? s->labels_len : size;
+    memcpy(storage, s->labels, n);
+    mk__counters_memory_unlock_labels();
+    return mk_str(storage, n);
+}
+
+/* Hides a counter that still has these labels. */
+static void hide_series(const struct mk__counter_series *s, struct mk_str labels)
+{
+    mk__counters_memory_lock_labels(false);
+    if (mk_str_eq(labels, mk_str(s->labels, s->labels_len)))
+        mk__counters_memory_hide(s, true);
+    mk__counters_memory_unlock_labels();
+    atomic_store(&mk__counters_memory_has_hidden, true);
+}
+
+/* `is_used` may take locks under which others open counters: it is called without that of the labels. */
 static int hide_unused(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx)
 {
     const struct hiding *h = ctx;
-    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
+    char value[MK_COUNTER_LABEL_VALUE_BYTES], storage[LABELS_BYTES_MAX];
     if (!mk_str_eq(mk__counters_memory_get_plugin(f), h->plugin))
         return 0;
-    struct mk_str labels = mk_str(s->labels, s->labels_len);
-    if (mk_counter_label_get(labels, h->label, storage).len && !h->is_used(labels, h->ctx))
-        mk__counters_memory_hide(s, true);
+    struct mk_str labels = copy_labels(s, storage, sizeof(storage));
+    if (mk_counter_label_get(labels, h->label, value).len && !h->is_used(labels, h->ctx))
+        hide_series(s, labels);
     return 0;
 }
 

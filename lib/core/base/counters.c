@@ -188,7 +188,8 @@ static struct mk__counter_series *find_hidden(const struct mk__counter_family *f
  */
 static struct mk__counter_series *reuse_series(const struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
 {
-    struct mk__counter_series *s = mk__counters_memory_is_own() ? find_hidden(f, labels.len) : NULL;
+    bool may = atomic_load(&mk__counters_memory_has_hidden) && mk__counters_memory_is_own();
+    struct mk__counter_series *s = may ? find_hidden(f, labels.len) : NULL;
     if (!s)
         return NULL;
     mk__counters_memory_lock_labels(true);
@@ -427,7 +428,10 @@ int mk_counters_each(mk_counter_fn fn, void *ctx)
     if (before_read)
         before_read();
     mk__counters_memory_free_dead(false); /* an old process that was killed after its upgrade still has levels */
-    return mk__counters_memory_visit(read_series, &reader);
+    mk__counters_memory_lock_labels(false);
+    int r = mk__counters_memory_visit(read_series, &reader);
+    mk__counters_memory_unlock_labels();
+    return r;
 }
 
 uint64_t mk_counter_quantile_us(const uint64_t *buckets, double share)

@@ -22,6 +22,7 @@ struct mk__counters_head *mk__counters_head;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t labels_lock = PTHREAD_RWLOCK_INITIALIZER;
+_Atomic bool mk__counters_memory_has_hidden;
 static int memory_fd = -1;
 static struct mk__counter_block *_Atomic blocks[MK__COUNTER_BLOCKS_MAX]; /* those that are mapped */
 static unsigned users;
@@ -135,13 +136,11 @@ int mk__counters_memory_visit(int (*visit)(const struct mk__counter_family *f, c
     const struct mk__counter_family *f = NULL;
     unsigned n_families = 0, n = 0;
     int r = 0;
-    mk__counters_memory_lock_labels(false);
     while (r == 0 && (f = mk__counters_memory_next_family(f)) && n_families++ < MK_COUNTER_FAMILIES_MAX) {
         const struct mk__counter_series *s = NULL;
         while (r == 0 && (s = mk__counters_memory_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
             r = visit(f, s, ctx);
     }
-    mk__counters_memory_unlock_labels();
     return r;
 }
 

@@ -140,9 +140,12 @@ int mk__counters_memory_visit(int (*visit)(const struct mk__counter_family *f, c
                                            void *ctx),
                               void *ctx);
 
+/* Whether any counter may be hidden: then one without room looks for it. */
+extern _Atomic bool mk__counters_memory_has_hidden;
+
 /*
- * Lock the labels of all counters, for reading them or for changing those of a hidden one. mk__counters_memory_visit()
- * reads them. Any thread; a reader may lock them twice.
+ * Lock the labels of all counters, for reading them or for changing those of a hidden one. Who reads them takes no
+ * other lock meanwhile. Any thread.
  */
 void mk__counters_memory_lock_labels(bool to_change);
 void mk__counters_memory_unlock_labels(void);

@@ -58,8 +58,8 @@ static void probe_openat2(void)
     int fd = call_openat2(AT_FDCWD, "/", O_PATH | O_CLOEXEC, RESOLVE_CACHED);
     if (fd >= 0)
         close(fd);
-    if (fd == -ENOSYS || fd == -EPERM || fd == -EINVAL)
-        openat2_probe.err = fd;
+    else if (fd != -EAGAIN && fd != -EMFILE && fd != -ENFILE && fd != -ENOMEM)
+        openat2_probe.err = fd; /* ENOSYS, EPERM, EINVAL, or what a sandbox returns */
 }
 
 int mk_file_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)

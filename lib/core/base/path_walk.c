@@ -87,12 +87,15 @@ static int enter_name(struct path_walk *w, const char *name)
     int fd = open_name(w->at, name, ENTER_FLAGS);
     if (fd < 0)
         return fd;
-    if (w->n_entered + bytes > sizeof(w->entered)) {
+    bool is_noted = w->resolve & RESOLVE_BENEATH;
+    if (is_noted && w->n_entered + bytes > sizeof(w->entered)) {
         close(fd);
         return -ENAMETOOLONG;
     }
-    memcpy(w->entered + w->n_entered, name, bytes);
-    w->n_entered += bytes;
+    if (is_noted) {
+        memcpy(w->entered + w->n_entered, name, bytes);
+        w->n_entered += bytes;
+    }
     return enter_fd(w, fd);
 }
 

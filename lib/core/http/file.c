@@ -302,14 +302,22 @@ static bool keep_file(struct mk_request *req, const struct mk_file *file, int fd
     return true;
 }
 
-static void send_ranges(struct mk_request *req, const struct mk_file *file, const struct range_set *s)
+/* Apart from what every response takes, since the texts of all parts would be zeroed. Returns false: it does not pay.
+ */
+static MK_NOINLINE bool send_several(struct mk_request *req, const struct mk_file *file, const struct range_set *s)
 {
     struct mk__multipart multipart;
+    if (!build_multipart(req, file, s, &multipart))
+        return false;
+    send_multipart(req, file, s, &multipart);
+    return true;
+}
+
+static void send_ranges(struct mk_request *req, const struct mk_file *file, const struct range_set *s)
+{
     if (s->n)
         keep_file(req, file, -1);
-    if (SEVERAL_RANGES && s->n > 1 && build_multipart(req, file, s, &multipart))
-        send_multipart(req, file, s, &multipart);
-    else
+    if (!SEVERAL_RANGES || s->n < 2 || !send_several(req, file, s))
         send_single(req, file, s->n == 1 ? s->ranges : NULL);
 }
 

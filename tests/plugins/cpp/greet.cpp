@@ -20,6 +20,7 @@
 #include <monkey/dial.h>
 #include <monkey/embed.h>
 #include <monkey/embedded.h>
+#include <monkey/encoded_slash.h>
 #include <monkey/epoch.h>
 #include <monkey/escape.h>
 #include <monkey/event_stream.h>
@@ -45,6 +46,7 @@
 #include <monkey/open_file.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
+#include <monkey/program.h>
 #include <monkey/random.h>
 #include <monkey/request.h>
 #include <monkey/request_job.h>
