@@ -144,7 +144,7 @@ int mk__counters_memory_visit(int (*visit)(const struct mk__counter_family *f, c
 extern _Atomic bool mk__counters_memory_has_hidden;
 
 /*
- * Lock the labels of all counters, for reading them or for changing those of a hidden one. Who reads them takes no
+ * Lock the labels of all counters, for reading them or for changing those of a hidden one. A reader takes no
  * other lock meanwhile. Any thread.
  */
 void mk__counters_memory_lock_labels(bool to_change);
