@@ -121,8 +121,8 @@ static void on_ended(struct mk_child *child, int status)
     MK_BUF_ON_STACK(text, 128);
     mk_child_print_status(status, &text);
     if (!c->is_ending)
-        mk_log_warn("fastcgi: Spawn %s: process %d %s; another one is started", c->pool->text, mk_child_pid(child),
-                    mk_buf_cstr(&text));
+        mk_log_limited(MK_LOG_WARN, c->pool, "fastcgi: Spawn %s: process %d %s; another one is started", c->pool->text,
+                       mk_child_pid(child), mk_buf_cstr(&text)); /* a request may have ended it */
     replace_child(c);
 }
 

@@ -246,13 +246,25 @@ static int update_rights(struct mk__listener *one)
     return err;
 }
 
+/* Updates the rights of all sockets that are new, or of all others. Returns 0 or -errno. */
+static int update_all_rights(struct mk__listeners *s, bool of_new)
+{
+    int err = 0;
+    MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
+        if (err == 0 && (one->state == MK__LISTENER_NEW) == of_new)
+            err = update_rights(one);
+    }
+    return err;
+}
+
+/* Those that are new listen with their rights. Those that are in use keep the former ones until all listen. */
 int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings)
 {
     struct mk__listen_options options = mk__listeners_options(settings);
-    int err = 0;
+    int err = MK_SMALL ? 0 : update_all_rights(s, true);
+    if (err < 0)
+        return err;
     MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
-        if (!MK_SMALL && (err = update_rights(one)) < 0)
-            return err;
         for (unsigned i = one->n_before; one->state != MK__LISTENER_UNCLAIMED && i < one->n && err == 0; i++)
             err = mk__listen_start(one->fds[i], &one->addr, &options);
         if (err == 0)
@@ -260,7 +272,7 @@ int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *set
         mk_log_error("cannot listen on %.*s: %s", MK_STR_ARG(one->name.text), strerror(-err));
         break;
     }
-    return err;
+    return MK_SMALL || err < 0 ? err : update_all_rights(s, false);
 }
 
 /* Sockets that listen already take the new backlog and socket options. */
