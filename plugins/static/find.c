@@ -42,7 +42,7 @@ static struct find_result find_program(struct static_site *site, const char *nam
                                 .name = index};
 }
 
-/* Tells whether the next name of the index is tried: there is nothing of this name, or nothing that is sent. */
+/* Tells whether the next name of the index is tried: this file is missing, or must not be sent. */
 static bool is_passed_over(int err)
 {
     return err == ENOENT || err == EXDEV || err == ENXIO;

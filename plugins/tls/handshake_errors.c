@@ -52,7 +52,7 @@ static void describe_name(const struct tls_conn *conn, struct mk_buf *out)
         mk_buf_addf(out, "no host has a certificate for the name %.*s (SNI), nor has the default host one",
                     MK_STR_ARG(name));
     else
-        mk_buf_addf(out, "the client has sent a name (SNI) that is none");
+        mk_buf_addf(out, "the client has sent a name (SNI) that is not a valid host name");
 }
 
 /* Describes why a handshake has failed. Returns what to count. */

@@ -324,7 +324,7 @@ static uint8_t set_health(struct server *server, uint8_t health, const struct mk
     return before;
 }
 
-/* Says what holds: the operator's word is above that of checks. */
+/* The state that the operator has set takes precedence over checks. */
 static void log_up(const struct server *server, unsigned in_row, bool was_down, bool was_ejected)
 {
     static const char *const results[ADMIN_STATES] = {

@@ -819,7 +819,7 @@ NO_EXPRESSION = (
     '"PrecompressedMatch": an expression stands right behind ~, without a blank: write it as ~\\.php$'
 )
 NO_HOST = (
-    "the section [HOST] is missing: each file of sites/ is a host, and has it; what is none belongs in another folder"
+    "the section [HOST] is missing: each file of sites/ is a host, and has it; move other files to another folder"
 )
 
 WHOLE = ("#", "[SERVER]")  # how texts begin that get no head

@@ -16,6 +16,7 @@
 
 enum {
     LABELS_BYTES_MAX = 2048,
+    LABELS_ROOM_MIN = 8, /* for names that grow, such as app9 and app10, when the place is used again */
     LOCK_TRIES = 200,
     LOCK_PAUSE_US = 5000,
     INDEX_FROM = 1024, /* counters; fewer are found in the list of their family */
@@ -153,14 +154,16 @@ static struct mk__counter_series *add_series(struct mk__counter_family *f, struc
     uint32_t cells = count_cells(f), slot = h->n_cells;
     bool full =
         h->n_series >= MK_COUNTERS_MAX || slot > MK__COUNTER_SPARE_SLOT || cells > MK__COUNTER_SPARE_SLOT - slot;
-    uint32_t at = full ? 0 : add_record(sizeof(struct mk__counter_series) + labels.len + 1);
+    uint16_t room = (uint16_t)((labels.len + LABELS_ROOM_MIN + 15) / 16 * 16);
+    uint32_t at = full ? 0 : add_record(sizeof(struct mk__counter_series) + room + 1);
     struct mk__counter_series *s = at ? mk__counters_memory_at(at, sizeof(*s)) : NULL, *before;
     if (!s)
         return NULL;
     s->slot = slot;
     s->number = h->n_series++;
     s->hash = hash;
-    s->labels_len = s->labels_max = (uint16_t)labels.len;
+    s->labels_len = (uint16_t)labels.len;
+    s->labels_max = room;
     memcpy(s->labels, labels.p, labels.len);
     h->n_cells = slot + cells;
     before = mk__counters_memory_get_series(f->last);

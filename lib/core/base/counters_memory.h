@@ -39,7 +39,7 @@ enum {
     /* The last cells take what is not shown. */
     MK__COUNTER_SPARE_SLOT = MK__COUNTER_CELLS_MAX - MK__COUNTER_HISTOGRAM_CELLS,
     MK__COUNTER_BLOCKS_MAX = 1024,
-    MK__COUNTER_HEAD_BYTES = 2 << 20,
+    MK__COUNTER_HEAD_BYTES = 4 << 20,
 };
 
 struct mk__counter_family {

@@ -375,7 +375,7 @@ static bool check_required(struct mk__conf *conf, const struct mk__conf_set *set
             continue;
         mk__conf_error(conf, find_first_line(set), "the section [%.*s] is missing%s", MK_STR_ARG(type->name),
                        set->scope == MK_CONF_SCOPE_HOST
-                           ? ": each file of sites/ is a host, and has it; what is none belongs in another folder"
+                           ? ": each file of sites/ is a host, and has it; move other files to another folder"
                            : "");
         missing = true;
     }

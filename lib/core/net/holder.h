@@ -32,7 +32,7 @@ struct mk__holder_socket {
     unsigned uid; /* of the process that has opened it */
     unsigned long inode;
     bool own;
-    int pid; /* of a process that is not own, and has it; 0: none was found */
+    int pid; /* of another server's process that has it; 0: none was found */
 };
 
 /* Parse a line of /proc/net/tcp or tcp6, and of /proc/net/unix. Return false if it is no socket that listens. */

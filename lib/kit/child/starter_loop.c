@@ -4,9 +4,9 @@
  *
  *     START ─► RUNNING ─ it exits ─► EXITED (a zombie, so that its number stays) ─ REAP ─► free
  *
- * STOP ends a child and all that descends from it, whatever its parent, group and session are by now: SIGTERM, and
- * SIGKILL after a time, or when the child has exited, again and again until nothing is left. A channel that is closed,
- * or the control socket, means the same for its children; the latter also for what former children have left behind.
+ * STOP ends a child and all its descendants, in any group and session: SIGTERM, and SIGKILL after a time, or when the
+ * child has exited, until none is left. When a channel is closed, its children are stopped. When the control socket is
+ * closed, all children and the orphans of former ones are stopped.
  * The starter was forked by a process with threads, so it calls only functions that are safe for signal
  * handlers, and allocates nothing: its tables are static.
  */
@@ -63,7 +63,7 @@ static struct {
     bool ends, has_reaped, must_scan;
     unsigned n_channels, n_rows; /* those after are free */
     struct mk__tags tags;
-    struct ending left; /* what children have left behind that are closed */
+    struct ending left; /* orphans of children that are gone */
     struct row rows[MK_CHILD_RUNNING_MAX];
     union {
         struct mk__message head;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Warns of servers that cannot serve as things are (<monkey/target.h>).
+ * Warns of servers that cannot be connected to (<monkey/target.h>).
  */
 #include <monkey/target.h>
 

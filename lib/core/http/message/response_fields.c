@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The field lines of responses and of scripts (<monkey/response_parser.h>). Lines that are well-formed are read by
- * http/message/parse.c, as those of requests are; what is left has a fault, from which RFC 9112 may let a recipient of
- * a response recover.
+ * http/message/parse.c, as those of requests are. The others are malformed; RFC 9112 lets a recipient of a response
+ * recover from some faults.
  */
 #include "http/message/parse.h"
 

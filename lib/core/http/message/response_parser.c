@@ -24,7 +24,8 @@ void mk_response_parser_next(struct mk_response_parser *p)
 
 /* ── the head ── */
 
-/* HTTP/1.x SP status SP reason; the reason may be empty or missing (RFC 9112 section 4). Returns false: it is none. */
+/* HTTP/1.x SP status SP reason; the reason may be empty or missing (RFC 9112 section 4). Returns false if it is
+ * malformed. */
 static bool read_status_line(struct mk_response_parser *p, struct mk_str line)
 {
     const char *at = line.p;

@@ -220,7 +220,7 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
     return 0;
 }
 
-/* What is configured no more gets the values of a new socket. */
+/* A right that is no longer configured becomes that of a new socket. */
 static uint32_t choose_right(uint32_t now, uint32_t before, uint32_t own)
 {
     return now == MK__LISTEN_DEFAULT && before != MK__LISTEN_DEFAULT ? own : now;
@@ -238,6 +238,10 @@ static int update_rights(struct mk__listener *one)
                                      choose_right(now->group, before->group, getegid())};
     int err = mk__listen_set_rights(one->addr.un.sun_path, &next,
                                     before->user != MK__LISTEN_DEFAULT ? before->user : geteuid());
+    if (err == -ENOENT) { /* no client can connect, but that is no reason to refuse a configuration */
+        mk_log_warn("the path of %.*s is gone: a restart makes it again", MK_STR_ARG(one->name.text));
+        return 0;
+    }
     if (err < 0)
         mk_log_error("cannot change the mode, user or group of %.*s: %s", MK_STR_ARG(one->name.text),
                      mk_file_error(err));

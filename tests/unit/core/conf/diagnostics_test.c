@@ -60,7 +60,7 @@ static const struct problem_case cases[] = {
     {MK_CONF_SCOPE_SERVER, "\n[SERVER]\n  Nice 13\n",
      "t:2:1: error: so modest a process needs a \"Title\"\n[SERVER]\n^\n"},
     {MK_CONF_SCOPE_HOST, "[AUTH]\n  Title x\n",
-     "t:1:1: error: the section [HOST] is missing: each file of sites/ is a host, and has it; what is none belongs in "
+     "t:1:1: error: the section [HOST] is missing: each file of sites/ is a host, and has it; move other files to "
      "another folder\n[AUTH]\n^\n"
      "t:1:1: error: [AUTH] lacks \"Location\", which must be set\n[AUTH]\n^\n"},
     {MK_CONF_SCOPE_HOST, "[HOST]\n  DocumentRoot \"\"\n",
