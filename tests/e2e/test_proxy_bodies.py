@@ -626,21 +626,6 @@ def test_a_request_is_finished_over_reloads(proxy, tmp_path):
         assert len(backend.peers) == 2
 
 
-def test_a_stop_waits_for_it(proxy):
-    """Up to ShutdownTimeout, as for a request whose client waits."""
-    with Backend(answer_later(b"hello")) as backend:
-        server = proxy(backend, {**LEAVE, "SpoolRequest": "On"})
-        client = server.connect()
-        upload(client, make_body(300 * KILOBYTE))
-        assert backend.events("has request").wait(90)
-        client.reset()
-        server.send_signal(signal.SIGTERM)
-        server.wait_log("signal 15: stopping")
-        backend.tell("answer")
-        assert backend.events("sent").wait(90)
-        assert server.wait() == 0
-
-
 @pytest.mark.parametrize("reloads", [0, 1])
 def test_a_stop_ends_it(proxy, reloads):
     with Backend(answer_later(b"hello")) as backend:

@@ -94,7 +94,8 @@ NO_NAME = "the client has sent no name \\(SNI\\), and the default host has no ce
 REASONS = {
     "unknown name": ("bare", ["-servername", "x.test"], "name", "no host has a certificate for the name x.test "),
     "no name": ("bare", ["-noservername"], "name", NO_NAME),
-    "not a name": ("bare", ["-servername", "a\nb"], "name", "the client has sent a name \\(SNI\\) that is none"),
+    "not a name": (
+        "bare", ["-servername", "a\nb"], "name", "the client has sent a name \\(SNI\\) that is not a valid host name"),
     "no certificate": ("asks", {}, "client_certificate", "the client has sent no certificate, which \"ClientCert"),
     "stranger": ("asks", {"pair": "stranger"}, "client_certificate", "the certificate of the client is of an authority "
                  "that is not trusted"),

@@ -83,9 +83,9 @@ static uint64_t read_number(struct mk_str *body)
 }
 
 /* One part: what its Content-Range says is what it brings. */
-static void read_part(struct mk_str *body, bool is_first, const struct mk__range *range, uint64_t size)
+static void read_part(struct mk_str *body, const struct mk__range *range, uint64_t size)
 {
-    insist_text(body, is_first ? "--edge\r\n" : "\r\n--edge\r\n");
+    insist_text(body, "\r\n--edge\r\n");
     insist_text(body, "Content-Type: text/x; y=z\r\nContent-Range: bytes ");
     uint64_t first = read_number(body);
     insist_text(body, "-");
@@ -111,7 +111,7 @@ static void check_frames(const struct mk__range *ranges, unsigned n, uint64_t si
     if (body.len) {
         insist(body.len == m.bytes); /* as Content-Length has announced it */
         for (unsigned i = 0; i < n; i++)
-            read_part(&body, i == 0, &ranges[i], size);
+            read_part(&body, &ranges[i], size);
         insist_text(&body, "\r\n--edge--\r\n");
         insist(body.len == 0);
     }
