@@ -5,7 +5,7 @@ set(sources client_table/client_table.c cookie/cookie.c counter_table/counter_ta
     event_stream/event_stream.c hash_table/hash_table.c json/json.c local_client/local_client.c
     open_file/open_file.c request_job/request_job.c routes/routes.c)
 set(folders backend_stats cgi child fastcgi gateway http_client log_writer source spool status_set store target threads
-    upstream variables watched when)
+    upstream variables via watched when)
 if(MK_WEBSOCKET)
     list(APPEND folders websocket)
 endif()

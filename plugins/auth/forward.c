@@ -5,6 +5,7 @@
 #include "forward.h"
 
 #include <monkey/http_client.h>
+#include <monkey/via.h>
 
 static int open_tls(struct forward *f, struct mk_host *host, const struct auth_conf *conf)
 {
@@ -24,7 +25,10 @@ static int open_tls(struct forward *f, struct mk_host *host, const struct auth_c
 int forward_open(struct forward *f, struct mk_host *host, const struct auth_conf *conf,
                  struct mk_stats_registry *registry)
 {
-    *f = (struct forward){.conf = &conf->forward, .transport = &mk_transport_plain, .registry = registry};
+    *f = (struct forward){.conf = &conf->forward,
+                          .transport = &mk_transport_plain,
+                          .registry = registry,
+                          .via_mark = mk_via_seed(f)};
     if (!f->conf->to.dial)
         return 0; /* reported */
     mk_target_find_group(&f->conf->to, host, conf, offsetof(struct auth_conf, forward.to), &f->upstreams, &f->group);

@@ -13,6 +13,7 @@
 
 struct forward {
     const struct forward_conf *conf;
+    uint64_t via_mark; /* of all questions (<monkey/via.h>) */
     const struct mk_transport *transport;
     struct mk_transport_client *settings; /* of the transport; NULL: it has none */
     const struct mk_upstreams *upstreams;

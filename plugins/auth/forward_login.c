@@ -9,9 +9,11 @@
 #include "login_job.h"
 #include "respond.h"
 
+#include <monkey/via.h>
+
 #include <errno.h>
 
-enum { RETRY_MS = 1000, REASON_BYTES = 512 };
+enum { RETRY_MS = 1000, REASON_BYTES = 512, LOOP_STATUS = 508 };
 
 static_assert(1 + FORWARD_HEADERS_MAX <= TEXT_CACHE_TEXTS_MAX, "an entry has room for an answer");
 
@@ -173,6 +175,18 @@ static void fail_question(struct question *q, const char *reason)
     respond_busy(q->req);
 }
 
+/* A question comes back to where it was asked: a server of the group would ask it again, too. */
+static void reject_loop(struct mk_request *req, const struct auth_rule *rule)
+{
+    const struct mk_str to = get_conf(rule)->to.text;
+    mk_request_log(req, MK_LOG_WARN,
+                   "auth: %.*s: a loop: the question about a request comes back to this server, "
+                   "and the request gets 508: no section with \"Type Forward\" may match what the question asks for",
+                   MK_STR_ARG(to));
+    rules_count_login(req, LOGIN_FORWARD, LOGIN_BUSY);
+    mk_response_error(req, LOOP_STATUS);
+}
+
 static void continue_request(struct mk_request *req, int r)
 {
     if (r == MK_DECLINED)
@@ -251,6 +265,11 @@ static void on_response(struct mk_http_client *client, const struct mk_http_resp
         [FORWARD_PASS] = pass_request, [FORWARD_REFUSE] = refuse_request, [FORWARD_INVALID] = drop_response};
     struct question *q = MK_CONTAINER_OF(client, struct question, client);
     report_outcome(q, response);
+    if (response->err == 0 && response->status == LOOP_STATUS) {
+        end_question(q);
+        reject_loop(q->req, q->rule);
+        return;
+    }
     actions[response->err < 0 ? FORWARD_INVALID : forward_decide(response->status)](q, response);
 }
 
@@ -359,7 +378,7 @@ static struct question *make_question(struct mk_request *req, const struct auth_
     q->end_ms = mk_loop_now_ms(mk_request_loop(req)) + get_conf(rule)->timeout_ms;
     mk_timer_init(&q->timer, end_time);
     mk_buf_init(&q->head, FORWARD_HEAD_BYTES_MAX);
-    forward_write_head(&q->head, req, get_conf(rule), subject);
+    forward_write_head(&q->head, req, get_conf(rule), subject, rule->forward->via_mark);
     q->worker->n_questions++;
     q->is_open = true;
     return q;
@@ -405,6 +424,10 @@ int forward_login_check(struct mk_request *req, const struct auth_rule *rule)
     struct mk_buf subject;
     if (!forward_is_connection_valid(req, get_conf(rule)))
         return reject_connection(req);
+    if (mk_via_is_loop(mk_request_header_by_name(req, MK_STR("Via")), rule->forward->via_mark)) {
+        reject_loop(req, rule);
+        return 0;
+    }
     mk_buf_init(&subject, FORWARD_SUBJECT_BYTES_MAX);
     forward_write_subject(&subject, req, MK_STR_NONE);
     int r = subject.err ? -ENOMEM : check_subject(req, rule, mk_buf_str(&subject));

@@ -6,6 +6,7 @@
 
 #include <monkey/http_client.h>
 #include <monkey/target.h>
+#include <monkey/via.h>
 
 enum { ADDRESS_BYTES = 64 };
 
@@ -149,7 +150,7 @@ bool forward_binds_connection(struct mk_request *req)
 }
 
 void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct forward_conf *conf,
-                        struct mk_str subject)
+                        struct mk_str subject, uint64_t via_mark)
 {
     struct mk_str name, value, connection = mk_request_header(req, MK_HEADER_CONNECTION), id = mk_request_id(req);
     mk_buf_addf(out, "GET %.*s HTTP/1.1\r\n", MK_STR_ARG(conf->to.path));
@@ -158,6 +159,7 @@ void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct
         if (!is_dropped(name) && !is_forged(conf, name) && !(connection.len && mk_str_list_has(connection, name)))
             write_field(out, name, value);
     mk_buf_adds(out, subject);
+    mk_via_write(out, req, via_mark);
     if (id.len)
         write_field(out, MK_STR("X-Request-Id"), id);
     if (forward_binds_connection(req))

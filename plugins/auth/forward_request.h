@@ -29,10 +29,10 @@ void forward_write_subject(struct mk_buf *out, struct mk_request *req, struct mk
 
 /*
  * Writes the head of the question. Of the headers that answers set, it has only those that decide (ForwardCacheBy),
- * such as Authorization.
+ * such as Authorization. `via_mark` tells that a question has come back (<monkey/via.h>).
  */
 void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct forward_conf *conf,
-                        struct mk_str subject);
+                        struct mk_str subject, uint64_t via_mark);
 
 /* Writes the headers of the request that decide, for the key of an answer. No two lists of values have the same text.
  */

@@ -8,6 +8,7 @@
 
 #include <monkey/address.h>
 #include <monkey/encoded_slash.h>
+#include <monkey/via.h>
 
 #include <errno.h>
 
@@ -231,6 +232,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
         c->host_header = c->gateway.to.is_tls ? MK_STR("Backend") : MK_STR("Client");
     check_tls(check, c);
     check_source(check, c);
+    c->via_seed = mk_via_seed(c);
     mk_gateway_conf_finish(&c->gateway);
 }
 

@@ -24,6 +24,7 @@ struct proxy_conf {
     struct mk_str host_header;                                   /* "Client", "Backend" or a name */
     struct field_changes request;                                /* RequestSet and RequestRemove */
     int32_t trace_share;                                         /* of requests, in millionths; or TRACE_OFF */
+    uint64_t via_seed;                                           /* <monkey/via.h> */
 };
 
 /* Returns the section of a request. */

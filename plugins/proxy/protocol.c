@@ -9,15 +9,23 @@
 #include "response.h"
 #include "trailers.h"
 #include "upgrade.h"
-#include "via.h"
+
+#include <monkey/via.h>
 
 #include <stdio.h>
+
+/* Tells whether the request has passed this section before. */
+static bool is_loop(const struct mk_gateway_call *c)
+{
+    struct mk_str via = mk_request_header_by_name(c->req, MK_STR("Via"));
+    return via.len && mk_via_is_loop(via, mk_via_mark(proxy_conf_of(c)->via_seed, c->req));
+}
 
 static int begin_call(struct mk_gateway_call *c)
 {
     struct upgrade *upgrade = c->state;
     uint64_t bytes;
-    if (via_is_loop(mk_request_header_by_name(c->req, MK_STR("Via"))))
+    if (is_loop(c))
         return MK_GATEWAY_LOOP;
     bool is_chunked = !mk_request_body_length(c->req, &bytes);
     c->has_trailers = is_chunked && trailers_are_announced(c->req) && mk_request_keep_trailers(c->req) == 0;

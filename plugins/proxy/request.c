@@ -11,9 +11,9 @@
 #include "rewrite.h"
 #include "trace.h"
 #include "trailers.h"
-#include "via.h"
 
 #include <monkey/escape.h>
+#include <monkey/via.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -272,7 +272,7 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
     if (conf->forwarded != PROXY_FORWARDED_OFF)
         write_forwarded(out, req, conf->forwarded);
     write_ids(out, req, passing.trace);
-    via_write(out, req);
+    mk_via_write(out, req, mk_via_mark(conf->via_seed, req));
     if (mk_request_expects_continue(req) && !body->is_received)
         mk_buf_adds(out, MK_STR("Expect: 100-continue\r\n"));
     if (upgrade->token.len)

@@ -16,7 +16,7 @@ from harness.messages import lines, request
 from harness.metrics import needs_status, scrape, status_of, status_section, total
 from harness.names import needs_localhost
 from harness.proxies import TEXT, proxy_section
-from harness.server import await_true, run, section, write_config
+from harness.server import await_true, free_port, run, section, write_config
 from harness.services import reload
 from harness.websocket import BINARY, frame
 from test_concurrent import in_parallel
@@ -668,6 +668,32 @@ def test_figures(protect, backends):  # noqa: F811
         assert count("connect_duration_seconds_count", fine) == 1
         rows = {row.get("server"): row for row in status_of(client)["backends"] if row["plugin"] == "auth"}
         assert rows[fine.address]["requests"] == 5 and rows[fine.address]["status"]["4xx"] == 1
+
+
+# ── loops ──
+
+
+@needs_status
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_question_that_comes_back(serve, servers):
+    """The path of the question is below the section that asks, here or in the other server: each server asks once,
+    whatever the group says of retries."""
+    ports = [free_port() for _ in range(servers)]
+    hosts = [f"127.0.0.{n}" for n in (1, 2, 3)]
+    keys = {"Retry": "Idempotent 500-599", "RetryMost": 5, "RetryBudget": 100, "EjectAfter": 0}
+    text = section("AUTH", {"Match": "/x", "Type": "Forward", "To": "http://itself/x/verify"})
+    started = []
+    for own, other in zip(ports, ports[1:] + ports[:1]):
+        addresses = [f"{host}:{other}" for host in hosts]
+        config = {GROUPS: group(addresses, "itself", **keys), "plugins/status/status.conf": status_section()}
+        started.append(serve({"Workers": 2, "Listen": [f"{host}:{own}" for host in hosts]}, text=text, config=config))
+    assert ask(started[0], target="/x/y").status == 508
+    started[0].wait_log("a loop: the question about a request comes back to this server")
+    asked = 0
+    for server in started:
+        with server.connect() as client:
+            asked += total(scrape(client), "monkey_auth_backend_requests_total")
+    assert asked == servers
 
 
 # ── many at once ──

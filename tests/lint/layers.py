@@ -56,7 +56,7 @@ PUBLIC = {
     "cgi.h": "server", "child.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server",
     "embedded.h": "http", "event_stream.h": "server", "local_client.h": "server", "backend_stats.h": "server",
     "encoded_slash.h": "server",
-    "target.h": "server", "gateway.h": "server", "variables.h": "http", "fastcgi.h": "server",
+    "target.h": "server", "gateway.h": "server", "variables.h": "http", "via.h": "http", "fastcgi.h": "server",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.

@@ -584,7 +584,7 @@ static bool is_idempotent(struct mk_request *req)
 static void reject_begin(struct mk__gw_exchange *x, int status)
 {
     if (status == MK_GATEWAY_LOOP) {
-        mk_request_log(x->req, MK_LOG_WARN, "%s: %.*s: a loop: Via names too many servers like this one",
+        mk_request_log(x->req, MK_LOG_WARN, "%s: %.*s: a loop: as Via says, the request has passed this server before",
                        x->call.protocol->name, MK_STR_ARG(x->conf->to.text));
         mk__gw_exchange_respond_failure(x, status, "proxy_loop_detected", MK_STR_NONE);
     } else if (status == 503) {

@@ -33,9 +33,10 @@ static void write_head(struct mk_request *req, struct mk_test_fixture *fixture)
     struct mk_buf head;
     (void)fixture;
     mk_buf_init(&head, FORWARD_HEAD_BYTES_MAX);
-    forward_write_head(&head, req, &conf, MK_STR(SUBJECT));
-    assert_str_equal(mk_buf_str(&head), "GET /verify?x HTTP/1.1\r\nHost: auth:9000\r\nCookie: a=b\r\nX-Key: 1\r\n"
-                                        "x_key: 2\r\n" SUBJECT "X-Request-Id: id7\r\n\r\n");
+    forward_write_head(&head, req, &conf, MK_STR(SUBJECT), 1);
+    assert_str_equal(mk_buf_str(&head),
+                     "GET /verify?x HTTP/1.1\r\nHost: auth:9000\r\nCookie: a=b\r\nX-Key: 1\r\n"
+                     "x_key: 2\r\n" SUBJECT "Via: 1.1 monkey-0000000000000001\r\nX-Request-Id: id7\r\n\r\n");
     mk_buf_release(&head);
     mk_response_end(req);
 }
