@@ -4,45 +4,38 @@
 # In every build.
 set(MK_CORE_SOURCES
     base/arena.c base/buf.c base/civil.c base/clock.c base/escape.c base/file.c base/library.c base/log.c
-    base/path_walk.c base/pattern.c base/pool.c base/random.c base/str.c base/thread_start.c
-    conf/bind.c conf/diagnostics.c conf/expand.c conf/load.c
-    conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c
-    conf/values.c
-    http/block.c http/conn.c http/context.c http/file.c http/file_read.c http/h1/h1.c http/h1/send.c http/http.c
-    http/message/accept.c http/message/accept_encoding.c http/message/chunked.c http/message/date.c
-    http/message/mime.c http/message/multipart.c http/message/parse.c http/message/range.c
-    http/message/request_head.c http/message/status.c http/message/uri.c http/message/validators.c
-    http/message/weight.c http/request.c http/response.c loop/job.c loop/loop.c loop/thread_pool.c loop/timer.c
-    net/addr.c net/listen.c net/sock.c server/build_info.c server/check.c server/cpus.c server/generation.c
-    server/generation_load.c
-    server/host.c server/listen/acceptor.c server/listen/listeners.c server/module.c server/plugins.c
-    server/reload.c server/request_hooks.c server/server.c server/settings.c server/show.c server/thread.c
-    server/vhost.c server/worker.c)
+    base/path_walk.c base/pattern.c base/pool.c base/random.c base/str.c base/thread_start.c conf/bind.c
+    conf/diagnostics.c conf/expand.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/show.c
+    conf/skipped_files.c conf/unknown_key.c conf/value.c conf/values.c http/block.c http/conn.c http/context.c
+    http/file.c http/file_read.c http/h1/h1.c http/h1/send.c http/http.c http/message/accept.c
+    http/message/accept_encoding.c http/message/chunked.c http/message/date.c http/message/mime.c
+    http/message/multipart.c http/message/parse.c http/message/range.c http/message/request_head.c
+    http/message/status.c http/message/uri.c http/message/validators.c http/message/weight.c http/request.c
+    http/response.c loop/job.c loop/loop.c loop/thread_pool.c loop/timer.c net/addr.c net/listen.c net/sock.c
+    server/check.c server/generation/generation.c server/generation/generation_load.c server/generation/host.c
+    server/generation/settings.c server/generation/vhost.c server/hooks/request_hooks.c server/listen/acceptor.c
+    server/listen/listeners.c server/plugins/build_info.c server/plugins/module.c server/plugins/plugins.c
+    server/reload.c server/server.c server/show.c server/worker/cpus.c server/worker/thread.c server/worker/worker.c)
 
 # Not in small builds, where calls into them are not compiled (MK_HAS_..., MK_SMALL).
 set(large
     base/address.c base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/log_limit.c
-    base/log_limited.c
-    base/random_pool.c
-    base/sha1.c base/siphash.c
-    conf/foreign_syntax.c conf/foreign_words.c conf/skipped_files.c http/client_addr.c http/conn_log.c
-    http/encoded_slash.c http/extra.c
-    http/filter.c http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c
-    http/message/forwarded.c
+    base/log_limited.c base/random_pool.c base/sha1.c base/siphash.c conf/foreign_syntax.c conf/foreign_words.c
+    conf/skipped_files.c http/client_addr.c http/conn_log.c http/encoded_slash.c http/extra.c http/filter.c
+    http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c http/message/forwarded.c
     http/message/preface.c http/message/proxy_protocol.c http/parts.c http/reason.c http/recent_windows.c
-    http/request_headers.c
-    http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/holder.c
-    net/resolver.c
-    server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/commands.c
-    server/conn_hooks.c server/content_order.c server/control_thread.c server/counts.c
-    server/fallback.c server/h2_loader.c server/handlers.c server/handover.c server/heap_trim.c server/host_log.c
-    server/inspect_core.c
-    server/listen/inherited.c server/listen/limits.c server/listen/hints.c server/listen/names.c
-    server/listen/reached.c server/path_hooks.c server/path_limits.c
-    server/load_order.c server/plugin_sockets.c server/plugin_states.c server/process_keys.c server/receiver.c
-    server/request_ref.c server/request_rewrite.c server/sources.c server/spool_budget.c
-    server/spools.c server/standard_fds.c server/transports.c server/unread_files.c server/user.c
-    server/worker_reload.c)
+    http/request_headers.c http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c
+    net/holder.c net/resolver.c server/commands.c server/counts.c server/generation/bound_hosts.c
+    server/generation/content_order.c server/generation/handlers.c server/generation/host_log.c
+    server/generation/path_limits.c server/generation/process_keys.c server/generation/spool_budget.c
+    server/generation/spools.c server/generation/unread_files.c server/generation/user.c server/hooks/conn_hooks.c
+    server/hooks/fallback.c server/hooks/path_hooks.c server/hooks/request_rewrite.c server/hooks/sources.c
+    server/inspect_core.c server/listen/handover.c server/listen/hints.c server/listen/inherited.c
+    server/listen/limits.c server/listen/names.c server/listen/reached.c server/listen/standard_fds.c
+    server/plugins/autoload.c server/plugins/h2_loader.c server/plugins/load_order.c server/plugins/plugin_sockets.c
+    server/plugins/plugin_states.c server/plugins/transports.c server/worker/balancer.c server/worker/caller_thread.c
+    server/worker/control_thread.c server/worker/heap_trim.c server/worker/receiver.c server/worker/request_ref.c
+    server/worker/worker_reload.c)
 
 # HTTP/2, in a separate object, which module.c opens.
 set(MK_H2_SOURCES
@@ -61,24 +54,23 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_fields.c
 # What runs at the start, at reloads, and seldom for requests: compiled for size.
 set(MK_CORE_COLD
     base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/file.c base/library.c base/log.c
-    base/log_limit.c base/log_limited.c base/path_walk.c base/sha1.c base/thread_start.c
-    conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c
-    conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c
-    conf/values.c
+    base/log_limit.c base/log_limited.c base/path_walk.c base/sha1.c base/thread_start.c conf/bind.c
+    conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c
+    conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c conf/values.c
     http/conn_log.c http/encoded_slash.c http/extra.c http/handshake.c http/interim.c http/message/multipart.c
-    http/message/proxy_protocol.c http/reason.c http/recent_windows.c http/trailers.c
-    loop/epoch_join.c loop/thread_pool.c
-    net/addr.c net/dial.c net/holder.c net/listen.c net/resolver.c
-    server/autoload.c server/balancer.c server/bound_hosts.c server/build_info.c server/caller_thread.c server/check.c
-    server/commands.c server/content_order.c server/control_thread.c server/cpus.c server/generation_load.c
-    server/h2_loader.c server/handover.c server/host.c server/host_log.c server/inspect_core.c server/listen/hints.c
-    server/listen/inherited.c server/listen/listeners.c server/listen/names.c server/listen/reached.c
-    server/load_order.c server/module.c
-    server/plugin_sockets.c server/plugin_states.c server/plugins.c server/process_keys.c server/receiver.c
-    server/reload.c
-    server/request_rewrite.c server/server.c server/settings.c server/show.c server/sources.c
-    server/spool_budget.c server/spools.c server/thread.c server/transports.c server/unread_files.c server/user.c
-    server/worker.c server/worker_reload.c)
+    http/message/proxy_protocol.c http/reason.c http/recent_windows.c http/trailers.c loop/epoch_join.c
+    loop/thread_pool.c net/addr.c net/dial.c net/holder.c net/listen.c net/resolver.c server/check.c server/commands.c
+    server/generation/bound_hosts.c server/generation/content_order.c server/generation/generation_load.c
+    server/generation/host.c server/generation/host_log.c server/generation/process_keys.c
+    server/generation/settings.c server/generation/spool_budget.c server/generation/spools.c
+    server/generation/unread_files.c server/generation/user.c server/hooks/request_rewrite.c server/hooks/sources.c
+    server/inspect_core.c server/listen/handover.c server/listen/hints.c server/listen/inherited.c
+    server/listen/listeners.c server/listen/names.c server/listen/reached.c server/plugins/autoload.c
+    server/plugins/build_info.c server/plugins/h2_loader.c server/plugins/load_order.c server/plugins/module.c
+    server/plugins/plugin_sockets.c server/plugins/plugin_states.c server/plugins/plugins.c
+    server/plugins/transports.c server/reload.c server/server.c server/show.c server/worker/balancer.c
+    server/worker/caller_thread.c server/worker/control_thread.c server/worker/cpus.c server/worker/receiver.c
+    server/worker/thread.c server/worker/worker.c server/worker/worker_reload.c)
 
 # With the libraries and sanitizers that a build has.
 set(with_pcre2 base/regex.c)

@@ -6,7 +6,7 @@
  */
 #include "embed/embed.h"
 
-#include "server/caller_thread.h"
+#include "server/worker/caller_thread.h"
 
 #include <assert.h>
 #include <errno.h>

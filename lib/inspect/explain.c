@@ -8,7 +8,7 @@
 
 #include "http/message/uri.h"
 #include "server/listen/listeners.h"
-#include "server/path_limits.h"
+#include "server/generation/path_limits.h"
 
 #include <monkey/inspect.h>
 

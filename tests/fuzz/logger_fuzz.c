@@ -11,7 +11,7 @@
 
 #include "http/client_addr.h"
 #include "http/request.h"
-#include "server/thread.h"
+#include "server/worker/thread.h"
 
 enum { FIELDS = 32 };
 

@@ -16,7 +16,7 @@
 #include "http/client_addr.h"
 #include "http/context.h"
 #include "http/request.h"
-#include "server/thread.h"
+#include "server/worker/thread.h"
 
 enum { FIELDS = 64, HEAD_BYTES = 65536 };
 

@@ -11,8 +11,8 @@
 
 #include "http/message/uri.h"
 #include "http/request.h"
-#include "server/generation.h"
-#include "server/worker.h"
+#include "server/generation/generation.h"
+#include "server/worker/worker.h"
 
 #define CHECK(fact) \
     do { \

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "server/vhost.h"
+#include "server/generation/vhost.h"
 
 #define CHECK(fact) \
     do { \

@@ -22,10 +22,10 @@ SHORT = {"gateway": "gw", "websocket": "ws"}
 
 # Functions of struct mk_generation that generation.c cannot have: plugins.h, which they need, includes generation.h.
 KNOWN = {
-    ("lib/core/server/generation_load.c", "generation_stop"),
-    ("lib/core/server/generation_load.c", "generation_try_stop"),
-    ("lib/core/server/generation_load.c", "generation_release"),
-    ("lib/core/server/generation_load.c", "generation_free"),
+    ("lib/core/server/generation/generation_load.c", "generation_stop"),
+    ("lib/core/server/generation/generation_load.c", "generation_try_stop"),
+    ("lib/core/server/generation/generation_load.c", "generation_release"),
+    ("lib/core/server/generation/generation_load.c", "generation_free"),
 }
 
 

@@ -3,7 +3,7 @@
 # unit tests and fuzz targets, as patterns of their file names, call such a library:
 set(MK_MSAN_WITHOUT
     "^core/base/regex_" "^plugins/logger/filter_" "^plugins/redirect/target_" "^kit/when/"
-    "^core/server/path_limits_"       # libpcre2
+    "^core/server/generation/path_limits_" # libpcre2
     "^core/http/h2/nghttp2_" "^(h2|hpack)_nghttp2_" # libnghttp2
     "^plugins/tls/" "^tls_"           # libssl
     "^kit/websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib

@@ -25,7 +25,7 @@ struct mk__peer {
 struct mk_connection {
     struct mk__peer peer;
     uint64_t id;                     /* of mk_connection_id(); 0: not assigned yet */
-    struct mk__plugin_state *states; /* what plugins keep for it (server/plugin_states.h); NULL: nothing */
+    struct mk__plugin_state *states; /* what plugins keep for it (server/plugins/plugin_states.h); NULL: nothing */
 };
 
 /*

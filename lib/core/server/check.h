@@ -7,7 +7,7 @@
 
 #include <monkey/monkey.h>
 
-#include "server/generation.h"
+#include "server/generation/generation.h"
 
 /* Adds the error of the n-th Listen to the generation's problems. */
 void mk__check_report_listener(struct mk_generation *g, unsigned nth, int err);

@@ -8,7 +8,7 @@
 #include "http/conn.h"
 #include "http/count.h"
 #include "http/h2/flood_counters.h"
-#include "server/worker.h"
+#include "server/worker/worker.h"
 
 #include <pthread.h>
 

@@ -7,7 +7,7 @@
 #define MK_SERVER_COUNTS_H
 
 #include "base/counters.h"
-#include "server/generation.h"
+#include "server/generation/generation.h"
 
 /* Counters of the process; each is counted in the thread that sees it. */
 enum mk__count {

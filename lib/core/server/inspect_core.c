@@ -4,8 +4,8 @@
  */
 #include "server/inspect_core.h"
 
-#include "server/handlers.h"
-#include "server/path_limits.h"
+#include "server/generation/handlers.h"
+#include "server/generation/path_limits.h"
 #include "server/server.h"
 #include "version.h"
 

@@ -10,7 +10,7 @@
 #define MK_SERVER_INSPECT_CORE_H
 
 #include "http/conn.h"
-#include "server/thread.h"
+#include "server/worker/thread.h"
 
 struct mk_inspect_core {
     const char *version;

@@ -6,12 +6,12 @@
  *     load ─► sockets ─► new workers ─► plugins start ─► each worker switches ─► unused listeners are closed
  *       └────────┴────────────┴───────────────┴─ on failure all stays as it was
  *
- * The control thread frees what ends later (server/control_thread.h).
+ * The control thread frees what ends later (server/worker/control_thread.h).
  */
-#include "server/caller_thread.h"
+#include "server/worker/caller_thread.h"
 #include "server/check.h"
 #include "server/counts.h"
-#include "server/generation_load.h"
+#include "server/generation/generation_load.h"
 #include "server/server.h"
 
 #include <assert.h>

@@ -8,13 +8,13 @@
 
 #include "server/server.h"
 
-#include "server/caller_thread.h"
+#include "server/worker/caller_thread.h"
 #include "server/check.h"
 #include "server/counts.h"
-#include "server/generation_load.h"
-#include "server/module.h"
-#include "server/plugin_sockets.h"
-#include "server/standard_fds.h"
+#include "server/generation/generation_load.h"
+#include "server/plugins/module.h"
+#include "server/plugins/plugin_sockets.h"
+#include "server/listen/standard_fds.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -9,9 +9,9 @@
 #include <monkey/monkey.h>
 
 #include "loop/job.h"
-#include "server/thread.h"
-#include "server/balancer.h"
-#include "server/control_thread.h"
+#include "server/worker/thread.h"
+#include "server/worker/balancer.h"
+#include "server/worker/control_thread.h"
 
 /* In this order; a stop leads back to the first. */
 enum mk__server_state {

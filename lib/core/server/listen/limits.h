@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "server/settings.h"
+#include "server/generation/settings.h"
 
 struct mk__limits {
     _Atomic unsigned open; /* connections */

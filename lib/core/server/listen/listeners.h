@@ -16,7 +16,7 @@
 #include <monkey/list.h>
 
 #include "net/listen.h"
-#include "server/settings.h"
+#include "server/generation/settings.h"
 
 enum mk__listener_state {
     MK__LISTENER_UNCLAIMED, /* no Listen of the settings that were prepared last names it */

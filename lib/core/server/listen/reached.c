@@ -2,7 +2,7 @@
 /*
  * Tells whether connections to an address come back to a Listen line of this server (mk_generation_listens()).
  */
-#include "server/generation.h"
+#include "server/generation/generation.h"
 #include "server/listen/names.h"
 
 #include <monkey/dial.h>

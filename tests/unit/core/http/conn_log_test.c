@@ -8,7 +8,7 @@
 #include "http/client_addr.h"
 #include "http/request.h"
 #include "net/listen.h"
-#include "server/generation.h"
+#include "server/generation/generation.h"
 
 enum { TIME_BYTES = 25 };
 

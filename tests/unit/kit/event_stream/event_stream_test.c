@@ -2,7 +2,7 @@
 /* Events for the clients of a worker: when they are made, which client gets which, and what ends a stream. */
 #include "http/h1_fixture.h"
 
-#include "server/thread.h"
+#include "server/worker/thread.h"
 
 #include <monkey/event_stream.h>
 

@@ -2,7 +2,7 @@
 /* Which clients are on this machine, and which names a page of another site may not choose. */
 #include "http/h1_fixture.h"
 
-#include "server/thread.h"
+#include "server/worker/thread.h"
 
 #include <monkey/local_client.h>
 

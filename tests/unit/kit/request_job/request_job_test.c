@@ -6,7 +6,7 @@
 
 #include "http/request.h"
 #include "loop/job.h"
-#include "server/worker.h"
+#include "server/worker/worker.h"
 
 #include <errno.h>
 #include <semaphore.h>

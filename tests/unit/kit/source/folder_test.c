@@ -3,7 +3,7 @@
 #include "folder.h"
 #include "testing.h"
 
-#include "server/generation.h"
+#include "server/generation/generation.h"
 
 #include <monkey/source.h>
 

@@ -2,7 +2,7 @@
 /* Which names are those of programs and of copies of them. */
 #include "testing.h"
 
-#include "server/generation.h"
+#include "server/generation/generation.h"
 
 #include <monkey/source.h>
 

@@ -3,7 +3,7 @@
 #include "testing.h"
 
 #include "loop/loop.h"
-#include "server/worker.h"
+#include "server/worker/worker.h"
 
 #include <monkey/threads.h>
 

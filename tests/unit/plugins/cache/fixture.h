@@ -17,9 +17,9 @@
 
 #include "base/counters.h"
 #include "loop/job.h"
-#include "server/generation_load.h"
-#include "server/module.h"
-#include "server/thread.h"
+#include "server/generation/generation_load.h"
+#include "server/plugins/module.h"
+#include "server/worker/thread.h"
 #include "store/pages.h"
 
 #include "plugins/cache/worker.h"

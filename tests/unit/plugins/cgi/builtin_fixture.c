@@ -2,7 +2,7 @@
 /* The plugins of the server in which the tests of cgi run. */
 #include <monkey/plugin.h>
 
-#include "server/module.h"
+#include "server/plugins/module.h"
 
 extern const struct mk_plugin mk_plugin_liana, mk_plugin_cgi;
 

@@ -4,8 +4,8 @@
 
 #include "base/counters.h"
 #include "loop/job.h"
-#include "server/generation_load.h"
-#include "server/thread.h"
+#include "server/generation/generation_load.h"
+#include "server/worker/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 
 #include "plugins/cheetah/commands.h"
 #include "plugins/cheetah/plugin_commands.h"
-#include "server/generation.h"
-#include "server/thread.h"
+#include "server/generation/generation.h"
+#include "server/worker/thread.h"
 
 #include <monkey/json.h>
 

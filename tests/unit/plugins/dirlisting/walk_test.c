@@ -5,7 +5,7 @@
 #include "http/h1_fixture.h"
 
 #include "conf/conf.h"
-#include "server/thread.h"
+#include "server/worker/thread.h"
 
 #include <errno.h>
 

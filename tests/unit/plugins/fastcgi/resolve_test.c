@@ -7,7 +7,7 @@
 
 #include "folder.h"
 
-#include "server/generation.h"
+#include "server/generation/generation.h"
 
 #include <errno.h>
 

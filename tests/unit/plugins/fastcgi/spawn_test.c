@@ -7,7 +7,7 @@
 
 #include "folder.h"
 
-#include "server/worker.h"
+#include "server/worker/worker.h"
 
 #include <errno.h>
 #include <sys/resource.h>

@@ -7,8 +7,8 @@
 #include "http/h1_fixture.h"
 
 #include "loop/job.h"
-#include "server/generation_load.h"
-#include "server/thread.h"
+#include "server/generation/generation_load.h"
+#include "server/worker/thread.h"
 
 extern const struct mk_plugin mk_plugin_maintenance;
 

@@ -11,8 +11,8 @@
 #include "http/h1_fixture.h"
 
 #include "base/arena.h"
-#include "server/generation_load.h"
-#include "server/thread.h"
+#include "server/generation/generation_load.h"
+#include "server/worker/thread.h"
 
 #include "plugins/mandril/mandril.h"
 

@@ -3,7 +3,7 @@
 #include "folder.h"
 
 #include "conf/conf.h"
-#include "server/generation.h"
+#include "server/generation/generation.h"
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "server/generation.h"
+#include "server/generation/generation.h"
 
 #include "plugins/static/host_path.h"
 

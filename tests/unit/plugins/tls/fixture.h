@@ -14,7 +14,7 @@
 #include "plugins/tls/tls_worker.h"
 #include "plugins/tls/transport.h"
 
-#include "server/thread.h"
+#include "server/worker/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "plugins/upstream/group_fixture.h"
 
 #include "plugins/upstream/checks.h"
-#include "server/worker.h"
+#include "server/worker/worker.h"
 
 static struct check_conf check_conf;
 static struct checks checks;

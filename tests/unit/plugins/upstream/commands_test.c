@@ -6,8 +6,8 @@
 #include "harness.h"
 #include "plugins/upstream/commands.h"
 #include "plugins/upstream/groups.h"
-#include "server/generation.h"
-#include "server/worker.h"
+#include "server/generation/generation.h"
+#include "server/worker/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>

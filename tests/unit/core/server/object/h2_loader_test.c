@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <sys/wait.h>
 
-#include "server/h2_loader.h"
+#include "server/plugins/h2_loader.h"
 #include "version.h"
 
 static char self[PATH_MAX];

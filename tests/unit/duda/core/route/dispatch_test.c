@@ -3,7 +3,7 @@
 #include "duda/core/request/request.h"
 #include "duda/core/route/dispatch.h"
 
-#include "server/worker.h"
+#include "server/worker/worker.h"
 
 #include "http/h1_fixture.h"
 

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The host's functions for plugins (<monkey/plugin.h>): its configuration, and reports about it, while a generation is
+ * prepared and later.
+ */
+#include "server/generation/generation.h"
+
+#include <monkey/file_cache.h>
+#include <monkey/upstreams.h>
+
+#include "http/message/uri.h"
+#include "server/generation/bound_hosts.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum { ORIGIN_BYTES = 4096, RULES_BYTES_MAX = 64 * 1024 * 1024 };
+
+const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section)
+{
+    assert(host->set);
+    return mk__conf_get(host->set, section);
+}
+
+const void *mk_host_conf_next(const struct mk_host *host, const struct mk_conf_section *section, const void *data)
+{
+    return mk__conf_next(host->set, section, data);
+}
+
+int mk_host_conf_match(const struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                       struct mk_str path, const void **ret_section)
+{
+    int match = 0;
+    const char *data = mk_host_conf(host, section);
+    path = mk__generation_rule_path(path);
+    while (data && (match = mk_pattern_match((const void *)(data + pattern), path)) == 0)
+        data = mk_host_conf_next(host, section, data);
+    *ret_section = match > 0 ? data : NULL;
+    return match < 0 ? match : 0;
+}
+
+const void *mk_host_server_conf(const struct mk_host *host, const struct mk_conf_section *section)
+{
+    return mk__conf_get(host->generation->set, section);
+}
+
+bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
+{
+    return mk__settings_find_listener(host->generation->settings, text) != NULL;
+}
+
+static bool is_in_list(const struct mk_conf_list *list, struct mk_str text)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        if (mk_str_eq(list->items[i], text))
+            return true;
+    return false;
+}
+
+bool mk_host_listens_elsewhere(const struct mk_host *host, const struct mk_conf_list *listeners)
+{
+    const struct mk__listen_confs *all = &host->generation->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (!is_in_list(listeners, all->items[i].text))
+            return true;
+    return false;
+}
+
+void mk_host_use_access(struct mk_host *host)
+{
+    host->uses_access = true;
+}
+
+bool mk_host_uses_access(const struct mk_host *host)
+{
+    return host->uses_access;
+}
+
+void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text)
+{
+    const struct mk__listen_confs *all = &host->generation->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (mk_str_eq(all->items[i].text, text))
+            all->items[i].accept_in_drain = true;
+}
+
+static bool has_transport(const struct mk_generation *g, const struct mk__listen_conf *one, struct mk_str name)
+{
+    return mk_str_ieq(one->transport.len ? one->transport : g->settings->transport, name);
+}
+
+static bool has_port(const struct mk_host *host, uint16_t port, struct mk_str transport)
+{
+    const struct mk_generation *g = host->generation;
+    const struct mk__listen_confs *all = &g->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (port && mk__addr_port(&all->items[i].addr) == port && has_transport(g, &all->items[i], transport) &&
+            (MK_SMALL || mk__bound_hosts_answers(host, &all->items[i])))
+            return true;
+    return false;
+}
+
+/* Compares host names; case and a trailing dot do not matter. */
+static bool is_same_name(struct mk_str a, struct mk_str b)
+{
+    a.len -= a.len && a.p[a.len - 1] == '.';
+    b.len -= b.len && b.p[b.len - 1] == '.';
+    return mk_str_ieq(a, b);
+}
+
+static MK_COLD bool serves_authority(const struct mk_host *host, struct mk_str authority, uint16_t port,
+                                     struct mk_str transport)
+{
+    struct mk__uri_host_port at;
+    if (mk__uri_split_authority(authority, &at) < 0 || !has_port(host, at.has_port ? at.port : port, transport))
+        return false;
+    for (uint32_t i = 0; i < host->settings->names.n; i++)
+        if (is_same_name(host->settings->names.items[i], at.name))
+            return true;
+    return false;
+}
+
+/* Only the transport "liana" is known to be plain HTTP. */
+bool mk_host_serves(const struct mk_host *host, struct mk_str authority)
+{
+    return serves_authority(host, authority, 80, MK_STR("liana"));
+}
+
+bool mk_host_serves_https(const struct mk_host *host, struct mk_str authority)
+{
+    return serves_authority(host, authority, 443, MK_STR("tls"));
+}
+
+MK_COLD bool mk_host_asks_certificate(const struct mk_host *host)
+{
+    const struct mk_generation *g = host->generation;
+    for (unsigned i = 0; i < g->n_plugins; i++) {
+        const struct mk_transport *transport = g->plugins[i]->transport;
+        if (transport && transport->asks_certificate && transport->asks_certificate(host))
+            return true;
+    }
+    return false;
+}
+
+MK_COLD int mk_host_add_folder(struct mk_host *host, const struct mk_host_folder *folder)
+{
+    struct mk_arena *arena = &host->generation->arena;
+    if (host->folders_read)
+        return -EALREADY;
+    struct mk_host_folder *f = mk_arena_alloc(arena, sizeof(*f));
+    if (!f)
+        return -ENOMEM;
+    *f = *folder;
+    f->next = NULL;
+    f->url = mk_arena_dup(arena, folder->url.len ? folder->url : MK_STR(""));
+    f->path = mk_arena_dup(arena, folder->path);
+    if (!f->url.p || !f->path.p)
+        return -ENOMEM;
+    if (host->last_folder)
+        host->last_folder->next = f;
+    else
+        host->folders = f;
+    host->last_folder = f;
+    return 0;
+}
+
+const struct mk_host_folder *mk_host_folders(struct mk_host *host)
+{
+    host->folders_read = true;
+    return host->folders;
+}
+
+struct mk_host *mk_generation_first_host(const struct mk_generation *g)
+{
+    return g->hosts;
+}
+
+struct mk_host *mk_host_next(const struct mk_host *host)
+{
+    return host->next;
+}
+
+struct mk_generation *mk_host_generation(const struct mk_host *host)
+{
+    return host->generation;
+}
+
+const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section)
+{
+    assert(g->set);
+    return mk__conf_get(g->set, section);
+}
+
+const void *mk_generation_conf_next(const struct mk_generation *g, const struct mk_conf_section *section,
+                                    const void *data)
+{
+    return mk__conf_next(g->set, section, data);
+}
+
+void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    int i = mk__generation_find_plugin(g, plugin);
+    return i < 0 ? NULL : g->states[i];
+}
+
+void *mk_generation_plugin_state(const struct mk_generation *g, const struct mk_plugin *plugin)
+{
+    int i = mk__generation_find_plugin(g, plugin);
+    return i < 0 ? NULL : g->plugin_states[i];
+}
+
+const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation *g)
+{
+    for (unsigned i = 0; !MK_SMALL && i < g->n_plugins; i++)
+        if (g->plugins[i]->file_cache)
+            return g->plugins[i]->file_cache;
+    return NULL;
+}
+
+const struct mk_upstreams *mk_generation_upstreams(const struct mk_generation *g)
+{
+    for (unsigned i = 0; !MK_SMALL && i < g->n_plugins; i++)
+        if (g->plugins[i]->upstreams)
+            return g->plugins[i]->upstreams;
+    return NULL;
+}
+
+static bool is_consequence(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
+{
+    return mk__conf_is_consequence(host->set, data, offset, nth) ||
+           mk__conf_is_consequence(host->generation->set, data, offset, nth);
+}
+
+bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset)
+{
+    return is_consequence(host, section_struct, offset, 0);
+}
+
+static struct mk__conf_origin find_field(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
+{
+    struct mk__conf_origin origin = mk__conf_origin(host->set, data, offset, nth);
+    return origin.source ? origin : mk__conf_origin(host->generation->set, data, offset, nth);
+}
+
+void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
+                   ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (is_consequence(host, section_struct, offset, nth))
+        mk__conf_suppress(host->generation->conf);
+    else
+        mk__conf_report(host->generation->conf, false, find_field(host, section_struct, offset, nth), format, args);
+    va_end(args);
+}
+
+void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth, const char *format,
+                  ...)
+{
+    va_list args;
+    va_start(args, format);
+    mk__conf_report(host->generation->conf, true, find_field(host, section_struct, offset, nth), format, args);
+    va_end(args);
+}
+
+void mk_host_conf_origin(const struct mk_host *host, const void *section_struct, struct mk_buf *out)
+{
+    mk__conf_origin_print(find_field(host, section_struct, MK__CONF_SECTION, 0), out);
+}
+
+void mk_host_file(const struct mk_host *host, struct mk_buf *out)
+{
+    mk__conf_origin_print(mk__conf_origin_file(host->set), out);
+}
+
+struct mk__conf_origin mk__host_find_rule(const struct mk_host *host, const void *rule, size_t pattern)
+{
+    struct mk__conf_origin origin = find_field(host, rule, pattern, 0);
+    return origin.source ? origin : find_field(host, rule, MK__CONF_SECTION, 0);
+}
+
+/* Returns the first of the `n` rules before this one that matches every path of it; NULL: none does. */
+static const void *find_cover(const void *const *rules, size_t n, const void *rule, size_t pattern)
+{
+    const struct mk_pattern *later = (const void *)((const char *)rule + pattern);
+    for (size_t i = 0; i < n; i++)
+        if (mk_pattern_covers((const void *)((const char *)rules[i] + pattern), later))
+            return rules[i];
+    return NULL;
+}
+
+/* Returns whether a section is no rule: its pattern is an exact one without text, which no path is. */
+static bool matches_nothing(const void *rule, size_t pattern)
+{
+    const struct mk_pattern *match = (const void *)((const char *)rule + pattern);
+    return match->kind == MK_PATTERN_EXACT && !match->text.len;
+}
+
+MK_COLD int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                                bool (*is_conditional)(const void *rule))
+{
+    struct mk_buf rules, place;
+    int err = 0;
+    const void *first_shared = mk_host_server_conf(host, section);
+    mk_buf_init(&rules, RULES_BYTES_MAX);
+    for (const void *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
+        if (r == first_shared && host != host->generation->hosts)
+            break; /* checked for the first host */
+        if (r == first_shared)
+            rules.len = 0; /* a host may override all of those that follow */
+        if (is_consequence(host, r, pattern, 0) || matches_nothing(r, pattern))
+            continue; /* it was reported as wrong, or is no rule */
+        const void *before = find_cover((const void *)rules.data, rules.len / sizeof(r), r, pattern);
+        if (!is_conditional || !is_conditional(r))
+            mk_buf_add(&rules, &r, sizeof(r));
+        if (!before)
+            continue;
+        mk_buf_init(&place, ORIGIN_BYTES);
+        mk__conf_origin_print(mk__host_find_rule(host, before, pattern), &place);
+        mk__conf_error(host->generation->conf, mk__host_find_rule(host, r, pattern),
+                       "this rule can never match: the one of %s comes first and takes every such path",
+                       mk_buf_cstr(&place));
+        mk_buf_release(&place);
+        err = -EINVAL;
+    }
+    err = rules.err ? rules.err : err;
+    mk_buf_release(&rules);
+    return err;
+}
+
+int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern)
+{
+    return mk_host_check_rules(host, section, pattern, NULL);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What hosts are called, and lines of the error log about them. Builds for small devices leave this file out. */
+#include <monkey/plugin.h>
+
+#include "http/conn_log.h"
+#include "server/generation/generation.h"
+
+struct mk_str mk_host_label(const struct mk_host *host)
+{
+    struct mk_str name = mk_host_name(host, 0), file = mk__conf_file_name(host->set);
+    return name.len ? name : file.len ? file : MK_STR("default");
+}
+
+static struct mk__log_subject get_subject(const struct mk_host *host, bool has_limit)
+{
+    return (struct mk__log_subject){.host = host ? mk_host_label(host) : MK_STR_NONE,
+                                    .owner = host,
+                                    .has_limit = has_limit};
+}
+
+void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
+{
+    va_list args;
+    if (!mk_log_wants(level))
+        return;
+    struct mk__log_subject s = get_subject(host, false);
+    va_start(args, format);
+    mk__conn_log_write(level, &s, format, args);
+    va_end(args);
+}
+
+void mk_host_log_all(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
+{
+    va_list args;
+    if (!mk_log_wants(level))
+        return;
+    struct mk__log_subject s = get_subject(host, true);
+    va_start(args, format);
+    mk__conn_log_write(level, &s, format, args);
+    va_end(args);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Replaces path and query of a request before the plugins' on_request (mk_request_rewrite()), or its path for the
+ * content (mk_request_redirect_internally()). Builds for small devices leave this file out.
+ */
+#include "server/hooks/path_hooks.h"
+#include "server/worker/thread.h"
+
+#include "http/message/uri.h"
+#include "http/request.h"
+
+#include <monkey/escape.h>
+#include <monkey/program.h>
+
+#include <errno.h>
+
+/* Returns true for "." and "..", percent-encoded or not. */
+static bool is_dot_segment(struct mk_str segment)
+{
+    size_t dots = 0;
+    for (size_t i = 0; i < segment.len; dots++) {
+        bool encoded = segment.len - i >= 3 && mk_str_ieq(mk_str(segment.p + i, 3), MK_STR("%2e"));
+        if (!encoded && segment.p[i] != '.')
+            return false;
+        i += encoded ? 3 : 1;
+    }
+    return dots == 1 || dots == 2;
+}
+
+static bool has_dot_segment(struct mk_str path)
+{
+    while (path.len)
+        if (is_dot_segment(mk_str_split(&path, '/')))
+            return true;
+    return false;
+}
+
+static int check_call(const struct mk_request *req, struct mk_str path, struct mk_str query)
+{
+    if (req->hook >= MK__HOOK_REQUEST * MK__PLUGINS_MAX || req->response_state != MK__RESPONSE_OPEN)
+        return -EALREADY;
+    if (path.len + query.len > MK_REWRITE_BYTES_MAX)
+        return -ENAMETOOLONG;
+    if (!req->path.len || req->path.p[0] != '/' || !path.len || path.p[0] != '/' || !mk_str_is_visible(path, "?#\\") ||
+        !mk_str_is_visible(query, "#") || has_dot_segment(path))
+        return -EINVAL;
+    return req->rewritten && req->rewritten->n >= MK_REWRITES_MAX ? -ELOOP : 0;
+}
+
+int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str query)
+{
+    struct mk__rewritten *r = req->rewritten;
+    int err = check_call(req, path, query);
+    if (err < 0)
+        return err;
+    if (!r)
+        r = mk_arena_alloc(&req->arena, sizeof(*r));
+    char *decoded = mk_arena_alloc(&req->arena, path.len + 2);
+    struct mk_str copy = query.p ? mk_arena_dup(&req->arena, query) : query;
+    if (!r || !decoded || !copy.p != !query.p)
+        return -ENOMEM;
+    ssize_t n = mk__uri_decode_path(path, decoded, path.len + 2);
+    if (n < 0)
+        return (int)n;
+    if (!req->rewritten)
+        *r = (struct mk__rewritten){.original = req->path};
+    r->n++;
+    r->query = copy;
+    req->rewritten = r;
+    req->path = mk_str(decoded, (size_t)n);
+    req->has_encoded_slash = false;
+    return 0;
+}
+
+/* Replaces the path by one that is normalized, and keeps the query. Returns 0, -ELOOP or -ENOMEM. */
+static int replace_path(struct mk_request *req, struct mk_str path)
+{
+    struct mk__rewritten *r = req->rewritten;
+    struct mk_str copy = mk_arena_dup(&req->arena, path), query = mk_request_query(req);
+    if (r && r->n >= MK_REWRITES_MAX)
+        return -ELOOP;
+    if (!r)
+        r = mk_arena_zalloc(&req->arena, sizeof(*r));
+    if (!r || !copy.p)
+        return -ENOMEM;
+    if (!req->rewritten)
+        *r = (struct mk__rewritten){.original = req->path, .query = query};
+    r->n++;
+    req->rewritten = r;
+    req->path = copy;
+    return 0;
+}
+
+void mk_request_redirect_internally(struct mk_request *req, struct mk_str path)
+{
+    int err = replace_path(req, path);
+    int allowed = err < 0 ? err : mk__path_hooks_decide_access(req, req->path);
+    if (allowed > 0)
+        mk__request_hooks_restart_content(req);
+    else
+        mk_response_error(req, err == -ENOMEM ? 503 : allowed < 0 ? 500 : 403);
+}
+
+struct mk_str mk_request_original_path(const struct mk_request *req)
+{
+    return req->rewritten ? req->rewritten->original : req->path;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds the modules that a configuration mentions (server/plugins/autoload.h). lib/core/conf reads the files into a
+ * configuration without sections.
+ */
+#include "server/plugins/autoload.h"
+
+#include "base/file.h"
+#include "conf/conf.h"
+#include "conf/skipped_files.h"
+
+#include <monkey/buf.h>
+
+#include <errno.h>
+
+enum { NAME_BYTES = 256, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+
+struct search {
+    const char *const *names;
+    uint32_t found;
+};
+
+/* The files of a configuration. */
+struct files {
+    const char *dir;
+    const char *const *names; /* of plugins, which may have a file each */
+    struct mk__conf *conf;
+    struct mk__conf_set *set;
+};
+
+uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names)
+{
+    for (unsigned i = 0; names[i]; i++)
+        if (mk_str_ieq(word, mk_str_c(names[i])))
+            return 1u << i;
+    return 0;
+}
+
+/* Sections that are not named like their plugin. */
+static struct mk_str find_plugin_name(struct mk_str section)
+{
+    static const struct {
+        struct mk_str section, plugin;
+    } others[] = {{MK_STR("WEB_SERVICE"), MK_STR("duda")},      {MK_STR("DocumentRoot"), MK_STR("static")},
+                  {MK_STR("REWRITE"), MK_STR("redirect")},      {MK_STR("RULES"), MK_STR("mandril")},
+                  {MK_STR("CLIENT_LIMITS"), MK_STR("mandril")}, {MK_STR("CONNECTIONS"), MK_STR("mandril")},
+                  {MK_STR("AUTH_LIMITS"), MK_STR("auth")},      {MK_STR("DIRLISTING_LIMITS"), MK_STR("dirlisting")},
+                  {MK_STR("SCGI"), MK_STR("fastcgi")}};
+    for (unsigned i = 0; i < MK_COUNT_OF(others); i++)
+        if (mk_str_ieq(section, others[i].section))
+            return others[i].plugin;
+    return section;
+}
+
+static void match_line(struct mk_str section, struct mk_str name, const struct mk_conf_value *value, void *ctx)
+{
+    struct search *s = ctx;
+    (void)section;
+    name = find_plugin_name(name);
+    bool transport = mk_str_ieq(name, MK_STR("Listen")) || mk_str_ieq(name, MK_STR("TransportLayer"));
+    s->found |= mk__autoload_match_word(name, s->names);
+    for (uint32_t i = 0; value && transport && i < value->n; i++)
+        s->found |= mk__autoload_match_word(value->words[i], s->names);
+}
+
+static int visit_files(struct files *s, struct mk_arena *arena, struct mk_str pattern)
+{
+    struct mk_str *files;
+    size_t n = 0;
+    int err = mk__file_glob(mk_str_c(s->dir), pattern, MK__FILE_ONLY, arena, &files, &n) == -ENOMEM ? -ENOMEM : 0;
+    for (size_t i = 0; i < n && err == 0; i++)
+        if (!mk__skipped_files_describe(files[i].p))
+            err = mk__conf_read(s->conf, s->set, files[i].p) == -ENOMEM ? -ENOMEM : 0;
+    return err;
+}
+
+/* The files in the order in which the server reads them, because variables are valid in later files too. */
+static int visit_dir(struct files *s)
+{
+    struct mk_arena arena;
+    mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    int err = visit_files(s, &arena, MK_STR("/monkey.conf"));
+    for (unsigned i = 0; s->names[i] && err == 0; i++) {
+        MK_BUF_ON_STACK(name, NAME_BYTES);
+        mk_buf_addf(&name, "/plugins/%s/%s.conf", s->names[i], s->names[i]);
+        err = visit_files(s, &arena, mk_buf_str(&name));
+    }
+    err = err < 0 ? err : visit_files(s, &arena, MK_STR("/sites/*"));
+    mk_arena_release(&arena);
+    return err;
+}
+
+int mk__autoload_visit_files(struct mk__conf *conf, const char *dir, const char *const *names, mk__conf_line_fn fn,
+                             void *ctx)
+{
+    struct files s = {.dir = dir, .names = names, .conf = conf};
+    s.set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    if (s.set)
+        mk__conf_on_line(conf, fn, ctx);
+    return s.set ? visit_dir(&s) : -ENOMEM;
+}
+
+int mk__autoload_visit_text(struct mk__conf *conf, struct mk_str text, mk__conf_line_fn fn, void *ctx)
+{
+    struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    if (!set)
+        return -ENOMEM;
+    mk__conf_on_line(conf, fn, ctx);
+    return mk__conf_read_text(conf, set, "text", text) == -ENOMEM ? -ENOMEM : 0;
+}
+
+int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const char *const *names, uint32_t *ret_wanted)
+{
+    struct search s = {.names = names};
+    int err = mk__autoload_visit_text(conf, text, match_line, &s);
+    *ret_wanted |= s.found;
+    return err;
+}
+
+int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted)
+{
+    struct search s = {.names = names};
+    int err = mk__autoload_visit_files(conf, dir, names, match_line, &s);
+    *ret_wanted = s.found;
+    return err;
+}
