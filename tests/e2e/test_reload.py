@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HUP: the next configuration takes over while requests continue. Nothing is lost, mixed or left behind."""
 
+import contextlib
 import re
 import shutil
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import pytest
 
 from harness import build
+from harness.client import Client as Http1Client
 from harness.content import populate
 from harness.load import Clients, Load
 from harness.messages import request
@@ -292,6 +294,32 @@ def test_a_listener_becomes_narrower_and_wider(site):
         one.write("a", listen=[listen])
         one.reload()
         check(one.ask(port=wide), "a")
+
+
+@pytest.mark.single_protocol
+def test_what_waits_at_a_listener_that_goes(site):
+    """Connections of its queue are served, and so are those that come to the next one."""
+    one = site()
+    port = free_port()
+    local = one.folder / "socket"
+    one.write("a", listen=[f"127.0.0.1:{port}", f"unix:{local}"])
+    one.reload()
+    for listen in ([f"0.0.0.0:{port}"], [f"127.0.0.1:{port}", f"unix:{local}"], [f"*:{port}"], [f"127.0.0.1:{port}"]):
+        one.write("a", listen=listen)
+        with contextlib.ExitStack() as stack:
+            one.server.send_signal(signal.SIGSTOP)
+            try:
+                clients = [stack.enter_context(Http1Client(("127.0.0.1", port))) for _ in range(100)]
+                if local.exists():
+                    clients.append(stack.enter_context(Http1Client(str(local))))
+                for client in clients:
+                    client.send(request("/v"))
+                one.server.send_signal(signal.SIGHUP)
+            finally:
+                one.server.send_signal(signal.SIGCONT)
+            assert {client.response().status for client in clients} == {200}
+        one.reloads += 1
+        one.server.wait_log(DONE, one.reloads)
 
 
 def test_workers_come_and_go(site):

@@ -5,6 +5,7 @@
 #include "net/holder.h"
 
 #include <monkey/arena.h>
+#include <monkey/hash.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ARENA_BYTES_MAX = 4 * 1024 * 1024, PATH_BYTES = 300, TCP_LISTEN = 10, UNIX_LISTENS = 0x10000 };
+enum { ARENA_BYTES_MAX = 4 * 1024 * 1024, PATH_BYTES = 300, TCP_SYN_RECV = 3, TCP_LISTEN = 10, UNIX_LISTENS = 0x10000 };
 
 struct search {
     mk__holder_own_fn is_own;
@@ -51,14 +52,26 @@ static bool parse_address(const char *hex, unsigned port, struct mk__addr *ret)
     return true;
 }
 
-bool mk__holder_parse_tcp(const char *line, struct mk__holder_socket *ret)
+static bool parse_tcp(const char *line, unsigned wanted_state, struct mk__holder_socket *ret)
 {
-    char hex[33];
+    char hex[33], peer[48];
     unsigned port, state;
     *ret = (struct mk__holder_socket){.pid = 0};
-    return sscanf(line, " %*u: %32[0-9A-F]:%x %*s %x %*s %*s %*s %u %*u %lu", hex, &port, &state, &ret->uid,
-                  &ret->inode) == 5 &&
-           state == TCP_LISTEN && (strlen(hex) == 8 || strlen(hex) == 32) && parse_address(hex, port, &ret->addr);
+    if (sscanf(line, " %*u: %32[0-9A-F]:%x %47s %x %*s %*s %*s %u %*u %lu", hex, &port, peer, &state, &ret->uid,
+               &ret->inode) != 6)
+        return false;
+    ret->peer = mk_hash_add(MK_HASH_EMPTY, peer, strlen(peer));
+    return state == wanted_state && (strlen(hex) == 8 || strlen(hex) == 32) && parse_address(hex, port, &ret->addr);
+}
+
+bool mk__holder_parse_tcp(const char *line, struct mk__holder_socket *ret)
+{
+    return parse_tcp(line, TCP_LISTEN, ret);
+}
+
+bool mk__holder_parse_handshake(const char *line, struct mk__holder_socket *ret)
+{
+    return parse_tcp(line, TCP_SYN_RECV, ret);
 }
 
 bool mk__holder_parse_unix(const char *line, struct mk__holder_socket *ret)
@@ -93,6 +106,47 @@ static void add_sockets(struct search *s, const struct mk__addr *addr, const cha
     }
     if (file)
         fclose(file);
+}
+
+/* ── handshakes ── */
+
+static void add_handshakes(struct mk__handshakes *h, const struct mk__addr *addr, const char *path)
+{
+    char line[512];
+    FILE *file = fopen(path, "re");
+    while (file && h->n < MK__HANDSHAKES_MAX && fgets(line, sizeof(line), file)) {
+        struct mk__holder_socket one;
+        bool may = strstr(line, " 03 ") != NULL; /* a file may have 100,000 lines */
+        if (may && mk__holder_parse_handshake(line, &one) && mk__addr_conflicts(&one.addr, addr))
+            h->peers[h->n++] = one.peer;
+    }
+    if (file)
+        fclose(file);
+}
+
+void mk__handshakes_find(struct mk__handshakes *h, const struct mk__addr *addr)
+{
+    h->n = 0; /* a connection of IPv4 to a socket of IPv6 is in the file of the latter */
+    add_handshakes(h, addr, addr->sa.sa_family == AF_INET6 ? "/proc/net/tcp6" : "/proc/net/tcp");
+}
+
+static bool has_peer(const struct mk__handshakes *h, uint64_t peer)
+{
+    unsigned i = 0;
+    while (i < h->n && h->peers[i] != peer)
+        i++;
+    return i < h->n;
+}
+
+void mk__handshakes_update(struct mk__handshakes *h, const struct mk__addr *addr)
+{
+    struct mk__handshakes now;
+    unsigned n = 0;
+    mk__handshakes_find(&now, addr);
+    for (unsigned i = 0; i < h->n; i++)
+        if (has_peer(&now, h->peers[i]))
+            h->peers[n++] = h->peers[i];
+    h->n = n;
 }
 
 /* ── processes ── */

@@ -8,6 +8,8 @@
 
 #include "net/addr.h"
 
+enum { MK__HANDSHAKES_MAX = 256 };
+
 /* Returns whether a process is one of the server's own. */
 typedef bool (*mk__holder_own_fn)(int pid, void *ctx);
 
@@ -32,11 +34,25 @@ struct mk__holder_socket {
     unsigned uid; /* of the process that has opened it */
     unsigned long inode;
     bool own;
-    int pid; /* of another server's process that has it; 0: none was found */
+    int pid;       /* of another server's process that has it; 0: none was found */
+    uint64_t peer; /* hash of the client's address, of a TCP handshake */
 };
+
+/* Clients that were in a TCP handshake with an address when they were looked for first. */
+struct mk__handshakes {
+    uint64_t peers[MK__HANDSHAKES_MAX]; /* hashes of their addresses; those of more are not waited for */
+    unsigned n;
+};
+
+/* Finds the clients that are in a handshake with a socket at `addr`, or at an address that includes it. */
+void mk__handshakes_find(struct mk__handshakes *h, const struct mk__addr *addr);
+/* Drops those that are in none any more. */
+void mk__handshakes_update(struct mk__handshakes *h, const struct mk__addr *addr);
 
 /* Parse a line of /proc/net/tcp or tcp6, and of /proc/net/unix. Return false if it is no socket that listens. */
 bool mk__holder_parse_tcp(const char *line, struct mk__holder_socket *ret);
 bool mk__holder_parse_unix(const char *line, struct mk__holder_socket *ret);
+/* Parses a line of /proc/net/tcp or tcp6. Returns false if it is no connection whose handshake has not ended. */
+bool mk__holder_parse_handshake(const char *line, struct mk__holder_socket *ret);
 
 #endif

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
@@ -234,6 +235,12 @@ int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__liste
             set_option(fd, IPPROTO_TCP, TCP_FASTOPEN, options->fast_open_queue);
     }
     return listen(fd, options->backlog) < 0 ? -errno : 0;
+}
+
+/* The kernel compares interfaces when it looks for the socket of a first packet, and none has this number. */
+int mk__listen_retire(int fd)
+{
+    return set_option(fd, SOL_SOCKET, SO_BINDTOIFINDEX, INT_MAX);
 }
 
 bool mk__listen_has_fast_open(void)

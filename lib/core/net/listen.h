@@ -58,6 +58,13 @@ bool mk__listen_is_at(int fd, const char *path);
 /* Removes the path of a Unix socket that is closed, unless the socket of another process has replaced it. */
 void mk__listen_unlink(int fd, const char *path);
 
+/*
+ * Takes a TCP socket out of service: from now on connections come to another socket of the port, or are refused.
+ * Handshakes that have begun end in its queue, where they are accepted. Returns 0, or -errno: Linux before 5.7 cannot
+ * do it, nor can it for a link-local address.
+ */
+int mk__listen_retire(int fd);
+
 /* Returns whether TCP Fast Open is enabled for servers in this network namespace. */
 bool mk__listen_has_fast_open(void);
 

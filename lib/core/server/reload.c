@@ -172,6 +172,7 @@ static void commit_reload(struct reload *c)
     for (unsigned i = c->n_kept; i < s->n_workers; i++)
         mk__control_thread_watch_worker(s->control_thread, s->workers[i]);
     mk__limits_set(&s->limits, c->next->settings);
+    mk__listeners_retire(&s->listeners);
     update_balancer(c);
     for (unsigned i = c->n_kept; i < c->n; i++)
         mk__thread_start_serving(c->workers[i]);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "loop/loop.h"
 #include "net/addr.h"
+#include "net/listen.h"
 #include "server/listen/limits.h"
 #include "server/listen/listeners.h"
 
@@ -244,11 +245,17 @@ void mk__acceptor_close(struct mk__acceptor *a)
         mk__acceptor_stop(a);
         return;
     }
+    bool is_unix = a->listener && a->listener->addr.sa.sa_family == AF_UNIX;
     int err = 0;
+    if (is_unix)
+        shutdown(a->event.fd, SHUT_RD); /* new connections are refused at once; those in the queue stay there */
+    else if (MK_HAS_RELOAD)
+        mk__listen_retire(a->event.fd);
     while (err == 0 || err == EBUSY)
         err = accept_batch(a);
     mk__acceptor_stop(a);
-    shutdown(a->event.fd, SHUT_RD); /* new connections are refused at once */
+    if (!is_unix)
+        shutdown(a->event.fd, SHUT_RD); /* which resets those in the queue */
 }
 
 /* ── the acceptors of a loop ── */

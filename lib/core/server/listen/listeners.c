@@ -5,6 +5,8 @@
  */
 #include "server/listen/listeners.h"
 
+#include "base/clock.h"
+#include "net/holder.h"
 #include "net/listen.h"
 
 #include <monkey/arena.h>
@@ -15,6 +17,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
+
+enum { RETIRE_PAUSE_US = 1000, RETIRE_MAX_MS = 250 };
 
 void mk__listeners_init(struct mk__listeners *s)
 {
@@ -285,6 +289,41 @@ static void update_options(struct mk__listener *one, const struct mk__settings *
     struct mk__listen_options options = mk__listeners_options(settings);
     for (unsigned i = 0; MK_HAS_RELOAD && i < one->n; i++)
         mk__listen_start(one->fds[i], &one->addr, &options);
+}
+
+/* Returns whether the sockets of a listener get no new connections from now on. */
+static bool retire_listener(const struct mk__listener *one)
+{
+    bool retired = false;
+    if (one->state != MK__LISTENER_UNCLAIMED || one->owner != MK__LISTENER_OWNED || one->addr.sa.sa_family == AF_UNIX)
+        return false;
+    for (unsigned i = 0; i < one->n; i++)
+        retired |= mk__listen_retire(one->fds[i]) == 0;
+    return retired;
+}
+
+/*
+ * Handshakes that have not ended yet end in the queue of a retired socket. A packet may be under way to the socket in
+ * another processor, so a pause comes before the first look.
+ */
+static void wait_for_handshakes(const struct mk__addr *addr, uint64_t until_ms)
+{
+    struct mk__handshakes waited;
+    usleep(RETIRE_PAUSE_US);
+    mk__handshakes_find(&waited, addr);
+    while (waited.n && mk__clock_system.now_ms(NULL) < until_ms) {
+        usleep(RETIRE_PAUSE_US);
+        mk__handshakes_update(&waited, addr);
+    }
+}
+
+void mk__listeners_retire(struct mk__listeners *s)
+{
+    uint64_t until_ms = mk__clock_system.now_ms(NULL) + RETIRE_MAX_MS;
+    MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
+        if (retire_listener(one))
+            wait_for_handshakes(&one->addr, until_ms);
+    }
 }
 
 void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings)

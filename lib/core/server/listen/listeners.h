@@ -70,6 +70,11 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
  * or -errno.
  */
 int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings);
+/*
+ * Takes the sockets out of service that mk__listeners_commit() will close, and waits until handshakes with them have
+ * ended, but no longer than 250 ms. What is in their queues is to be accepted by their acceptors before.
+ */
+void mk__listeners_retire(struct mk__listeners *s);
 /* The settings are in use: closes the listeners that they do not have, which no loop may watch any more. */
 void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings);
 /* The settings are given up: closes what was opened for them. */

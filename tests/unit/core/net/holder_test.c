@@ -46,6 +46,29 @@ TEST(rows_of_tcp)
     }
 }
 
+TEST(handshakes)
+{
+    struct mk__holder_socket found;
+    MK_BUF_ON_STACK(text, 160);
+    static const char row[] = "  12: 0100007F:1F90 0100007F:C350 03 00000000:00000000 01:0000004D 00000000     0 "
+                              "       0 0 1 0";
+    assert_true(mk__holder_parse_handshake(row, &found));
+    mk__addr_print(&found.addr, &text);
+    assert_string_equal(mk_buf_cstr(&text), "127.0.0.1:8080");
+    assert_false(mk__holder_parse_tcp(row, &found));
+    assert_false(mk__holder_parse_handshake(
+        "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000    33        0 4711 1", &found));
+    struct mk__addr nowhere;
+    const char *error;
+    assert_int_equal(mk__addr_parse(MK_STR("192.0.2.1:1"), &nowhere, &error), 0);
+    struct mk__handshakes clients;
+    mk__handshakes_find(&clients, &nowhere);
+    assert_int_equal(clients.n, 0);
+    clients = (struct mk__handshakes){.peers = {1, 2}, .n = 2};
+    mk__handshakes_update(&clients, &nowhere);
+    assert_int_equal(clients.n, 0); /* they have ended */
+}
+
 TEST(rows_of_unix)
 {
     static const char *const others[] = {

@@ -98,6 +98,48 @@ TEST(ports_are_shared_only_on_request)
     close(second);
 }
 
+static int connect_to(const struct mk__addr *addr)
+{
+    int fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, &addr->sa, addr->len), 0);
+    return fd;
+}
+
+static int count_queued(int fd)
+{
+    int n = 0, accepted;
+    while ((accepted = accept(fd, NULL, NULL)) >= 0) {
+        close(accepted);
+        n++;
+    }
+    return n;
+}
+
+TEST(a_retired_socket_keeps_its_queue)
+{
+    struct mk__listen_options plain = {.backlog = 16, .shared_port = true};
+    struct mk__addr addr = address("127.0.0.1:0"), all = address("0.0.0.0:1");
+    int fd = mk__listen_bind(&addr, &plain);
+    assert_int_equal(mk__listen_start(fd, &addr, &plain), 0);
+    mk__addr_set_port(&all, mk__addr_port(&addr));
+    int next = mk__listen_bind(&all, &plain);
+    assert_int_equal(mk__listen_start(next, &all, &plain), 0);
+    int queued = connect_to(&addr), err = mk__listen_retire(fd);
+    if (err == 0) {
+        int later = connect_to(&addr);
+        assert_int_equal(count_queued(fd), 1);
+        assert_int_equal(count_queued(next), 1);
+        close(later);
+        close(next);
+        assert_false(answers(&addr));
+    } else {
+        assert_true(err == -ENOPROTOOPT || err == -EPERM); /* an older kernel */
+        close(next);
+    }
+    close(queued);
+    close(fd);
+}
+
 TEST(foreign_addresses)
 {
     struct mk__addr addr = address("192.0.2.1:0"); /* of the documentation, on no machine */
