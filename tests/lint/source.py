@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIPPED_FOLDERS = {"build", "corpus", "__pycache__", ".git", ".pytest_cache"}
-SKIPPED_FILES = re.compile(r"docs/contest/results/[^/]+/(?:README\.md|index\.html)")  # what `wr report` has written
+SKIPPED_FILES = re.compile(r"docs/contest/results/[^/]+/README\.md")  # what `wr report` has written
 SUFFIX_KINDS = {
     ".c": "c", ".h": "c", ".py": "python", ".sh": "shell", ".cmake": "cmake", ".in": "template", ".md": "text",
     ".conf": "text", ".load": "text", ".mime": "text", ".html": "text", ".css": "text", ".mjs": "text",

@@ -172,21 +172,28 @@ def test_publish(sample, tmp_path):
     done = run(sample.path, "--publish", tmp_path)
     place = tmp_path / "2026-11-20"
     assert (done.exit_code, done.output) == (0, f"wrote {place}\n")
-    assert sorted(path.name for path in place.iterdir()) == ["README.md", "index.html", "results.jsonl.xz"]
-    assert lzma.open(place / "results.jsonl.xz").read() == sample.path.read_bytes()
+    assert sorted(path.name for path in place.iterdir()) == ["README.md", "results.jsonl.xz"]
+    kept = [json.loads(line) for line in lzma.open(place / "results.jsonl.xz", "rt")]
+    assert [each["type"] for each in kept] == [each["type"] for each in sample.records]
+    assert not any(each["samples"] or each["hdr"] for each in kept if each["type"] == "round")
     text = (place / "README.md").read_text()
     assert text.index("## Where monkey loses") < text.index("## Ranks") and "&quot;n&quot;" not in text
     done = run(sample.path, "--png", tmp_path / "charts")
     pictures = list((tmp_path / "charts").iterdir())
-    assert done.exit_code == 0 and len(pictures) == len(Reader((place / "index.html").read_text()).charts)
+    assert done.exit_code == 0 and len(pictures) == len(Reader(report.make_page(sample.path)).charts)
     for path in pictures:
         data = path.read_bytes()
         assert data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack_from(">II", data, 16)[0] > 1000
     error = run(sample.path, "--publish", tmp_path).exception
     assert isinstance(error, WrError) and "exists: the results of a day are not replaced" in str(error)
-    compressed = run_wr("compare", place / "results.jsonl.xz").stdout
-    assert compressed and compressed == run_wr("compare", sample.path).stdout
-    assert report.make_page(place / "results.jsonl.xz").count("<figure ") == len(pictures)
+    assert run(place / "results.jsonl.xz", "-o", tmp_path / "page.html").exit_code == 0
+
+
+def test_shortened_rows_compare_alike(sample, tmp_path):
+    done = run(sample.path, "--rows", tmp_path / "rows.xz")
+    assert (done.exit_code, done.output) == (0, f"wrote {tmp_path / 'rows.xz'}\n")
+    table = run_wr("compare", tmp_path / "rows.xz", "--markdown").stdout
+    assert table and table == run_wr("compare", sample.path, "--markdown").stdout
 
 
 def test_what_cannot_be_published(sample, tmp_path):

@@ -3,6 +3,7 @@
 
 import collections
 import json
+import lzma
 import pathlib
 import re
 
@@ -11,11 +12,11 @@ import pytest
 from processes import run_wr
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROUNDS = ROOT / "docs" / "figures" / "readme.jsonl"
-SERVICES = ROOT / "docs" / "figures" / "services.jsonl"
-DATABASES = ROOT / "docs" / "figures" / "sqlite.jsonl"
-REDIS = ROOT / "docs" / "figures" / "redis.jsonl"
-CACHE = ROOT / "docs" / "figures" / "cache.jsonl"
+ROUNDS = ROOT / "docs" / "figures" / "readme.jsonl.xz"
+SERVICES = ROOT / "docs" / "figures" / "services.jsonl.xz"
+DATABASES = ROOT / "docs" / "figures" / "sqlite.jsonl.xz"
+REDIS = ROOT / "docs" / "figures" / "redis.jsonl.xz"
+CACHE = ROOT / "docs" / "figures" / "cache.jsonl.xz"
 
 
 def cells_of(line):
@@ -39,7 +40,7 @@ def test_table(page, rounds, mark, rows):
 def test_a_row_is_of_one_session(rounds):
     """Costs of other hours are not comparable."""
     sessions = collections.defaultdict(set)
-    for line in rounds.read_text(encoding="utf-8").splitlines():
+    for line in lzma.open(rounds, "rt", encoding="utf-8"):
         row = json.loads(line)
         if row["type"] == "round":
             sessions[row["workload"]].add(row["session"])

@@ -445,7 +445,7 @@ def all_rounds(results: Results) -> Section:
              share(each.value("others_share")), ", ".join(each.marks)] for each in results.rounds]
     careful = {index for index, each in enumerate(results.rounds) if each.marks}
     table = Table("rounds-table", "All rounds, in their order", columns, rows, careful)
-    return Section("rounds", "All rounds", [table])
+    return Section("rounds", "All rounds", [table], page_only=True)
 
 
 def share(value: float | None) -> Cell:
@@ -526,7 +526,7 @@ def write_page(path: Path, output: Path) -> None:
         raise WrError(f"{output} cannot be written: {error.strerror}") from error
 
 
-def write_folder(path: Path, png: Path | None, published: Path | None) -> None:
+def write_kept(path: Path, png: Path | None, published: Path | None, rows: Path | None) -> None:
     results = data.read(path)
     if not results.rounds:
         raise WrError(f"{path} holds no rounds")
@@ -536,10 +536,13 @@ def write_folder(path: Path, png: Path | None, published: Path | None) -> None:
             click.echo(f"wrote {publish.write_pictures(document, png)} charts into {png}")
         elif published:
             click.echo(f"wrote {publish.publish(path, results, document, published)}")
+        elif rows:
+            publish.write_rows(path, rows)
+            click.echo(f"wrote {rows}")
     except ModuleNotFoundError as error:
         raise explain_missing(error) from error
     except OSError as error:
-        raise WrError(f"{error.filename or png or published} cannot be written: {error.strerror}") from error
+        raise WrError(f"{error.filename or png or published or rows} cannot be written: {error.strerror}") from error
 
 
 @click.command("report", short_help="Make a page or Markdown from a file of results.")
@@ -549,8 +552,11 @@ def write_folder(path: Path, png: Path | None, published: Path | None) -> None:
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown instead.")
 @click.option("--png", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the charts as PNG instead.")
 @click.option("--publish", "published", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Write page, tables, charts and compressed rows into a folder of the day below this one.")
-def command(file: Path, output: Path | None, markdown: bool, png: Path | None, published: Path | None) -> None:
+              help="Write tables and compressed rows into a folder of the day below this one.")
+@click.option("--rows", type=click.Path(path_type=Path), metavar="ROWS",
+              help="Write the rows that the tables need, compressed, into a file of this name, which ends in .xz.")
+def command(file: Path, output: Path | None, markdown: bool, png: Path | None, published: Path | None,
+            rows: Path | None) -> None:
     """Makes a page of FILE, a file of results that wr has written.
 
     The page is one file. It holds charts and tables of the CPU per answer, of curves over concurrency, of latencies and
@@ -563,11 +569,12 @@ def command(file: Path, output: Path | None, markdown: bool, png: Path | None, p
     wr report results.jsonl --markdown    prints tables
     wr report results.jsonl --png charts  writes charts/*.png
     wr report results.jsonl --publish docs/contest/results
+    wr report results.jsonl --rows docs/figures/readme.jsonl.xz
     """
-    if sum(map(bool, (markdown, output, png, published))) > 1:
-        raise click.UsageError("--markdown, --png, --publish and -o exclude each other")
-    if png or published:
-        write_folder(file, png, published)
+    if sum(map(bool, (markdown, output, png, published, rows))) > 1:
+        raise click.UsageError("--markdown, --png, --publish, --rows and -o exclude each other")
+    if png or published or rows:
+        write_kept(file, png, published, rows)
         return
     if markdown:
         click.echo(make_markdown(file), nl=False)
