@@ -39,12 +39,6 @@ STYLE_CASES = {
         ("CMakeLists.txt", "project(x)\n", [1]),
         ("README.md", "text\n", []),
     ],
-    "opening": [
-        ("lib/core/base/a.c", HEAD, []),
-        ("lib/core/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n/* One line. */\n", []),
-        ("lib/core/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n#include <stdio.h>\n", [2]),
-        ("lib/core/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n/*\n */\n", [2]),
-    ],
     "banned_functions": [
         ("lib/core/base/a.c", "x = snprintf(a, n, b);\nx->system(a); mk_str_strcpy(a);\n", []),
         ("lib/core/base/a.c", "/* strcpy(a, b) */ x = \"sprintf(\"; // gets(a)\n", []),

@@ -45,15 +45,6 @@ def licence(source):
         yield 1, "the file does not begin with its SPDX-License-Identifier"
 
 
-def opening(source):
-    if source.path == PUBLISHED:
-        return
-    second = source.lines[1].strip() if len(source.lines) > 1 else ""
-    third = source.lines[2].strip(" */") if len(source.lines) > 2 else ""
-    if not (second.startswith(("/*", "//")) and (second.strip(" */") or third)):
-        yield 2, "no paragraph after the licence says what this file is responsible for"
-
-
 def banned_functions(source):
     for number, line in enumerate(source.bare, 1):
         for match in BANNED_CALL.finditer(line):
@@ -169,7 +160,6 @@ CODE = ("c", "python", "shell", "cmake", "template")
 EVERY = CODE + ("text",)
 RULES = {
     licence: CODE,
-    opening: ("c",),
     banned_functions: ("c",),
     allocation: ("c",),
     function_name: ("c",),
