@@ -72,7 +72,10 @@ enum mk_plugin_flags {
      * `*ret_state` NULL, nor for a request whose head is so malformed that no host was chosen.
      */
     MK_PLUGIN_STATE_NEEDED = 4,
-    /* allows_path is about access: it says no to clients that may not GET the path, and not because of its content. */
+    /*
+     * on_head and on_request are about access, and are called once more for the path of an internal redirect
+     * (mk_request_redirect_internally()): what they count, they count once for a request.
+     */
     MK_PLUGIN_DECIDES_ACCESS = 8,
 };
 

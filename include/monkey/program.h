@@ -49,11 +49,16 @@ MK_API const struct mk_pattern *mk_host_handler(const struct mk_host *host, cons
 
 /*
  * Has the content of another path of the host sent in place of that of the request, as for the index of a folder (an
- * internal redirect): on_content of all plugins is asked again, with this path. Access goes by both paths: a client
- * that may not GET the new one, by rules and logins, gets 403. `path` is decoded and normalized, and copied. In
- * on_content, which returns 0 then, or later. Responds in any case.
+ * internal redirect): on_content of all plugins is asked again, with this path. Access goes by both paths: on_head and
+ * on_request of the plugins with MK_PLUGIN_DECIDES_ACCESS are called before, so that rules and logins hold for the new
+ * path as for a request of it. `path` is decoded and normalized, and copied. In on_content, which returns 0 then, or
+ * later. Responds in any case.
  */
 MK_API void mk_request_redirect_internally(struct mk_request *req, struct mk_str path);
+/*
+ * Returns the path that rules and logins had decided about before the last internal redirect; `.p` NULL: none.
+ */
+MK_API struct mk_str mk_request_decided_path(const struct mk_request *req);
 
 MK_C_END
 

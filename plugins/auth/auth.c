@@ -5,6 +5,7 @@
  * forward_login.c the one that another server does.
  */
 #include <monkey/inspect.h>
+#include <monkey/program.h>
 
 #include "forward_login.h"
 #include "login.h"
@@ -197,6 +198,16 @@ static bool passes_as_preflight(struct mk_request *req, const struct auth_rule *
            mk_request_header_by_name(req, MK_STR("Access-Control-Request-Method")).p;
 }
 
+/* Returns whether the rule has let the request pass for the path before an internal redirect. */
+static bool has_passed(struct mk_request *req, const struct auth_host *h, const struct auth_rule *rule)
+{
+    struct mk_str path = mk_request_decided_path(req);
+    const struct auth_rule *before;
+    if (!path.p || rules_find(h, path, &before) < 0 || before != rule)
+        return false;
+    return mk_request_user(req).p || !is_alternative(rule);
+}
+
 /* Checks the client certificate, and the login after it. */
 static int check_rule(struct mk_request *req, const struct auth_rule *rule)
 {
@@ -230,7 +241,7 @@ static int check_request(struct mk_request *req)
         mk_response_error(req, access);
         return 0;
     }
-    if (!rule)
+    if (!rule || has_passed(req, h, rule))
         return MK_DECLINED;
     bool needs_login = rules_protects(rule) && !(access == 1 && is_alternative(rule)) && !is_open;
     return needs_login ? check_rule(req, rule) : forward_login_strip(req, rule);

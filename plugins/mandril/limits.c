@@ -5,6 +5,8 @@
  */
 #include "mandril.h"
 
+#include <monkey/program.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -118,6 +120,8 @@ static int use_limit(const struct limit *limit, const struct conditions_subject 
     if (!x)
         return -ENOMEM;
     x->limit = limit;
+    if (was_counted(x, limit->base.zone) && mk_request_decided_path(subject->req).p)
+        return MK_DECLINED; /* before an internal redirect */
     x->answer = (struct limit_answer){.fine = true};
     int err = limit->base.zone->table ? count_client(x, limit, subject, &x->answer) : 0;
     if (err < 0 || x->answer.fine)

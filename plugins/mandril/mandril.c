@@ -11,6 +11,8 @@
  */
 #include "mandril.h"
 
+#include <monkey/program.h>
+
 #include <errno.h>
 
 enum { DELAYED_MAX = 4096, ARENA_BYTES_MAX = 256 * 1024 * 1024 };
@@ -205,6 +207,8 @@ static int delay_request(struct mk_request *req, const struct rule *rule)
     struct exchange *x = mandril_get_exchange(req);
     if (!x)
         return -ENOMEM;
+    if (x->timer.fn)
+        return MK_DECLINED; /* before an internal redirect */
     x->delayed = zone;
     mk_timer_init(&x->timer, finish_delay);
     if (atomic_fetch_add(&zone->delayed, 1) >= DELAYED_MAX)
@@ -244,7 +248,8 @@ static int check_request(struct mk_request *req)
         return MK_DECLINED;
     struct files_refs *files = get_files(req);
     struct conditions_subject subject = get_subject(req);
-    int r = g->n_connections ? connections_check_request(g, files, &subject) : MK_DECLINED;
+    bool counts_conn = g->n_connections && !mk_request_decided_path(req).p;
+    int r = counts_conn ? connections_check_request(g, files, &subject) : MK_DECLINED;
     if (r != MK_DECLINED)
         return r;
     struct rule_decision d = rules_decide(host, files, &subject, false);

@@ -208,7 +208,7 @@ def test_an_index_of_other_folders(start, protocol, site):
 
 
 @needs_gateways
-@pytest.mark.parametrize("rule, status", [("[AUTH]\nMatch *.php\nType Forward\nTo http://127.0.0.1:1\n", 403),
+@pytest.mark.parametrize("rule, status", [("[AUTH]\nMatch *.php\nType Forward\nTo http://127.0.0.1:1\n", 503),
                                           ("[RULES]\nMatch *.php\nAction deny\n", 403),
                                           ("[RULES]\nMatch /sub\nAction deny\n", 200),
                                           ("[REDIRECT]\nMatch =/index.php\nTo /\n", 200)])  # fmt: skip

@@ -110,7 +110,9 @@ struct mk__joined_lines {
 /* What mk_request_rewrite() has made of path and query; in the arena. */
 struct mk__rewritten {
     struct mk_str original, query; /* the path of the client; the query that replaces its query, `.p` NULL: none */
+    struct mk_str decided;         /* the path that access was decided for before this one; `.p` NULL: none */
     unsigned n;                    /* times */
+    bool decides_access;           /* the hooks of an internal redirect that decide about access are called */
 };
 
 struct mk__extra;

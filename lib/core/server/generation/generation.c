@@ -195,7 +195,7 @@ struct mk_str mk_host_name(const struct mk_host *host, unsigned n)
 void mk__generation_find_hooks(struct mk_generation *g)
 {
     memset(g->hooks, 0, sizeof(g->hooks));
-    g->skipped = 0;
+    g->skipped = g->access = 0;
     for (unsigned i = 0; i < g->n_plugins; i++) {
         const struct mk_plugin *plugin = g->plugins[i];
         const bool has[MK__HOOKS] = {
@@ -206,6 +206,7 @@ void mk__generation_find_hooks(struct mk_generation *g)
         for (unsigned hook = 0; hook < MK__HOOKS; hook++)
             g->hooks[hook] |= (uint32_t)has[hook] << i;
         g->skipped |= (uint32_t)((plugin->flags & MK_PLUGIN_STATE_NEEDED) != 0) << i;
+        g->access |= (uint32_t)((plugin->flags & MK_PLUGIN_DECIDES_ACCESS) != 0) << i;
     }
 }
 

@@ -116,6 +116,7 @@ struct mk_generation {
     uint32_t failed;           /* those with errors in their sections or starts: no generation_check */
     uint32_t hooks[MK__HOOKS]; /* the plugins that have each hook, a bit each */
     uint32_t skipped;          /* those with MK_PLUGIN_STATE_NEEDED, for requests without a host */
+    uint32_t access;           /* those with MK_PLUGIN_DECIDES_ACCESS */
     unsigned n_plugins, workers;
     uint8_t plugin_slots[MK_SMALL ? 1 : MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
     struct mk__spools *spools;                             /* for bodies that wait; NULL: no plugin has any */
@@ -137,7 +138,7 @@ void mk__generation_put(struct mk_generation *g);
 /* Appends the errors and warnings of its configuration. */
 void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *out);
 
-/* Sets `hooks` and `skipped`, once it has its plugins. */
+/* Sets `hooks`, `skipped` and `access`, once it has its plugins. */
 void mk__generation_find_hooks(struct mk_generation *g);
 /* Sets `first_hook` of a host, once it has `skipped` and its limits for paths. */
 void mk__generation_find_first_hook(const struct mk_generation *g, struct mk_host *host);

@@ -4,8 +4,6 @@
  * and which file is there; and whether one of them claims the request. And what a plugin needs to work on paths without
  * a request. Left out of small builds.
  */
-#include "server/hooks/path_hooks.h"
-
 #include "server/worker/thread.h"
 
 #include <monkey/escape.h>
@@ -26,10 +24,10 @@ static bool has_other_handler(const struct mk_request *req, const struct mk_gene
 }
 
 /*
- * Asks the plugins that have all of these flags in their order, but for `caller` (NULL: none). Their decisions about
- * access are those for this path, not for the request.
+ * Asks the plugins in their order, but for `caller` (NULL: none). Their decisions about access are those for this path,
+ * not for the request.
  */
-static int ask_plugins(struct mk_request *req, uint32_t flags, const struct mk_plugin *caller, struct mk_str path)
+static int ask_plugins(struct mk_request *req, const struct mk_plugin *caller, struct mk_str path)
 {
     const struct mk_generation *g = mk_worker_generation(req->worker);
     uint16_t access = req->access;
@@ -38,7 +36,7 @@ static int ask_plugins(struct mk_request *req, uint32_t flags, const struct mk_p
     req->access = 0;
     req->defers_denial = true;
     for (unsigned i = 0; i < g->n_plugins && r > 0; i++)
-        if (g->plugins[i]->allows_path && (g->plugins[i]->flags & flags) == flags && g->plugins[i] != caller)
+        if (g->plugins[i]->allows_path && g->plugins[i] != caller)
             r = g->plugins[i]->allows_path(req, path);
     if (r > 0 && req->access >= 400)
         r = 0;
@@ -57,7 +55,7 @@ int mk_request_allows_path(struct mk_request *req, struct mk_str path)
     int r = mk__handlers_find(mk_request_host_conf(req), path, &handler);
     if (r < 0 || has_other_handler(req, g, handler))
         return r;
-    return ask_plugins(req, 0, NULL, path);
+    return ask_plugins(req, NULL, path);
 }
 
 int mk_request_allows_source(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path)
@@ -68,12 +66,7 @@ int mk_request_allows_source(struct mk_request *req, const struct mk_plugin *plu
     int r = mk__handlers_find(mk_request_host_conf(req), path, &handler);
     if (r < 0 || (handler && g->plugins[handler->index] != plugin))
         return r < 0 ? r : 0;
-    return ask_plugins(req, 0, plugin, path);
-}
-
-int mk__path_hooks_decide_access(struct mk_request *req, struct mk_str path)
-{
-    return ask_plugins(req, MK_PLUGIN_DECIDES_ACCESS, NULL, path);
+    return ask_plugins(req, plugin, path);
 }
 
 /* Tells whether a plugin with content says that the path is its own. */

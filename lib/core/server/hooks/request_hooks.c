@@ -159,6 +159,17 @@ static MK_NOINLINE void fall_back(struct mk_request *req, const struct mk_genera
         respond_unhandled(req);
 }
 
+/* Calls a hook of a plugin. Returns whether the plugin takes the request. */
+static inline bool is_taken(struct mk_request *req, const struct mk_generation *g)
+{
+    int r = call_hook(req, g);
+    if (r == MK_DECLINED && has_response(req))
+        r = -EPROTO; /* a plugin that declines must not have begun a response */
+    if (r < 0)
+        respond_failed(req, r);
+    return r != MK_DECLINED || req->response_state != MK__RESPONSE_OPEN;
+}
+
 /* Calls the hooks from req->hook on, until a plugin takes the request. */
 static MK_HOT void run_hooks(struct mk_request *req, const struct mk_generation *g, const struct mk_host *host)
 {
@@ -170,12 +181,7 @@ static MK_HOT void run_hooks(struct mk_request *req, const struct mk_generation 
             return;
         if (!find_hook(req, g, host))
             continue;
-        int r = call_hook(req, g);
-        if (r == MK_DECLINED && has_response(req))
-            r = -EPROTO; /* a plugin that declines must not have begun a response */
-        if (r < 0)
-            respond_failed(req, r);
-        if (r != MK_DECLINED || req->response_state != MK__RESPONSE_OPEN)
+        if (is_taken(req, g))
             return;
     }
     fall_back(req, g);
@@ -231,19 +237,39 @@ static MK_HOT void on_request(struct mk_request *req, void *ctx)
     run_hooks(req, g, host);
 }
 
+/* After an internal redirect: calls the hooks that decide about access from req->hook on, then on_content. */
+static MK_NOINLINE void decide_access(struct mk_request *req)
+{
+    const struct mk_generation *g = get_generation(req);
+    for (; req->hook < MK__HOOK_CONTENT * MK__PLUGINS_MAX; req->hook++) {
+        uint32_t asked = g->access & get_hooks(g, get_host(req), req->hook / MK__PLUGINS_MAX);
+        if (asked & 1u << req->hook % MK__PLUGINS_MAX && is_taken(req, g))
+            return;
+    }
+    req->rewritten->decides_access = false;
+    req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
+    run_hooks(req, g, get_host(req));
+}
+
 void mk_request_decline(struct mk_request *req)
 {
     if (req->response_state != MK__RESPONSE_OPEN)
         return;
     req->hook++;
-    run_hooks(req, get_generation(req), get_host(req));
+    if (!MK_SMALL && req->rewritten && req->rewritten->decides_access)
+        decide_access(req);
+    else
+        run_hooks(req, get_generation(req), get_host(req));
 }
 
-void mk__request_hooks_restart_content(struct mk_request *req)
+void mk__request_hooks_restart(struct mk_request *req)
 {
-    req->hook = MK__HOOK_CONTENT * MK__PLUGINS_MAX;
-    req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
-    run_hooks(req, get_generation(req), get_host(req));
+    assert(!MK_SMALL && req->rewritten);
+    req->rewritten->decides_access = true;
+    req->access = 0;
+    req->defers_denial = false;
+    req->hook = MK__HOOK_HEAD * MK__PLUGINS_MAX;
+    decide_access(req);
 }
 
 static MK_HOT void on_response(struct mk_request *req, void *ctx)

@@ -3,7 +3,6 @@
  * Replaces path and query of a request before the plugins' on_request (mk_request_rewrite()), or its path for the
  * content (mk_request_redirect_internally()). Builds for small devices leave this file out.
  */
-#include "server/hooks/path_hooks.h"
 #include "server/worker/thread.h"
 
 #include "http/message/uri.h"
@@ -85,6 +84,7 @@ static int replace_path(struct mk_request *req, struct mk_str path)
         return -ENOMEM;
     if (!req->rewritten)
         *r = (struct mk__rewritten){.original = req->path, .query = query};
+    r->decided = req->path;
     r->n++;
     req->rewritten = r;
     req->path = copy;
@@ -94,11 +94,15 @@ static int replace_path(struct mk_request *req, struct mk_str path)
 void mk_request_redirect_internally(struct mk_request *req, struct mk_str path)
 {
     int err = replace_path(req, path);
-    int allowed = err < 0 ? err : mk__path_hooks_decide_access(req, req->path);
-    if (allowed > 0)
-        mk__request_hooks_restart_content(req);
+    if (err < 0)
+        mk_response_error(req, err == -ENOMEM ? 503 : 500);
     else
-        mk_response_error(req, err == -ENOMEM ? 503 : allowed < 0 ? 500 : 403);
+        mk__request_hooks_restart(req);
+}
+
+struct mk_str mk_request_decided_path(const struct mk_request *req)
+{
+    return req->rewritten ? req->rewritten->decided : MK_STR_NONE;
 }
 
 struct mk_str mk_request_original_path(const struct mk_request *req)

@@ -141,7 +141,10 @@ void mk__worker_reload_free(struct mk__worker_reload *a);
 
 /* The callbacks of HTTP (request_hooks.c); their context is the struct mk__thread. */
 extern const struct mk__http_app mk__request_hooks_app;
-/* Asks on_content of all plugins again, for another path. In on_content, or later. */
-void mk__request_hooks_restart_content(struct mk_request *req);
+/*
+ * Asks on_head and on_request of the plugins that decide about access again, for another path, and then on_content of
+ * all. In on_content, or later.
+ */
+void mk__request_hooks_restart(struct mk_request *req);
 
 #endif
