@@ -7,7 +7,7 @@ import pytest
 
 from harness import build
 from harness.protocol import request
-from harness.scripts import HELLO, PYTHON, cgi_section, children, wait_no_scripts, write_scripts
+from harness.scripts import HELLO, PYTHON, cgi_section, children, starters, wait_no_scripts, write_scripts
 from harness.server import await_true
 
 pytestmark = [
@@ -61,6 +61,11 @@ def begin(server, client, name):
     left = int((server.scripts / "left").read_text())
     (server.scripts / "left").unlink()
     return left
+
+
+def ask(server, target):
+    with server.connect() as client:
+        return client.ask(target)
 
 
 def wait_gone(pid):
@@ -119,4 +124,40 @@ def test_process_of_a_script_that_has_ended(cgi):
         assert client.ask("/cgi/hello").status == 200
     assert os.path.exists(f"/proc/{left}")
     server.stop()
+    wait_gone(left)
+
+
+def kill_starter(server):
+    (starter,) = starters(server)
+    os.kill(starter, 9)
+    await_true(lambda: not children(server.pid), what="the end of the starter")
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_starter_that_is_killed(cgi, is_replaced):
+    """What its scripts have left ends with the next starter, or else with the server."""
+    server = cgi()
+    with server.connect() as client:
+        left = begin(server, client, "orphan")
+        kill_starter(server)
+        client.assert_gone()
+    assert os.path.exists(f"/proc/{left}")
+    if is_replaced:
+        await_true(lambda: ask(server, "/cgi/hello").status == 200, what="another starter")
+    else:
+        server.stop()
+    wait_gone(left)
+
+
+def test_real_time_limit(serve, tmp_path):
+    """A limit of the service manager for the server does not keep it from finding descendants."""
+    text = f"#!/bin/sh\nprintf 'Content-Type: a/b\\n\\n'\n{WAYS['orphan']}\n"
+    folder = write_scripts(tmp_path / "scripts", {"orphan": text})
+    limit = ["prlimit", "--rttime=60000000:60000000", "--"]
+    server = serve({"Workers": 1}, text=cgi_section(folder, Timeout="1s"), wrapper=limit)
+    server.scripts = folder
+    server.baseline += 3
+    with server.connect() as client:
+        left = begin(server, client, "orphan")
+        client.rest()
     wait_gone(left)

@@ -53,12 +53,12 @@ IN_CHILD static int set_tag(uint64_t tag)
     struct rlimit limit;
     if (!tag)
         return 0;
-    if (getrlimit(RLIMIT_RTTIME, &limit) < 0)
+    if (getrlimit(RLIMIT_LOCKS, &limit) < 0)
         return -errno;
     limit.rlim_max = tag;
     if (limit.rlim_cur > tag)
         limit.rlim_cur = tag;
-    return setrlimit(RLIMIT_RTTIME, &limit) < 0 ? -errno : 0;
+    return setrlimit(RLIMIT_LOCKS, &limit) < 0 ? -errno : 0;
 }
 
 IN_CHILD static int set_limits(const struct mk_child_limits *limits, uint64_t tag)

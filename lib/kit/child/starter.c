@@ -2,7 +2,7 @@
 /*
  * Forks the starter (starter.h), on a disk thread, when a channel needs one: by then the server has become its user. If
  * the starter ends, which it does not do by itself, a channel that notices it has it reaped, and the next one gets
- * another starter.
+ * another starter, which kills what the first one has left.
  */
 #include "starter.h"
 
@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ struct mk_child_starter {
     pid_t pid;            /* 0: there is none */
     int control;          /* -1: likewise */
     uint64_t serial, forked_ms;
+    struct mk__tags tags; /* once there was a starter */
+    bool has_left;        /* the last one was killed, and its children may have left processes behind */
     /* the serials of one to be killed, and of one that has ended; 0: none. Not under the lock */
     _Atomic uint64_t doomed, ended;
 };
@@ -40,14 +43,15 @@ int mk_child_starter_new(struct mk_child_starter **ret)
     return 0;
 }
 
-/* Waits until the starter has ended, at most `ms`. */
-static void wait_for_end(pid_t pid, int ms)
+/* Waits until the starter has ended, at most `ms`. Returns false if the time is over. */
+static bool wait_for_end(pid_t pid, int ms)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
-        return;
-    poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, ms);
+        return false;
+    bool has_ended = poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, ms) > 0;
     close(fd);
+    return has_ended;
 }
 
 /* Ends the starter that there is, and reaps it. */
@@ -58,20 +62,13 @@ static void end_starter(struct mk_child_starter *s, int ms)
     s->control = -1;
     if (!s->pid)
         return;
-    wait_for_end(s->pid, ms);
-    kill(s->pid, SIGKILL); /* it has not been reaped: the number is its own */
-    while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+    int status = 0;
+    bool is_late = !wait_for_end(s->pid, ms) && ms; /* it has killed them, and they hang in the kernel */
+    kill(s->pid, SIGKILL);                          /* it has not been reaped: the number is its own */
+    while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR)
         ;
     s->pid = 0;
-}
-
-void mk_child_starter_free(struct mk_child_starter *starter)
-{
-    if (!starter)
-        return;
-    end_starter(starter, END_MS);
-    pthread_mutex_destroy(&starter->lock);
-    mk_account_free(NULL, starter, sizeof(*starter));
+    s->has_left = WIFSIGNALED(status) && !is_late;
 }
 
 /* Forks the starter. Under the lock. Returns 0 or -errno. */
@@ -84,9 +81,11 @@ static int fork_starter(struct mk_child_starter *s)
     int err = mk__message_open_pair(pair);
     if (err < 0)
         return err;
+    if (!s->serial)
+        mk__tag_open(&s->tags);
     pid_t pid = fork();
     if (pid == 0)
-        mk__starter_loop_run(pair[1]);
+        mk__starter_loop_run(pair[1], &s->tags, s->serial);
     err = pid < 0 ? -errno : 0;
     close(pair[1]);
     if (err < 0) {
@@ -98,6 +97,20 @@ static int fork_starter(struct mk_child_starter *s)
     s->forked_ms = now + !now;
     s->serial++;
     return 0;
+}
+
+void mk_child_starter_free(struct mk_child_starter *starter)
+{
+    if (!starter)
+        return;
+    end_starter(starter, END_MS);
+    if (starter->has_left) { /* another one kills what the last one has left */
+        starter->forked_ms = 0;
+        fork_starter(starter);
+        end_starter(starter, END_MS);
+    }
+    pthread_mutex_destroy(&starter->lock);
+    mk_account_free(NULL, starter, sizeof(*starter));
 }
 
 /* Sends the starter its end of a channel. Returns 0 or -errno. */

@@ -6,7 +6,7 @@
  *
  * STOP ends a child and all its descendants, in any group and session: SIGTERM, and SIGKILL after a time, or when the
  * child has exited, until none is left. When a channel is closed, its children are stopped. When the control socket is
- * closed, all children and the orphans of former ones are stopped.
+ * closed, all children and the orphans of former ones are stopped. What a former starter has left is killed first.
  * The starter was forked by a process with threads, so it calls only functions that are safe for signal
  * handlers, and allocates nothing: its tables are static.
  */
@@ -14,7 +14,6 @@
 
 #include "message.h"
 #include "spawn.h"
-#include "tag.h"
 
 #include <monkey/time.h>
 
@@ -63,7 +62,8 @@ static struct {
     bool ends, has_reaped, must_scan;
     unsigned n_channels, n_rows; /* those after are free */
     struct mk__tags tags;
-    struct ending left; /* orphans of children that are gone */
+    struct ending left;   /* orphans of children that are gone */
+    struct ending former; /* what a former starter has left */
     struct row rows[MK_CHILD_RUNNING_MAX];
     union {
         struct mk__message head;
@@ -267,21 +267,41 @@ static void check_rows(void)
 
 /* ── descendants ── */
 
-static struct ending *find_ending(uint64_t tag, pid_t *ret_child)
+static struct row *find_tagged(uint64_t tag)
 {
     struct row *r = &st.rows[mk__tag_index(&st.tags, tag)];
-    bool is_row = r->state != FREE && r->tag == tag;
-    *ret_child = is_row ? r->pid : 0;
-    return is_row ? &r->ending : &st.left;
+    return r->state != FREE && r->tag == tag ? r : NULL;
 }
 
-/* Returns the signal for a process with a tag. */
+/* Finds the child of which a process without a tag is a descendant: that one leads its session. */
+static struct row *find_leader(pid_t pid)
+{
+    pid_t leader = getsid(pid);
+    for (struct row *r = st.rows; r < st.rows + st.n_rows; r++)
+        if (leader > 0 && r->pid == leader)
+            return r;
+    return NULL;
+}
+
+/* Finds what is to become of a process. Returns NULL if it descends from no child. */
+static struct ending *find_ending(pid_t pid, uint64_t tag, pid_t *ret_child)
+{
+    struct row *r = tag ? find_tagged(tag) : find_leader(pid);
+    *ret_child = r ? r->pid : 0;
+    if (r)
+        return &r->ending;
+    if (!tag)
+        return NULL;
+    return mk__tag_is_own(&st.tags, tag) ? &st.left : &st.former;
+}
+
+/* Returns the signal for a process. */
 static int choose_signal(pid_t pid, uint64_t tag)
 {
     static const int signals[] = {[TO_TERMINATE] = SIGTERM, [TERMINATED] = 0, [KILLED] = SIGKILL};
     pid_t child;
-    struct ending *ending = find_ending(tag, &child);
-    if (pid == child || ending->stage == STAYS || waitpid(pid, NULL, WNOHANG) == pid)
+    struct ending *ending = find_ending(pid, tag, &child);
+    if (!ending || pid == child || ending->stage == STAYS || waitpid(pid, NULL, WNOHANG) == pid)
         return 0;
     ending->has_others = true;
     bool has_it = child && ending->stage == TO_TERMINATE && getpgid(pid) == child; /* from stop_row() */
@@ -313,10 +333,12 @@ static void scan_processes(void)
 {
     st.must_scan = false;
     begin_scan(&st.left);
+    begin_scan(&st.former);
     for (unsigned i = 0; i < st.n_rows; i++)
         begin_scan(&st.rows[i].ending);
     mk__tag_each(&st.tags, choose_signal);
     end_scan(&st.left);
+    end_scan(&st.former);
     for (unsigned i = st.n_rows; i-- > 0;) {
         end_scan(&st.rows[i].ending);
         close_gone(&st.rows[i]);
@@ -343,7 +365,7 @@ static int kill_late(void)
     }
     if (st.left.stage == TERMINATED && (!st.left.has_others || now >= st.left.next_ms))
         st.left = (struct ending){.stage = KILLED, .has_others = true, .next_ms = now + GIVE_UP_MS};
-    if (st.left.has_others)
+    if (st.left.has_others || st.former.has_others)
         next = get_earlier(next, RESCAN_MS);
     return st.must_scan ? 0 : (int)next;
 }
@@ -351,7 +373,7 @@ static int kill_late(void)
 /* Those that are killed, and what is left at the end, are looked for again until there are none. */
 static void scan_if_due(void)
 {
-    bool is_due = st.must_scan || st.left.has_others;
+    bool is_due = st.must_scan || st.left.has_others || st.former.has_others;
     for (const struct row *r = st.rows; r < st.rows + st.n_rows && !is_due; r++)
         is_due = r->ending.stage == KILLED && r->ending.has_others;
     if (is_due)
@@ -535,7 +557,14 @@ static bool keep_only(int control)
     return close_range(CONTROL_FD + 1, ~0U, 0) == 0;
 }
 
-_Noreturn void mk__starter_loop_run(int control)
+/* Has all killed that carries the tag of a former starter. Those still start processes while they end. */
+static void kill_former(void)
+{
+    st.former = (struct ending){.stage = KILLED, .has_others = true, .next_ms = get_time() + GIVE_UP_MS};
+    st.must_scan = true;
+}
+
+_Noreturn void mk__starter_loop_run(int control, const struct mk__tags *tags, uint64_t number)
 {
     sigset_t all;
     memset(&st, 0, sizeof(st));
@@ -555,8 +584,11 @@ _Noreturn void mk__starter_loop_run(int control)
     st.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     if (st.signal_fd < 0)
         _exit(1);
-    mk__tag_open(&st.tags);
-    while (!st.ends || st.n_rows || st.left.stage != KILLED || st.left.has_others)
+    st.tags = *tags;
+    mk__tag_begin(&st.tags, number);
+    if (number)
+        kill_former();
+    while (!st.ends || st.n_rows || st.left.stage != KILLED || st.left.has_others || st.former.has_others)
         serve_channels();
     _exit(0);
 }

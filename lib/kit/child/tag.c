@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SERIAL_BITS = sizeof(long) == 8 ? 28 : 12 };
+enum { SERIAL_BITS = sizeof(long) == 8 ? 28 : 12, STARTERS = 256 };
 
 #define INDEXES (UINT64_C(1) << MK__TAG_INDEX_BITS)
 #define SERIALS (UINT64_C(1) << SERIAL_BITS)
@@ -29,11 +29,19 @@ void mk__tag_open(struct mk__tags *tags)
     struct rlimit limit;
     uint64_t number = 0;
     *tags = (struct mk__tags){0};
-    if (getrlimit(RLIMIT_RTTIME, &limit) < 0)
+    if (getrlimit(RLIMIT_LOCKS, &limit) < 0)
         return;
     uint64_t half = (limit.rlim_max < ULONG_MAX ? limit.rlim_max : ULONG_MAX) / 2; /* the kernel's is a long */
     if (half > 2 * RANGE && mk_random(&number, sizeof(number)) == 0)
         tags->first = half + number % (half - RANGE);
+}
+
+void mk__tag_begin(struct mk__tags *tags, uint64_t starter)
+{
+    const struct rlimit limit = {.rlim_cur = tags->first + RANGE, .rlim_max = tags->first + RANGE};
+    tags->begin = tags->serial = starter % STARTERS * (SERIALS / STARTERS);
+    if (tags->first && setrlimit(RLIMIT_LOCKS, &limit) < 0)
+        tags->first = 0;
 }
 
 uint64_t mk__tag_new(struct mk__tags *tags, unsigned index)
@@ -41,37 +49,40 @@ uint64_t mk__tag_new(struct mk__tags *tags, unsigned index)
     return tags->first ? tags->first + tags->serial++ % SERIALS * INDEXES + index : 0;
 }
 
+bool mk__tag_is_own(const struct mk__tags *tags, uint64_t tag)
+{
+    uint64_t serial = (tag - tags->first) / INDEXES;
+    return (serial - tags->begin) % SERIALS < tags->serial - tags->begin;
+}
+
 unsigned mk__tag_index(const struct mk__tags *tags, uint64_t tag)
 {
     return (unsigned)((tag - tags->first) % INDEXES);
 }
 
-/* Reads the tag of a process. Returns false if it has none of this range. */
-static bool read_tag(const struct mk__tags *tags, pid_t pid, uint64_t *ret)
+/* Returns the tag of a process; 0: it has none of this range. */
+static uint64_t read_tag(const struct mk__tags *tags, pid_t pid)
 {
     struct rlimit limit;
-    if (prlimit(pid, RLIMIT_RTTIME, NULL, &limit) < 0 || limit.rlim_max - tags->first >= RANGE)
-        return false;
-    *ret = limit.rlim_max;
-    return true;
+    bool is_tag = tags->first && prlimit(pid, RLIMIT_LOCKS, NULL, &limit) == 0 && limit.rlim_max - tags->first < RANGE;
+    return is_tag ? limit.rlim_max : 0;
 }
 
-/* Calls `choose` for a process. The signal goes to the one whose tag was read, although its number may be another's. */
-static void offer_process(const struct mk__tags *tags, pid_t pid, int (*choose)(pid_t pid, uint64_t tag))
+/* Calls `choose` for a process. It is asked again once a pidfd is open, as the number may be another's by then. */
+static void offer_process(const struct mk__tags *tags, pid_t pid, mk__tag_choose_fn choose)
 {
-    uint64_t tag, again;
-    int number = read_tag(tags, pid, &tag) ? choose(pid, tag) : 0;
+    int number = choose(pid, read_tag(tags, pid));
     if (!number)
         return;
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0)
         return;
-    if (read_tag(tags, pid, &again) && again == tag)
+    if (choose(pid, read_tag(tags, pid)) == number)
         syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
     close(pidfd);
 }
 
-static void offer_visible(const struct mk__tags *tags, int (*choose)(pid_t pid, uint64_t tag))
+static void offer_visible(const struct mk__tags *tags, mk__tag_choose_fn choose)
 {
     static char entries[32 * 1024] __attribute__((aligned(8)));
     int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -97,7 +108,7 @@ static bool is_hidden(pid_t pid)
 }
 
 /* Children of this process, which the kernel lists without asking for rights. */
-static void offer_hidden(const struct mk__tags *tags, int (*choose)(pid_t pid, uint64_t tag))
+static void offer_hidden(const struct mk__tags *tags, mk__tag_choose_fn choose)
 {
     char text[4096];
     int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -118,10 +129,8 @@ static void offer_hidden(const struct mk__tags *tags, int (*choose)(pid_t pid, u
         close(fd);
 }
 
-void mk__tag_each(const struct mk__tags *tags, int (*choose)(pid_t pid, uint64_t tag))
+void mk__tag_each(const struct mk__tags *tags, mk__tag_choose_fn choose)
 {
-    if (!tags->first)
-        return;
     offer_visible(tags, choose);
     offer_hidden(tags, choose);
 }

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -386,12 +387,15 @@ static const char *const ways[] = {
     "timeout 1000 sh -c 'echo left; " LEFT "'",
     "trap '' TERM; setsid sh -c 'echo left; " LEFT "' & wait; wait",
     "setsid -f sh -c 'ulimit -t 1000; echo left; " LEFT "'; sleep 1000",
+    "setsid -f prlimit --rttime=1000000:1000000 sh -c 'echo left; " LEFT "'; sleep 1000",
+    /* without a tag within the session of the script, in another group */
+    "prlimit --locks=5:5 timeout 1000 sh -c 'echo left; " LEFT "'",
     /* each process starts the next one, and ends */
     "f='setsid -f sh -c \"$0\" \"$0\"'; echo left; sh -c \"$f\" \"$f\"; sleep 1000",
 };
 
 /* All that descends from a child ends with it; the pipe that each of them holds is the proof. */
-TEST(stop_of_descendants, open_fixture, close_fixture)
+static void stop_descendants(void)
 {
     for (size_t i = 0; i < MK_COUNT_OF(ways); i++) {
         struct run *r = &runs[i];
@@ -407,6 +411,22 @@ TEST(stop_of_descendants, open_fixture, close_fixture)
             wait_turn(r);
         close(r->out);
     }
+}
+
+TEST(stop_of_descendants, open_fixture, close_fixture)
+{
+    stop_descendants();
+}
+
+/* Also where the service manager limits the server. This cannot be undone in this process. */
+TEST(stop_of_descendants_with_limits, open_fixture, close_fixture)
+{
+    struct rlimit time = {.rlim_cur = 60000000, .rlim_max = 60000000}, locks;
+    assert_int_equal(setrlimit(RLIMIT_RTTIME, &time), 0);
+    assert_int_equal(getrlimit(RLIMIT_LOCKS, &locks), 0);
+    locks.rlim_cur = 1;
+    assert_int_equal(setrlimit(RLIMIT_LOCKS, &locks), 0);
+    stop_descendants();
 }
 
 /* Those of another child continue. */
@@ -524,6 +544,54 @@ TEST(starter_that_ends, open_fixture, close_fixture)
     while (!r->has_eof)
         wait_turn(r);
     close(r->out);
+}
+
+#define LEAVE "setsid -f sh -c 'echo left; exec sleep 1000'; exec sleep 1000"
+
+/* What descends from the children of a starter that is killed ends with the next one, of whose children none does. */
+TEST(descendants_of_a_starter_that_ends, open_fixture, close_fixture)
+{
+    for (uint64_t serial = 1; serial < 3; serial++) {
+        struct run *r = &runs[serial];
+        do {
+            assert_int_equal(start_shell(r, LEAVE, NULL), 0);
+            wait_for(r, &r->started);
+            if (r->err < 0)
+                close(r->out);
+        } while (r->err < 0);
+        while (!strstr(r->text, "left"))
+            wait_turn(r);
+        if (serial == 1)
+            mk__starter_kill(starter, serial);
+    }
+    while (!runs[1].has_eof || !runs[1].ended)
+        wait_turn(&runs[1]);
+    wait_turn(&runs[2]);
+    assert_false(runs[2].has_eof);
+    assert_int_equal(runs[2].ended, 0);
+    mk_child_stop(&runs[2].child, 60000);
+    while (!runs[2].has_eof || !runs[2].ended)
+        wait_turn(&runs[2]);
+    close(runs[1].out);
+    close(runs[2].out);
+}
+
+/* They end with the server, too, if there was no next one. */
+TEST(descendants_of_the_last_starter, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    assert_int_equal(start_shell(r, LEAVE, NULL), 0);
+    while (!strstr(r->text, "left"))
+        wait_turn(r);
+    mk__starter_kill(starter, 1);
+    wait_for(r, &r->ended);
+    mk_child_channel_close(channel);
+    mk_child_starter_free(starter);
+    while (!r->has_eof)
+        wait_turn(r);
+    close(r->out);
+    assert_int_equal(mk_child_starter_new(&starter), 0);
+    assert_int_equal(mk_child_channel_open(starter, &loop, &account, &channel), 0);
 }
 
 /* Tells whether no child of the test's process is left, not even a zombie. */
