@@ -18,10 +18,11 @@
 #include "privileges.h"
 #include "sd_notify.h"
 
+#include <monkey/poll.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -462,8 +463,7 @@ static void poll_once(int signals)
         fds[2 * i] = (struct pollfd){.fd = c->state == FREE ? -1 : c->ipc_fd, .events = POLLIN};
         fds[2 * i + 1] = (struct pollfd){.fd = c->state == FREE ? -1 : c->output.fd, .events = POLLIN};
     }
-    if (poll(fds, 2 * CHILDREN_MAX + 1, get_poll_timeout()) < 0)
-        return;
+    mk_poll(fds, 2 * CHILDREN_MAX + 1, get_poll_timeout());
     for (int i = 0; i < CHILDREN_MAX; i++) {
         if (fds[2 * i].revents)
             read_messages(&sv.children[i]);

@@ -20,7 +20,8 @@ set(MK_CORE_SOURCES
 # Not in small builds, where calls into them are not compiled (MK_HAS_..., MK_SMALL).
 set(large
     base/address.c base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/log_limit.c
-    base/log_limited.c base/random_pool.c base/sha1.c base/siphash.c conf/foreign_syntax.c conf/foreign_words.c
+    base/log_limited.c base/poll.c base/random_pool.c base/sha1.c base/siphash.c conf/foreign_syntax.c
+    conf/foreign_words.c
     conf/skipped_files.c http/client_addr.c http/conn_log.c http/encoded_slash.c http/extra.c http/filter.c
     http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c http/message/forwarded.c
     http/message/preface.c http/message/proxy_protocol.c http/parts.c http/reason.c http/recent_windows.c
@@ -54,7 +55,7 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_fields.c
 # What runs at the start, at reloads, and seldom for requests: compiled for size.
 set(MK_CORE_COLD
     base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/file.c base/library.c base/log.c
-    base/log_limit.c base/log_limited.c base/path_walk.c base/sha1.c base/thread_start.c conf/bind.c
+    base/log_limit.c base/log_limited.c base/path_walk.c base/poll.c base/sha1.c base/thread_start.c conf/bind.c
     conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c
     conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c conf/values.c
     http/conn_log.c http/encoded_slash.c http/extra.c http/handshake.c http/interim.c http/message/multipart.c

@@ -5,9 +5,9 @@
 #include "lookup_state.h"
 
 #include <monkey/arena.h>
+#include <monkey/poll.h>
 #include <monkey/time.h>
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/time.h>
 
@@ -138,7 +138,7 @@ static bool wait_once(struct lookup *const *lookups, unsigned n, struct pollfd *
         is_waiting |= !l->has_ended;
     }
     if (is_waiting)
-        poll(fds, total, (int)wait_ms);
+        mk_poll(fds, total, (int)wait_ms);
     for (unsigned i = 0; i < n; at += lookups[i++]->n_polled)
         process_sockets(lookups[i], fds + at);
     return is_waiting;

@@ -2,47 +2,82 @@
 """System calls that a sandbox or a security module refuses each time: the server neither spins nor is silent, and ends
 when it is told to."""
 
+import base64
 import contextlib
 import errno
+import hashlib
+import pathlib
 import re
+import signal
+import time
 
 import pytest
 
+from harness import build
 from harness.client import ProtocolError
 from harness.messages import request
 from harness.preload import preload
-from harness.server import await_true
+from harness.scripts import HELLO, cgi_section, children, write_scripts
+from harness.server import await_true, is_alive, run, section, write_config
 from test_lifecycle import spin
 
 pytestmark = pytest.mark.single_protocol
 
-# Each function fails with the errno in the variable of its name, once the file GO exists.
+# Each function fails with the errno in the variable of its name, once the file GO exists; a file "GO.function.thread"
+# is the proof that it was called.
 FAILING = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 static int fails(const char *name)
 {
-    const char *number = getenv(name);
-    if (!number || access(getenv("GO"), F_OK) < 0)
+    const char *number = getenv(name), *go = getenv("GO");
+    char thread[16], path[4096];
+    if (!number || access(go, F_OK) < 0)
         return 0;
+    prctl(PR_GET_NAME, thread);
+    snprintf(path, sizeof(path), "%s.%s.%s", go, name, thread);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
     errno = atoi(number);
     return 1;
 }
 
-#define NEXT(name, ...) \
+#define NEXT_AS(called, name, ...) \
     ({ \
         static __typeof__(&name) next; \
         if (!next) \
             next = (__typeof__(&name))dlsym(RTLD_NEXT, #name); \
-        fails(#name) ? -1 : next(__VA_ARGS__); \
+        fails(called) ? -1 : next(__VA_ARGS__); \
     })
+#define NEXT(name, ...) NEXT_AS(#name, name, __VA_ARGS__)
+
+int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+    return NEXT(poll, fds, n, timeout);
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
+{
+    return NEXT(epoll_wait, fd, events, n, timeout);
+}
+
+int eventfd(unsigned count, int flags)
+{
+    return NEXT(eventfd, count, flags);
+}
 
 int accept4(int fd, struct sockaddr *restrict addr, socklen_t *restrict len, int flags)
 {
@@ -72,31 +107,27 @@ ssize_t send(int fd, const void *from, size_t size, int flags)
     return NEXT(send, fd, from, size, flags);
 }
 
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+ssize_t sendfile64(int to, int from, off64_t *at, size_t size)
 {
-    return NEXT(sendmsg, fd, message, flags);
-}
-
-ssize_t sendfile(int to, int from, off_t *at, size_t size)
-{
-    return NEXT(sendfile, to, from, at, size);
+    return NEXT_AS("sendfile", sendfile64, to, from, at, size);
 }
 """
 
 # What fails, how, and what the log says; without a sentence only the connection that has the error ends, if any does.
 OF_CONNECTIONS = ("EPERM", "EPROTO", "ECONNABORTED", "ENETDOWN", "EHOSTUNREACH")
 OF_THE_SOCKET = ("EACCES", "ENOSYS", "EOPNOTSUPP", "ENOBUFS", "EMFILE")
+SHA1_OF_X = base64.b64encode(hashlib.sha1(b"x").digest()).decode()
+BOB = "Authorization: Basic " + base64.b64encode(b"bob:x").decode()
 CASES = [("accept4", error, "accept: .*; trying again every 100 ms") for error in OF_CONNECTIONS + OF_THE_SOCKET]
 CASES += [("epoll_ctl", error, None) for error in ("EPERM", "ENOSPC")]
-CASES += [(call, error, None) for call in ("recv", "send", "sendmsg", "sendfile") for error in ("EPERM", "ENOSYS")]
+CASES += [(call, error, None) for call in ("recv", "send", "sendfile") for error in ("EPERM", "ENOSYS")]
 
 
 @pytest.mark.parametrize("call, error, sentence", CASES, ids=str)
 def test_a_call_that_always_fails(serve, tmp_path, call, error, sentence):
     go = tmp_path / "go"
     env = {**preload(tmp_path, FAILING), "GO": str(go), call: str(getattr(errno, error))}
-    files = {"a.txt": b"a", "large.bin": b"x" * 300_000}
-    server = serve({"Workers": 1, "LogLevel": "debug"}, files=files, env=env)
+    server = serve({"Workers": 1, "LogLevel": "debug"}, files={"large.bin": b"x" * 300_000}, env=env)
     go.touch()
     with server.connect() as client:
         client.send(request("/large.bin"))
@@ -106,7 +137,112 @@ def test_a_call_that_always_fails(serve, tmp_path, call, error, sentence):
             with contextlib.suppress(ProtocolError, ConnectionError, AssertionError):  # some have another way
                 client.response()
         await_true(lambda: spin(server) < 0.2, 60, "a server that sleeps")
-    assert server.alive
+    assert server.alive and was_called(go, call)
     if sentence:
         assert len(re.findall("accept: ", server.log)) <= 2
     server.stop()
+
+
+def was_called(go, call, thread="*"):
+    return any(go.parent.glob(f"{go.name}.{call}.{thread}"))
+
+
+def await_call(go, call, thread):
+    await_true(lambda: was_called(go, call, thread), what=f"a call of {call} by {thread}")
+
+
+def tree(server):
+    return [server.pid, *children(server.pid)]
+
+
+def await_sleep(pids):
+    """Waits until each process sleeps."""
+
+    def used():
+        ticks = 0
+        for pid in pids:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a script
+                fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks
+
+    def sleeps():
+        before = used()
+        time.sleep(0.5)
+        return used() - before < 15 * len(pids)  # of 50 each
+
+    await_true(sleeps, 60, "processes that sleep")
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "auth.so").exists(), reason="this preset has no plugins")
+@pytest.mark.parametrize("error", ["EPERM", "ENOSYS", "ENOMEM"])
+def test_poll_of_all_threads(serve, tmp_path, error):
+    """Each thread and process that waits by poll(2) does its work all the same: supervisor, starter, logs and files."""
+    go, users, log = tmp_path / "go", tmp_path / "users", tmp_path / "access.log"
+    env = {**preload(tmp_path, FAILING), "GO": str(go), "poll": str(getattr(errno, error))}
+    users.write_text(f"ada:{{SHA}}{SHA1_OF_X}\n")
+    folder = write_scripts(tmp_path / "scripts", {"hello": HELLO})
+    text = cgi_section(folder) + section("AUTH", {"Match": "/private", "Realm": "x", "Users": users})
+    text += section("LOGGER", {"AccessLog": log})
+    server = serve({"Workers": 1}, text=text, env=env, args=["--supervise"])
+    server.wait_log("supervisor: process .* serves")
+    server.baseline += 3  # sockets to the starter
+
+    def ask(target="/cgi/hello", *fields):
+        with server.connect() as client:
+            return client.ask(target, *fields).status
+
+    assert ask() == 200
+    pids = tree(server)
+    go.touch()
+    users.write_text(f"bob:{{SHA}}{SHA1_OF_X}\n")
+    await_true(lambda: ask() == 200 and was_called(go, "poll", "monkey: starter"), what="a script")
+    await_call(go, "poll", "monkey: logger")
+    await_call(go, "poll", "monkey: watch")
+    await_true(lambda: ask("/private/x", BOB) == 404, what="the new users")
+    written = log.read_text().count("/cgi/hello")
+    ask()
+    await_true(lambda: log.read_text().count("/cgi/hello") > written, what="a line of the log")
+    server.send_signal(signal.SIGUSR1)
+    server.wait_log("poll: .*: this process tries every 50 ms instead of waiting", 2)  # server and supervisor
+    await_sleep(pids)
+    assert server.log.count("poll: ") == 2
+    server.stop()
+    await_true(lambda: not any(map(is_alive, pids)), what="the ends")
+
+
+def test_waits_of_the_loop(serve, tmp_path):
+    """No event comes any more; the server says so, sleeps, and stops when it is told to."""
+    go = tmp_path / "go"
+    server = serve({"Workers": 1}, env={**preload(tmp_path, FAILING), "GO": str(go), "epoll_wait": str(errno.EPERM)})
+    go.touch()
+    client = server.connect()  # wakes the worker
+    server.wait_log("epoll_wait: .*: this process tries every 50 ms instead of waiting")
+    await_sleep([server.pid])
+    assert was_called(go, "epoll_wait") and server.log.count("epoll_wait: ") == 1
+    server.stop()
+    client.close()
+
+
+def test_eventfd_at_a_reload(serve, tmp_path):
+    """New workers cannot be made: the old configuration stays."""
+    go = tmp_path / "go"
+    server = serve({"Workers": 1}, env={**preload(tmp_path, FAILING), "GO": str(go), "eventfd": str(errno.EPERM)})
+    go.touch()
+    conf = server.conf / "monkey.conf"
+    conf.write_text(conf.read_text().replace("Workers 1", "Workers 2"))
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration cannot be used .*, the old one stays")
+    assert was_called(go, "eventfd")
+    with server.connect() as client:
+        assert client.ask().status == 200
+    server.stop()
+
+
+def test_eventfd_at_the_start(tmp_path, site_root):
+    go = tmp_path / "go"
+    go.touch()
+    write_config(tmp_path / "conf", site_root)
+    env = {**build.environment(), **preload(tmp_path, FAILING), "GO": str(go), "eventfd": str(errno.EPERM)}
+    result = run("-c", tmp_path / "conf", env=env)
+    assert result.returncode != 0 and "Operation not permitted" in result.stderr and was_called(go, "eventfd")

@@ -109,7 +109,8 @@ static size_t put_escaped(char *out, const char *message)
 static bool log_would_block(int fd)
 {
     struct pollfd one = {.fd = fd, .events = POLLOUT};
-    return log_may_block && (poll(&one, 1, 0) != 1 || !(one.revents & POLLOUT));
+    int n = log_may_block ? poll(&one, 1, 0) : -1;
+    return n >= 0 && !(one.revents & POLLOUT); /* refused, it says nothing */
 }
 
 static size_t put_line(char *line, enum mk_log_level level, const char *message)

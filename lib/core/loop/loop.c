@@ -5,6 +5,8 @@
  */
 #include "loop/loop.h"
 
+#include "base/poll.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -320,13 +322,27 @@ static void dispatch_event(const struct epoll_event *one)
     event->ready(event, one->events);
 }
 
+/* The call that waits is refused: messages and timers come all the same, and a stop with them. */
+static MK_COLD void pause_turn(struct mk_loop *loop, int err)
+{
+    mk__poll_report("epoll_wait", err);
+    if (mk__epoch_joined(&loop->epoch))
+        mk__epoch_idle(&loop->epoch);
+    mk__poll_pause(mk__loop_timeout_ms(loop, loop->now_ms));
+    if (mk__epoch_joined(&loop->epoch))
+        mk__epoch_enter(&loop->epoch);
+}
+
 MK_HOT int mk__loop_turn(struct mk_loop *loop)
 {
     assert(mk__loop_is_owner(loop));
     loop->turns++;
     int n = wait_for_events(loop);
-    if (n < 0 && n != -EINTR)
-        return n;
+    if (MK_UNLIKELY(n < 0 && n != -EINTR)) {
+        if (MK_SMALL)
+            return n;
+        pause_turn(loop, n);
+    }
     update_time(loop);
     loop->batch_len = n < 0 ? 0 : n;
     for (loop->batch_at = 0; loop->batch_at < loop->batch_len;)

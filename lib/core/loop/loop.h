@@ -80,9 +80,12 @@ void mk__loop_close(struct mk_loop *loop);
 /* Returns the milliseconds until there is work at the time `now_ms`: 0 at once, -1 if only events bring some. */
 int mk__loop_timeout_ms(const struct mk_loop *loop, uint64_t now_ms);
 
-/* Runs one turn, which waits until the next timer at most. Returns 0 or -errno. */
+/*
+ * Runs one turn, which waits until the next timer at most, or for MK_POLL_PAUSE_MS if the call that waits is refused.
+ * Returns 0; in small builds also -errno, if it is.
+ */
 int mk__loop_turn(struct mk_loop *loop);
-/* Runs turns until mk__loop_stop(). Returns 0 or -errno. */
+/* Runs turns until mk__loop_stop(). Returns as a turn. */
 int mk__loop_run(struct mk_loop *loop);
 /* Ends mk__loop_run() after this turn. Call it from the loop's thread. */
 void mk__loop_stop(struct mk_loop *loop);

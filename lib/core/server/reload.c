@@ -39,13 +39,10 @@ static int prepare_workers(struct reload *c)
     assert(wanted > 0);
     c->n_kept = s->n_workers < wanted ? s->n_workers : wanted;
     memcpy(c->workers, s->workers, c->n_kept * sizeof(struct mk__thread *));
-    for (c->n = c->n_kept; c->n < wanted; c->n++) {
-        struct mk__thread *t = mk__server_open_worker(s, c->next, c->n, c->n_loops);
-        if (!t)
-            return -ENOMEM;
-        c->workers[c->n] = t;
-    }
-    return 0;
+    int err = 0;
+    for (c->n = c->n_kept; c->n < wanted && err == 0; c->n += err == 0)
+        err = mk__server_open_worker(s, c->next, c->n, c->n_loops, &c->workers[c->n]);
+    return err;
 }
 
 static int prepare_worker_reloads(struct reload *c)

@@ -306,16 +306,19 @@ static int open_listeners(struct mk_server *s, unsigned workers)
     return err;
 }
 
-struct mk__thread *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops)
+int mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops,
+                           struct mk__thread **ret)
 {
     struct mk__thread *t = mk_account_alloc(NULL, sizeof(*t));
-    if (t)
-        t->limits = &s->limits;
-    if (!t || mk__thread_open(t, g, index, loops, &s->thread_pool, &s->listeners) < 0) {
+    if (!t)
+        return -ENOMEM;
+    t->limits = &s->limits;
+    int err = mk__thread_open(t, g, index, loops, &s->thread_pool, &s->listeners);
+    if (err < 0)
         mk_account_free(NULL, t, sizeof(*t));
-        return NULL;
-    }
-    return t;
+    else
+        *ret = t;
+    return err;
 }
 
 void mk__server_set_state(struct mk_server *s, enum mk__server_state state)
@@ -409,11 +412,11 @@ static int open_workers(struct mk_server *s, unsigned n)
     int err = uses_balancer(s) ? mk__control_thread_open(&s->control_thread) : 0;
     unsigned loops = uses_balancer(s) ? 0 : n;
     while (s->n_workers < n && err == 0) {
-        struct mk__thread *t = mk__server_open_worker(s, s->current, s->n_workers, loops);
-        if (!t)
-            return -ENOMEM;
-        s->workers[s->n_workers++] = t;
-        err = start_worker(s, t);
+        struct mk__thread **t = &s->workers[s->n_workers];
+        err = mk__server_open_worker(s, s->current, s->n_workers, loops, t);
+        s->n_workers += err == 0;
+        if (err == 0)
+            err = start_worker(s, *t);
     }
     return err == 0 ? start_serving(s) : err;
 }

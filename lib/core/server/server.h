@@ -93,8 +93,9 @@ void mk__server_set_state(struct mk_server *s, enum mk__server_state state);
 
 /* Loads a generation from the source. Returns 0 or -errno; even then `*ret_g` may be one, which holds the problems. */
 int mk__server_load(struct mk_server *s, struct mk_generation **ret_g);
-/* Makes a worker that does not run yet; `loops` as `workers` of mk__thread_open(). NULL: no memory or descriptors. */
-struct mk__thread *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops);
+/* Makes a worker that does not run yet; `loops` as `workers` of mk__thread_open(). Returns 0 or -errno. */
+int mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops,
+                           struct mk__thread **ret);
 
 /*
  * Around a reload: begin takes the reloads that plugins have asked for so far, end tells them the result. Small builds

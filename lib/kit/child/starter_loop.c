@@ -15,11 +15,11 @@
 #include "message.h"
 #include "spawn.h"
 
+#include <monkey/poll.h>
 #include <monkey/time.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -516,7 +516,7 @@ static unsigned wait_for_events(void)
     for (unsigned i = 0; i < st.n_channels; i++, n++)
         st.polled[n] = (struct pollfd){.fd = st.channels[i], .events = (short)(POLLIN | wants[i])};
     int timeout = kill_late();
-    return poll(st.polled, n, timeout) > 0 ? n : 0;
+    return mk_poll_unlogged(st.polled, n, timeout) > 0 ? n : 0;
 }
 
 static void serve_channel(unsigned channel, short events)

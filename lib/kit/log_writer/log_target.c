@@ -223,7 +223,7 @@ static ssize_t send_lines(const struct mk_log_target *target, const struct log_b
 static bool would_block(int fd)
 {
     struct pollfd one = {.fd = fd, .events = POLLOUT};
-    return poll(&one, 1, 0) != 1 || !(one.revents & POLLOUT);
+    return poll(&one, 1, 0) >= 0 && !(one.revents & POLLOUT); /* refused, it says nothing */
 }
 
 static ssize_t write_batch(const struct mk_log_target *target, const struct log_batch *b)

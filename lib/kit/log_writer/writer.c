@@ -12,11 +12,11 @@
 
 #include <monkey/arena.h>
 #include <monkey/file.h>
+#include <monkey/poll.h>
 #include <monkey/thread_start.h>
 #include <monkey/time.h>
 
 #include <assert.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 
@@ -178,7 +178,7 @@ static bool wait_for_event(struct mk_log_writer *w, int timeout_ms)
     struct pollfd list[BLOCKED_MAX];
     uint64_t count;
     nfds_t n = fill_pollfds(w, list);
-    int ready = poll(list, n, timeout_ms);
+    int ready = mk_poll(list, n, timeout_ms);
     if (ready > 0 && list[0].revents && read(w->wake_fd, &count, sizeof(count)) < 0)
         return true;
     for (nfds_t i = 1; ready > 0 && i < n; i++)

@@ -8,6 +8,7 @@
 #include <monkey/arena.h>
 #include <monkey/list.h>
 #include <monkey/log.h>
+#include <monkey/poll.h>
 #include <monkey/thread_start.h>
 #include <monkey/time.h>
 
@@ -15,7 +16,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
@@ -335,7 +335,7 @@ static void wait_for_work(uint64_t due_ms, uint64_t now_ms, uint64_t *pause_unti
     uint64_t until = pausing && *pause_until_ms < due_ms ? *pause_until_ms : due_ms, calls;
     int timeout = until == UINT64_MAX ? -1 : until - now_ms < 60000 ? (int)(until - now_ms) : 60000;
     pthread_mutex_unlock(&watcher.lock);
-    poll(fds, 2, timeout);
+    mk_poll(fds, 2, timeout);
     if (fds[0].revents && read(watcher.wake, &calls, sizeof(calls)) < 0)
         assert(errno == EAGAIN);
     pthread_mutex_lock(&watcher.lock);
