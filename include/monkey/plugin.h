@@ -693,6 +693,14 @@ MK_API void *mk_worker_state(const struct mk_worker *worker, const struct mk_plu
 MK_API struct mk_worker *mk_worker_get(struct mk_worker *worker);
 MK_API void mk_worker_put(struct mk_worker *worker);
 
+/*
+ * Count work for which no client waits, but a stop of the server does, up to ShutdownTimeout: the thread of the worker
+ * ends with the last of it. worker_stop ends what is left then, without mk_worker_end_work(). The work also holds the
+ * worker: mk_worker_get(). In the thread of the worker. Not in builds for small devices.
+ */
+MK_API void mk_worker_begin_work(struct mk_worker *worker);
+MK_API void mk_worker_end_work(struct mk_worker *worker);
+
 /* ── connections, in their worker's thread; builds for small devices leave these out ── */
 
 /* Returns the address of the other end, as mk_request_peer(). With `Listen ... proxy` that is the proxy. */

@@ -62,10 +62,10 @@ def proxy(serve, tmp_path):
     folder = tmp_path / "spool"
     folder.mkdir()
 
-    def start(backend, keys=None, spool=None, **rest):
+    def start(backend, keys=None, spool=None, settings=None, **rest):
         config = {SPOOL: section("SPOOL", {"Folder": folder, **(spool or {})})}
-        settings = {"Workers": 1, "SendBuffer": "64K", "Timeout": "60s"}
-        return serve(settings, text=proxy_section(backend, keys), config=config, **rest)
+        common = {"Workers": 1, "SendBuffer": "64K", "Timeout": "60s"}
+        return serve({**common, **(settings or {})}, text=proxy_section(backend, keys), config=config, **rest)
 
     start.folder = folder
     return start
@@ -627,16 +627,41 @@ def test_a_request_is_finished_over_reloads(proxy, tmp_path):
 
 
 @pytest.mark.parametrize("reloads", [0, 1])
-def test_a_stop_ends_it(proxy, reloads):
+@pytest.mark.parametrize("has_left", [True, False], ids=["left", "leaves"])
+def test_a_stop_waits_for_it(proxy, reloads, has_left):
+    """Within ShutdownTimeout, as for a request whose client waits; also if the client leaves when the server stops."""
     with Backend(answer_later(b"hello")) as backend:
-        server = proxy(backend, {**LEAVE, "SpoolRequest": "On"})
+        server = proxy(backend, {**LEAVE, "SpoolRequest": "On"}, settings={"ShutdownTimeout": "90s"})
         client = server.connect()
         upload(client, make_body(300 * KILOBYTE))
         assert backend.events("has request").wait(90)
-        client.reset()
+        if has_left:
+            leave(server, client, None)
+        for _ in range(reloads):
+            reload(server)
+        server.send_signal(signal.SIGTERM)
+        server.wait_log("signal 15: stopping")
+        if not has_left:
+            client.reset()
+        backend.tell("answer")
+        assert backend.events("sent").wait(90)
+        assert server.wait() == 0
+        assert "ShutdownTimeout is over" not in server.log
+
+
+@pytest.mark.parametrize("reloads", [0, 1])
+def test_a_stop_ends_it(proxy, reloads):
+    """Once ShutdownTimeout is over."""
+    with Backend(answer_later(b"hello")) as backend:
+        server = proxy(backend, {**LEAVE, "SpoolRequest": "On"}, settings={"ShutdownTimeout": "100ms"})
+        client = server.connect()
+        upload(client, make_body(300 * KILOBYTE))
+        assert backend.events("has request").wait(90)
+        leave(server, client, None)
         for _ in range(reloads):
             reload(server)
         server.stop()
+        assert "ShutdownTimeout is over" in server.log
         backend.tell("answer")
 
 

@@ -64,6 +64,7 @@ static void end_orphan(struct mk__gw_orphan *o)
 {
     struct mk_worker *worker = o->worker;
     free_orphan(o); /* with the connection, on which the client may have logged in (bound.h) */
+    mk_worker_end_work(worker);
     mk_worker_put(worker);
 }
 
@@ -219,6 +220,7 @@ bool mk__gw_orphan_adopt(const struct mk__gw_orphan_parts *parts)
     o->conn->fn = on_conn_event;
     o->conn->user = o;
     mk_worker_get(o->worker);
+    mk_worker_begin_work(o->worker);
     mk_list_add(&t->orphans, &o->node);
     t->n_orphans++;
     mk_timer_init(&o->timer, on_timer);
@@ -228,7 +230,7 @@ bool mk__gw_orphan_adopt(const struct mk__gw_orphan_parts *parts)
     return true;
 }
 
-/* The worker is not put: it stops, although it is held. */
+/* The worker is not put, nor the work ended: it stops, although it is held. */
 void mk__gw_orphans_stop(struct mk__gw_thread *t, const struct mk_worker *worker)
 {
     MK_LIST_EACH_ITEM(&t->orphans, struct mk__gw_orphan, node, o) {

@@ -3,7 +3,8 @@
  * Requests whose clients have left, with `OnClientLeave Finish`: what the backend has begun is brought to its end, and
  * its response is read and dropped.
  *
- * An orphan holds the worker under which it began, and so the configuration. All in the thread of the loop.
+ * An orphan holds the worker under which it began, and so the configuration; a stop of the server waits for it up to
+ * ShutdownTimeout. All in the thread of the loop.
  */
 #ifndef MK_GATEWAY_ORPHAN_H
 #define MK_GATEWAY_ORPHAN_H

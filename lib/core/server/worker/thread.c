@@ -33,7 +33,13 @@ static bool is_drained(const struct mk__thread *t)
 {
     if (MK_HAS_BALANCE && mk__receiver_load(&t->receiver) > t->http.conns_in_drain)
         return false; /* some were handed off, and not taken yet */
-    return mk__conn_all_drained(&t->http);
+    return (MK_SMALL || !t->n_works) && mk__conn_all_drained(&t->http);
+}
+
+static void end_if_drained(struct mk__thread *t)
+{
+    if (mk__context_ends_conns(&t->http) && is_drained(t))
+        mk__loop_stop(&t->loop);
 }
 
 void mk__thread_conn_freed(struct mk__thread *t)
@@ -43,8 +49,20 @@ void mk__thread_conn_freed(struct mk__thread *t)
         mk__receiver_count_closed(&t->receiver);
     if (!MK_SMALL)
         mk__heap_trim_note(&t->heap_trim);
-    if (mk__context_ends_conns(&t->http) && is_drained(t))
-        mk__loop_stop(&t->loop);
+    end_if_drained(t);
+}
+
+void mk_worker_begin_work(struct mk_worker *worker)
+{
+    MK_CONTAINER_OF(worker->loop, struct mk__thread, loop)->n_works++;
+}
+
+void mk_worker_end_work(struct mk_worker *worker)
+{
+    struct mk__thread *t = MK_CONTAINER_OF(worker->loop, struct mk__thread, loop);
+    assert(t->n_works > 0);
+    t->n_works--;
+    end_if_drained(t);
 }
 
 /* The last part of MemoryLimit is reserved for connections with a request. */
@@ -347,6 +365,7 @@ static void init_thread(struct mk__thread *t, unsigned index)
     t->index = index;
     t->running = false;
     t->mode = MK__THREAD_SERVE;
+    t->n_works = 0;
     t->warned_ms = 0;
     t->fds_asked_turn = UINT64_MAX;
     t->acceptors = (struct mk__acceptors){0};

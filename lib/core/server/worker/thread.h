@@ -43,6 +43,7 @@ struct mk__thread {
     struct mk__limits *limits; /* lives as long as the process, and is set before mk__thread_open() */
     struct mk__context http;
     struct mk__acceptors acceptors;
+    uint32_t n_works;        /* of plugins, which a drain waits for */
     uint64_t warned_ms;      /* of the last warning about MemoryLimit */
     uint64_t fds_asked_turn; /* of the loop: when plugins were last asked for descriptors */
     struct mk__heap_trim heap_trim;
