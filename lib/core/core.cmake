@@ -25,8 +25,8 @@ set(large
     conf/skipped_files.c http/client_addr.c http/conn_log.c http/encoded_slash.c http/extra.c http/filter.c
     http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c http/message/forwarded.c
     http/message/preface.c http/message/proxy_protocol.c http/parts.c http/reason.c http/recent_windows.c
-    http/request_headers.c http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c
-    net/holder.c net/resolver.c server/commands.c server/counts.c server/generation/bound_hosts.c
+    http/request_headers.c http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/announce.c
+    net/dial.c net/holder.c net/resolver.c server/commands.c server/counts.c server/generation/bound_hosts.c
     server/generation/content_order.c server/generation/handlers.c server/generation/host_log.c
     server/generation/path_limits.c server/generation/process_keys.c server/generation/spool_budget.c
     server/generation/spools.c server/generation/unread_files.c server/generation/user.c server/hooks/conn_hooks.c
@@ -60,8 +60,9 @@ set(MK_CORE_COLD
     conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c conf/values.c
     http/conn_log.c http/encoded_slash.c http/extra.c http/handshake.c http/interim.c http/message/multipart.c
     http/message/proxy_protocol.c http/reason.c http/recent_windows.c http/trailers.c loop/epoch_join.c
-    loop/thread_pool.c net/addr.c net/dial.c net/holder.c net/listen.c net/resolver.c server/check.c server/commands.c
-    server/generation/bound_hosts.c server/generation/content_order.c server/generation/generation_load.c
+    loop/thread_pool.c net/addr.c net/announce.c net/dial.c net/holder.c net/listen.c net/resolver.c server/check.c
+    server/commands.c server/generation/bound_hosts.c server/generation/content_order.c
+    server/generation/generation_load.c
     server/generation/host.c server/generation/host_log.c server/generation/process_keys.c
     server/generation/settings.c server/generation/spool_budget.c server/generation/spools.c
     server/generation/unread_files.c server/generation/user.c server/hooks/request_rewrite.c server/hooks/sources.c

@@ -187,6 +187,31 @@ def test_a_port_of_another_server(site, user):
     assert other.check() == []
 
 
+@root_only
+@pytest.mark.parametrize("args", [(), ("--supervise",)], ids=["alone", "supervised"])
+def test_by_another_user(site, args):
+    """It may not read the descriptors of the server, but tells its sockets from those of another process."""
+    one = site(User=USER, Workers=2)
+    port, free = free_port(), [f"127.0.0.1:{free_port()}" for _ in range(3)]
+    foreign, own = f"127.0.0.1:{port}", free[:1]
+    one.write(*own)
+    one.start(*args)
+    for n in (2, 3):
+        with hold(("127.0.0.1", port)):
+            for user in ({"user": USER}, {}):
+                one.write(*own)
+                assert one.check(**user) == []
+                one.write(*own, foreign)
+                assert f"cannot listen on {foreign}: Address already in use" in one.check(**user)[0]
+            own = free[:n]
+            one.write(*own)
+            one.reload()
+    if args:
+        one.server.send_signal(signal.SIGUSR2)
+        one.server.wait_log("drains its connections")
+        assert one.check(user=USER) == []
+
+
 # ── one address becomes a part of another ──
 
 CHANGES = ["127.0.0.1:{p}", "0.0.0.0:{p}", "127.0.0.1:{p}", "{p}", "0.0.0.0:{p}", "{p}", "127.0.0.1:{p}"]

@@ -4,6 +4,8 @@
  */
 #include "net/holder.h"
 
+#include "net/announce.h"
+
 #include <monkey/arena.h>
 #include <monkey/hash.h>
 
@@ -25,6 +27,7 @@ struct search {
     size_t n;
     bool has_hidden; /* an own process whose descriptors cannot be read */
     unsigned hidden_uid;
+    bool announces, changing; /* own processes name their sockets; but one of them not all */
 };
 
 /* ── tables of sockets ── */
@@ -198,6 +201,29 @@ static void search_process(struct search *s, int pid)
     }
 }
 
+/* Notes the sockets that an own process names. */
+static void note_announced(struct search *s, const struct mk__announced *names)
+{
+    s->announces = true;
+    s->changing |= names->changing;
+    for (size_t i = 0; i < s->n; i++)
+        for (unsigned k = 0; k < names->n; k++)
+            s->sockets[i].announced |= s->sockets[i].inode == names->inodes[k];
+}
+
+static void search_names(struct search *s)
+{
+    char line[512];
+    FILE *file = fopen("/proc/net/unix", "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        struct mk__announced names;
+        if (mk__announce_parse(line, &names) && s->is_own(names.pid, s->ctx))
+            note_announced(s, &names);
+    }
+    if (file)
+        fclose(file);
+}
+
 static void search_processes(struct search *s)
 {
     DIR *dir = opendir("/proc");
@@ -221,11 +247,12 @@ static void read_name(struct mk__holder *holder)
         fclose(file);
 }
 
-/* A socket whose process is hidden may be that of a hidden process of ours. */
+/* A socket whose process is hidden may be that of a hidden process of ours: unless these name theirs, and not this. */
 static bool is_own_socket(const struct search *s, const struct mk__holder_socket *one)
 {
     bool may = one->uid == s->hidden_uid || one->uid == 0 || geteuid() == 0;
-    return one->own || (!one->pid && s->has_hidden && may);
+    bool named = one->announced || !s->announces || s->changing;
+    return one->own || (!one->pid && s->has_hidden && may && named);
 }
 
 enum mk__holder_kind mk__holder_find(const struct mk__addr *addr, mk__holder_own_fn is_own, void *ctx,
@@ -243,6 +270,8 @@ enum mk__holder_kind mk__holder_find(const struct mk__addr *addr, mk__holder_own
     }
     if (s.n)
         search_processes(&s);
+    if (s.has_hidden)
+        search_names(&s);
     for (size_t i = 0; i < s.n && kind != MK__HOLDER_OTHER; i++) {
         kind = is_own_socket(&s, &s.sockets[i]) ? MK__HOLDER_OWN : MK__HOLDER_OTHER;
         if (kind == MK__HOLDER_OTHER)

@@ -33,7 +33,7 @@ struct mk__holder_socket {
     struct mk__addr addr;
     unsigned uid; /* of the process that has opened it */
     unsigned long inode;
-    bool own;
+    bool own, announced;
     int pid;       /* of another server's process that has it; 0: none was found */
     uint64_t peer; /* hash of the client's address, of a TCP handshake */
 };

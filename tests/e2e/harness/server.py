@@ -69,6 +69,13 @@ def links_of_descriptors(pid):
     return links
 
 
+def names_of_listeners(pid):
+    """What is open so that checks by other users know the server's sockets (lib/core/net/announce.h)."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/net/unix") as file:
+        return {f"socket:[{line.split()[6]}]" for line in file if f" @monkey/{pid}/" in line}
+    return set()
+
+
 def await_end(pid, seconds):
     """Waits for the end of a child that has not been waited for yet, or for so long."""
     fd = os.pidfd_open(pid)
@@ -410,11 +417,14 @@ class Server:
 
     def read_descriptors(self):
         """The entry, the name and, of what has a path, the flags of each, without modules, which are kept open where a
-        sanitizer is (lib/core/base/library.c)."""
+        sanitizer is (lib/core/base/library.c), and without names of listening sockets: there is one for eight."""
         folder, found = f"/proc/{self.pid}", []
+        names = names_of_listeners(self.pid)
         for entry in os.listdir(f"{folder}/fd"):
             with contextlib.suppress(OSError):
                 name, flags = os.readlink(f"{folder}/fd/{entry}"), 0
+                if name in names:
+                    continue
                 if build.SANITIZED and name.removesuffix(" (deleted)").endswith(".so"):
                     continue
                 if name.startswith("/"):

@@ -195,6 +195,8 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
                           unsigned *ret_nth)
 {
     int err = 0;
+    if (!MK_SMALL)
+        mk__announce_begin(&s->names);
     MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
         one->state = MK__LISTENER_UNCLAIMED;
         one->n_before = one->n;
@@ -326,6 +328,17 @@ void mk__listeners_retire(struct mk__listeners *s)
     }
 }
 
+/* Names the sockets that are open now. */
+static void announce_sockets(struct mk__listeners *s)
+{
+    mk__announce_clear(&s->names);
+    MK_LIST_EACH_ITEM(&s->open, const struct mk__listener, node, one) {
+        for (unsigned i = 0; i < one->n; i++)
+            mk__announce_add(&s->names, one->fds[i]);
+    }
+    mk__announce_end(&s->names);
+}
+
 void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings)
 {
     MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
@@ -344,6 +357,8 @@ void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *se
     }
     if (MK_HAS_SUPERVISOR)
         mk__inherited_release(s, true);
+    if (!MK_SMALL)
+        announce_sockets(s);
 }
 
 void mk__listeners_cancel(struct mk__listeners *s)
@@ -360,10 +375,14 @@ void mk__listeners_cancel(struct mk__listeners *s)
     }
     if (MK_HAS_SUPERVISOR)
         mk__inherited_release(s, false);
+    if (!MK_SMALL)
+        announce_sockets(s);
 }
 
 void mk__listeners_release(struct mk__listeners *s)
 {
+    if (!MK_SMALL)
+        mk__announce_close(&s->names);
     free_listeners(&s->open);
     free_listeners(&s->closed);
 }

@@ -15,6 +15,7 @@
 
 #include <monkey/list.h>
 
+#include "net/announce.h"
 #include "net/listen.h"
 #include "server/generation/settings.h"
 
@@ -49,9 +50,10 @@ struct mk__listener {
 static_assert(offsetof(struct mk__listener, name) == 0, "struct mk_io refers to a listener by its name");
 
 struct mk__listeners {
-    struct mk_list open;      /* in the order of the directives */
-    struct mk_list closed;    /* sockets closed; kept because connections refer to their listener */
-    struct mk_list inherited; /* struct mk__inherited: from another process, not claimed by a Listen yet */
+    struct mk_list open;           /* in the order of the directives */
+    struct mk_list closed;         /* sockets closed; kept because connections refer to their listener */
+    struct mk_list inherited;      /* struct mk__inherited: from another process, not claimed by a Listen yet */
+    struct mk__announcement names; /* of the sockets that are open, for other processes */
 };
 
 void mk__listeners_init(struct mk__listeners *s);
