@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * auth: asks clients to log in. This file has the hooks; settings.c has the directives, rules.c what is made of them,
- * rule_check.c what is checked then, login.c the check of names and passwords, token_login.c that of tokens,
+ * auth: asks clients to log in. This file has the hooks; settings.c has the directives, rules.c what is made of them
+ * and checked then, login.c the check of names and passwords, token_login.c that of tokens,
  * forward_login.c the one that another server does.
  */
+#include "login.h"
+
 #include <monkey/inspect.h>
 #include <monkey/program.h>
-
-#include "forward_login.h"
-#include "login.h"
-#include "login_job.h"
-#include "respond.h"
-#include "rule_check.h"
-#include "token_login.h"
 
 #include <crypt.h>
 #include <errno.h>

@@ -6,8 +6,7 @@ mk_link_library(monkey-auth openssl/evp.h crypto libssl-dev "the plugin auth" "$
 mk_link_library(monkey-auth jansson.h jansson libjansson-dev "the plugin auth" "${otherwise}")
 
 file(GLOB MK_PASSWD_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugins/auth/passwd/*.c)
-add_executable(mk_passwd ${MK_PASSWD_SOURCES} plugins/auth/apr1.c plugins/auth/hash.c plugins/auth/htpasswd.c
-    plugins/auth/scheme.c)
+add_executable(mk_passwd ${MK_PASSWD_SOURCES} plugins/auth/hash.c plugins/auth/htpasswd.c)
 mk_link_library(mk_passwd crypt.h crypt libcrypt-dev mk_passwd "${otherwise}")
 mk_link_library(mk_passwd openssl/evp.h crypto libssl-dev mk_passwd "${otherwise}")
 target_link_libraries(mk_passwd PRIVATE monkey-static)

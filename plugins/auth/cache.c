@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The cache of right credentials (cache.h): sets of four entries, found by the first bytes of the key.
+ * The cache of right credentials: sets of four entries, found by the first bytes of the key.
  */
-#include "cache.h"
+#include "rules.h"
 
 #include <monkey/arena.h>
 #include <monkey/random.h>
 
+#include <assert.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-
-#include <assert.h>
 #include <pthread.h>
 
 enum { WAYS = 4, SETS = CACHE_ENTRIES / WAYS, TEXT_BYTES = 1100 };

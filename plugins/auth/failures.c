@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Failed logins of clients (failures.h).
- */
-#include "failures.h"
+#include "rules.h"
 
 #include <stdatomic.h>
 

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Logins of `Type Forward` (forward_login.h).
- */
-#include "forward_login.h"
-
-#include "forward_request.h"
-#include "forward_response.h"
-#include "login_job.h"
-#include "respond.h"
+#include "login.h"
 
 #include <monkey/via.h>
 

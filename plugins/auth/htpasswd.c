@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Reads files of users and groups (htpasswd.h), a line at a time.
- */
-#include "htpasswd.h"
+#include "passwords.h"
 
 #include <monkey/utf8.h>
 

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Members of JWKs, and keys of libcrypto made of them (jwks.h). */
-#include "jwks.h"
+#include "token.h"
 
 #include <monkey/base64.h>
 
+#include <errno.h>
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/param_build.h>
-
-#include <errno.h>
-
-#include "strict_json.h"
 
 /* Storage has more room than a value of the right length needs: mk_base64_decode() asks for some, too. */
 enum { MEMBER_BYTES_MAX = 4096, P256_BYTES = 32, ED25519_BYTES = 32, ROOM = 32 };

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reads compact JWS and verifies their signatures by libcrypto (jws.h). */
-#include "jws.h"
+#include "token.h"
 
 #include <monkey/base64.h>
 
 #include <openssl/ec.h>
 #include <openssl/err.h>
-
-#include "strict_json.h"
 
 /* ── the header ── */
 

@@ -1,13 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Logins by name and password (login.h).
- */
 #include "login.h"
+#include "passwords.h"
 
-#include "login_job.h"
-#include "respond.h"
+#include <monkey/base64.h>
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
+
+static const struct mk_counter_info logins = {"auth", "logins", "logins of requests, by type and result",
+                                              MK_COUNTER_SUM};
+
+#define PLACE(type, result) ((type)*LOGIN_RESULTS + (result))
+#define ROW(type, type_text, result, result_text) \
+    [PLACE(type, result)] = {&logins, {"type", type_text, "result", result_text}}
+#define ROWS(type, text) \
+    ROW(type, text, LOGIN_ACCEPTED, "accepted"), ROW(type, text, LOGIN_MISSING, "missing"), \
+        ROW(type, text, LOGIN_WRONG, "wrong"), ROW(type, text, LOGIN_FORBIDDEN, "forbidden"), \
+        ROW(type, text, LOGIN_BLOCKED, "blocked"), ROW(type, text, LOGIN_BUSY, "busy")
+
+enum { LOGIN_COUNTS = LOGIN_TYPES * LOGIN_RESULTS };
+
+static const struct mk_counter_row rows[LOGIN_COUNTS] = {
+    ROWS(LOGIN_PASSWORD, "password"),
+    ROWS(LOGIN_TOKEN, "token"),
+    ROWS(LOGIN_CERTIFICATE, "certificate"),
+    ROWS(LOGIN_FORWARD, "forward"),
+};
+
+static const struct mk_counter *counters[LOGIN_COUNTS];
+
+void login_counters_open(void)
+{
+    mk_counters_open(rows, LOGIN_COUNTS, counters);
+}
+
+void login_counters_add(enum login_type type, enum login_result result, const struct mk_worker *worker)
+{
+    assert(type < LOGIN_TYPES && result < LOGIN_RESULTS);
+    mk_counter_add(counters[PLACE(type, result)], worker, 1);
+}
+
+/* 401 (RFC 9110 section 15.5.2) with WWW-Authenticate, which is valid until the exchange ends. */
+static void send_challenge(struct mk_request *req, struct mk_str challenge)
+{
+    mk_response_error(req, 401);
+    mk_response_header_ref(req, MK_STR("WWW-Authenticate"), challenge);
+}
+
+void respond_later(struct mk_request *req, int status, uint32_t wait_ms)
+{
+    char seconds[16];
+    snprintf(seconds, sizeof(seconds), "%u", wait_ms / 1000 + (wait_ms % 1000 != 0));
+    mk_response_error(req, status);
+    mk_response_header(req, MK_STR("Retry-After"), mk_str_c(seconds));
+    mk_response_header_ref(req, MK_STR("Cache-Control"), MK_STR("no-store"));
+}
+
+/* Cuts the scheme off. Returns false if it is not Basic. */
+static bool skip_scheme(struct mk_str *value)
+{
+    static const struct mk_str name = MK_STR_INIT("Basic");
+    if (value->len < name.len || !mk_str_ieq(mk_str(value->p, name.len), name))
+        return false;
+    *value = mk_str(value->p + name.len, value->len - name.len);
+    if (value->len && value->p[0] != ' ')
+        return false; /* another scheme, whose name is longer */
+    *value = mk_str_trim(*value);
+    return true;
+}
+
+enum basic_result basic_read(struct mk_str value, struct basic_credentials *ret)
+{
+    struct mk_buf bytes;
+    size_t at;
+    ret->user = ret->password = MK_STR_NONE;
+    if (!value.p || !skip_scheme(&value))
+        return BASIC_NONE;
+    mk_buf_init_fixed(&bytes, ret->bytes, sizeof(ret->bytes));
+    if (mk_base64_decode(&bytes, value, MK_BASE64) < 0 || !htpasswd_is_text(mk_buf_str(&bytes), &at))
+        return BASIC_MALFORMED;
+    const char *colon = bytes.len ? memchr(ret->bytes, ':', bytes.len) : NULL;
+    if (!colon)
+        return BASIC_MALFORMED;
+    ret->user = mk_str(ret->bytes, (size_t)(colon - ret->bytes));
+    ret->password = mk_str(colon + 1, bytes.len - ret->user.len - 1);
+    if (ret->user.len > HTPASSWD_NAME_MAX || ret->password.len > HASH_PASSWORD_MAX)
+        return BASIC_MALFORMED;
+    return BASIC_OK;
+}
 
 enum { RETRY_MS = 1000 };
 
@@ -45,7 +126,7 @@ static void respond_busy(struct mk_request *req)
 static void send_failure(struct mk_timer *timer)
 {
     struct login *login = MK_CONTAINER_OF(timer, struct login, delay);
-    respond_challenge(login->req, login->rule->challenge);
+    send_challenge(login->req, login->rule->challenge);
 }
 
 /* Responds when FailureDelay has passed since the request came, so that the time does not tell that of the hash. */
@@ -168,7 +249,7 @@ int login_check(struct mk_request *req, const struct auth_rule *rule)
         r = check_login(req, &login);
     } else {
         rules_count_login(req, LOGIN_PASSWORD, LOGIN_MISSING);
-        respond_challenge(req, rule->challenge);
+        send_challenge(req, rule->challenge);
     }
     explicit_bzero(credentials.bytes, sizeof(credentials.bytes));
     return r;

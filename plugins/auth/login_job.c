@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Hashes that are computed for requests (login_job.h).
+ * Hashes that are computed for requests.
  *
  *     worker: job_start() ─► pool ─► compute_hash() ─► mk_request_ref_call() ─► worker: finish_job() ─► waiters
  */
-#include "login_job.h"
+#include "login.h"
 
 #include <monkey/request_ref.h>
 

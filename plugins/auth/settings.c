@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Directives of the plugin auth (settings.h).
- */
-#include "settings.h"
+#include "rules.h"
 
 #include <monkey/thread_pool.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Limits and flags for Jansson's parser, and phrases for its errors (strict_json.h). */
-#include "strict_json.h"
+#include "token.h"
 
 static const char *explain_error(enum json_error_code code)
 {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A set-associative cache of texts (text_cache.h).
- */
-#include "text_cache.h"
+#include "token.h"
 
 #include <monkey/random.h>
 
+#include <assert.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-
-#include <assert.h>
 
 #define ABSENT UINT16_MAX /* a length */
 

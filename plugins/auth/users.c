@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Loads files of users and groups (users.h).
- */
-#include "users.h"
+#include "passwords.h"
 
 #include <errno.h>
 #include <stdlib.h>

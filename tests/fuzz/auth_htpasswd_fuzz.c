@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../../plugins/auth/basic.h"
-#include "../../plugins/auth/htpasswd.h"
+#include "../../plugins/auth/passwords.h"
 
 static void check(bool holds)
 {

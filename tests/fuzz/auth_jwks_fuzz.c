@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "../../plugins/auth/keys.h"
+#include "../../plugins/auth/token.h"
 
 #define CHECK(fact) \
     do { \

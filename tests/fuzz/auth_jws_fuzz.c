@@ -8,8 +8,7 @@
 
 #include <monkey/base64.h>
 
-#include "../../plugins/auth/keys.h"
-#include "../../plugins/auth/token_cache.h"
+#include "../../plugins/auth/token.h"
 
 #define CHECK(fact) \
     do { \

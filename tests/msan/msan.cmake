@@ -13,7 +13,7 @@ set(MK_MSAN_WITHOUT
     "^duda/packages/sqlite/(open|sqlite)_" # libsqlite3
     "^duda/packages/redis/" "^redis_" # libhiredis
     "^duda/packages/sha"              # libcrypto
-    "^plugins/auth/(bearer|claims|hash|jws|keys|login|strict_json|token_)" # libcrypt, libcrypto, libjansson
+    "^plugins/auth/(bearer|hash|jws|keys|login|strict_json|token_)" # libcrypt, libcrypto, libjansson
     "^plugins/auth/text_cache_"       # libcrypto
     "^auth_jw"                        # the same
     "^bin/shell/table_" "^shell_"     # libjansson

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads a password (prompt.h). Signals that end the program turn the echo on first.
+ * Reads a password. Signals that end the program turn the echo on first.
  */
-#include "prompt.h"
+#include "passwd.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,9 +4,7 @@
  */
 #include "testing.h"
 
-#include "plugins/auth/apr1.h"
-#include "plugins/auth/basic.h"
-#include "plugins/auth/hash.h"
+#include "plugins/auth/passwords.h"
 
 #include <monkey/base64.h>
 

@@ -4,7 +4,7 @@
  */
 #include "testing.h"
 
-#include "plugins/auth/htpasswd.h"
+#include "plugins/auth/passwords.h"
 
 #include <errno.h>
 #include <stdio.h>

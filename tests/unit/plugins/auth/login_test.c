@@ -4,8 +4,7 @@
  */
 #include "testing.h"
 
-#include "plugins/auth/cache.h"
-#include "plugins/auth/failures.h"
+#include "plugins/auth/rules.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is no JSON for tokens and key sets, and where messages say that it is wrong. */
-#include "plugins/auth/strict_json.h"
+#include "plugins/auth/token.h"
 
 #include "testing.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Texts that the cache has, and those that it must not have. */
-#include "plugins/auth/text_cache.h"
+#include "plugins/auth/token.h"
 
 #include "testing.h"
 

@@ -12,8 +12,7 @@
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
 
-#include "plugins/auth/bearer.h"
-#include "plugins/auth/keys.h"
+#include "plugins/auth/token.h"
 
 #include "testing.h"
 

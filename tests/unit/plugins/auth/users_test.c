@@ -4,8 +4,8 @@
  */
 #include "folder.h"
 
-#include "plugins/auth/passwd/edit.h"
-#include "plugins/auth/users.h"
+#include "plugins/auth/passwd/passwd.h"
+#include "plugins/auth/passwords.h"
 
 #include <errno.h>
 
