@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The way of an archive (archive.h):
+ * The way of an archive:
  *
  *     open ─► respond ─► step (disk thread) ─► check (worker, some entries in each turn) ─► step ...
  *                              │ filled                                                      ▲
@@ -10,17 +10,60 @@
  * time: its clean-up cancels the rest. While a disk thread works, only that thread touches the walk and its buffer.
  */
 #include "archive.h"
-
-#include "archive_slots.h"
-#include "conditions.h"
-#include "disposition.h"
-#include "listing_counters.h"
-#include "walk.h"
+#include "listing.h"
+#include "send.h"
+#include "template.h"
 
 #include <monkey/open_file.h>
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
+
+/*
+ * A list of the archives that are made. There are few of them, so that those of a client are counted.
+ */
+/* static: archives of the process */
+static struct {
+    pthread_mutex_t lock;
+    struct mk_list all;
+    int64_t n;
+} slots = {PTHREAD_MUTEX_INITIALIZER, {&slots.all, &slots.all}, 0};
+
+static bool is_same_client(const struct mk_address *a, const struct mk_address *b)
+{
+    size_t bytes = a->family == AF_INET6 ? 8 : sizeof(a->bytes);
+    return a->family == b->family && memcmp(a->bytes, b->bytes, bytes) == 0;
+}
+
+static int64_t count_slots(const struct mk_address *client)
+{
+    int64_t count = 0;
+    MK_LIST_EACH_ITEM(&slots.all, struct archive_slot, node, slot)
+        count += is_same_client(&slot->client, client);
+    return count;
+}
+
+static int take_slot(struct archive_slot *slot, const struct mk_address *client, const struct listing_limits *limits)
+{
+    slot->client = *client;
+    pthread_mutex_lock(&slots.lock);
+    int err = slots.n >= limits->archives ? -EAGAIN : count_slots(client) >= limits->archives_per_client ? -EDQUOT : 0;
+    if (err == 0) {
+        mk_list_add(&slots.all, &slot->node);
+        slots.n++;
+    }
+    pthread_mutex_unlock(&slots.lock);
+    return err;
+}
+
+static void release_slot(struct archive_slot *slot)
+{
+    pthread_mutex_lock(&slots.lock);
+    mk_list_del(&slot->node);
+    slots.n--;
+    pthread_mutex_unlock(&slots.lock);
+}
 
 enum { BUFFER_BYTES_MAX = 4 * 1024 * 1024 };
 
@@ -56,7 +99,7 @@ static void free_archive(struct archive *a)
     walk_close(&a->walk);
     mk_buf_release(&a->buffers[0]);
     mk_buf_release(&a->buffers[1]);
-    archive_slot_release(&a->slot);
+    release_slot(&a->slot);
     mk_worker_put(a->worker);
     mk_account_free(a->account, a, a->size);
 }
@@ -232,7 +275,7 @@ static void finish_step(struct mk_job *job)
 
 /* ── requests ── */
 
-/* `err`: of archive_slot_take() */
+/* `err`: of take_slot() */
 static void send_busy(struct mk_request *req, int err)
 {
     bool own = err == -EDQUOT;
@@ -256,9 +299,9 @@ static int make_archive(struct mk_request *req, const struct listing_limits *lim
     if (!a)
         return -ENOMEM;
     *a = (struct archive){.req = req, .account = mk_request_account(req), .size = size, .walk.fd = -1};
-    int err = archive_slot_take(&a->slot, &client, limits);
+    int err = take_slot(&a->slot, &client, limits);
     if (err == 0 && mk_arena_defer(mk_request_arena(req), end_archive, a) < 0) {
-        archive_slot_release(&a->slot);
+        release_slot(&a->slot);
         err = -ENOMEM;
     }
     if (err < 0) {

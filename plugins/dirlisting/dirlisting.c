@@ -4,16 +4,42 @@
  * file decides which requests it answers.
  */
 #include "archive.h"
-#include "listing_counters.h"
-#include "page.h"
-#include "query.h"
+#include "listing.h"
 #include "send.h"
-#include "tar.h"
 
 #include <monkey/inspect.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <time.h>
+
+static const struct mk_counter_info listings = {"dirlisting", "listings", "listings of folders", MK_COUNTER_SUM};
+static const struct mk_counter_info archives = {"dirlisting", "archives", "archives of folders, by result",
+                                                MK_COUNTER_SUM};
+static const struct mk_counter_info bytes = {"dirlisting", "archive_bytes", "bytes of archives", MK_COUNTER_SUM};
+
+static const struct mk_counter_row rows[LISTING_COUNTS] = {
+    [LISTING_COUNT_PAGES] = {&listings, {0}},
+    [LISTING_COUNT_ARCHIVES] = {&archives, {"result", "begun"}},
+    [LISTING_COUNT_ARCHIVES_BUSY] = {&archives, {"result", "too_many"}},
+    [LISTING_COUNT_ARCHIVES_OWN] = {&archives, {"result", "too_many_of_client"}},
+    [LISTING_COUNT_ARCHIVES_TRUNCATED] = {&archives, {"result", "truncated"}},
+    [LISTING_COUNT_ARCHIVE_BYTES] = {&bytes, {0}},
+};
+
+static const struct mk_counter *counters[LISTING_COUNTS];
+
+/* Opens the counters. In the start of the plugin; opening them again changes nothing. */
+static void listing_counters_open(void)
+{
+    mk_counters_open(rows, LISTING_COUNTS, counters);
+}
+
+void listing_counters_add(enum listing_count count, const struct mk_request *req, size_t n)
+{
+    assert(count < LISTING_COUNTS && counters[count]);
+    mk_counter_add(counters[count], mk_request_worker(req), (int64_t)n);
+}
 
 extern const struct mk_plugin mk_plugin_dirlisting;
 
@@ -61,8 +87,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     *state =
         (struct listing_host){.host = host, .loaded_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec};
     int err = mk_host_check_patterns(host, section, offsetof(struct listing_rule, match));
-    int archives = load_archives(host, section);
-    err = err < 0 ? err : archives;
+    int loaded = load_archives(host, section);
+    err = err < 0 ? err : loaded;
     int pages = err == -ENOMEM ? err : page_start_host(host, state);
     err = err < 0 && pages != -ENOMEM ? err : pages;
     if (err < 0)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads folders (folder.h): readdir(3) and fstatat(2). A link, or a name that begins with a dot, is opened through the
+ * Reads folders: readdir(3) and fstatat(2). A link, or a name that begins with a dot, is opened through the
  * plugin that serves files, which knows the rules for both.
  */
-#include "folder.h"
+#include "listing.h"
 
 #include <assert.h>
 #include <errno.h>

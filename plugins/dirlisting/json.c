@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Writes the listing as JSON (json.h).
- */
-#include "json.h"
-
-#include "order.h"
+#include "listing.h"
 
 #include <monkey/escape.h>
 #include <monkey/json.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A state machine over the bytes of an HTML text (markup.h). Each state is a function that returns the next one.
+ * A state machine over the bytes of an HTML text. Each state is a function that returns the next one.
  */
-#include "markup.h"
+#include "template.h"
 
 #include <assert.h>
 

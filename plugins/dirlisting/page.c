@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writes the listing as an HTML page, by a theme (page.h). Here are the fields of its templates.
+ * Writes the listing as an HTML page, by a theme. Here are the fields of its templates.
  */
-#include "page.h"
+#include "listing.h"
+#include "send.h"
+#include "template.h"
 
 #include <errno.h>
-
-#include "kind.h"
-#include "order.h"
-#include "text.h"
-#include "theme.h"
 
 extern const struct mk_plugin mk_plugin_dirlisting;
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Directives (rules.h): rules of hosts, of which the first that matches a path is used, and limits of the server.
+ * Directives: rules of hosts, of which the first that matches a path is used, and limits of the server.
  */
-#include "rules.h"
-
-#include "order.h"
+#include "listing.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The way of a listing (send.h):
+ * The way of a listing:
  *
  *     read (disk thread) ─► check (worker, some entries in each turn) ─► respond ─► generate ◄─┐
  *                                                                           └─► read, check ───┘ (if it does not fit)
@@ -8,14 +8,8 @@
  * The exchange may end at any time: its clean-up cancels the rest. While a disk thread works, only that thread touches
  * the folder and the entries, and the struct is freed afterwards.
  */
+#include "listing.h"
 #include "send.h"
-
-#include "conditions.h"
-#include "json.h"
-#include "listing_counters.h"
-#include "order.h"
-#include "page.h"
-#include "turn.h"
 
 #include <monkey/accept.h>
 #include <monkey/hash.h>
@@ -24,6 +18,27 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+
+/* Compares weakly (RFC 9110 section 8.8.3.2). `tag.p` NULL: looks for `*` only. */
+static bool has_tag(struct mk_str list, struct mk_str tag)
+{
+    struct mk_str one;
+    while (mk_str_next(&list, &one)) {
+        if (mk_str_eq(one, MK_STR("*")))
+            return true;
+        if (mk_str_starts(one, MK_STR("W/")))
+            one = mk_str_after(one, 2);
+        if (tag.p && mk_str_eq(one, tag))
+            return true;
+    }
+    return false;
+}
+
+bool conditions_fail(struct mk_request *req)
+{
+    struct mk_str list = mk_request_header_by_name(req, MK_STR("If-Match"));
+    return list.p && !has_tag(list, MK_STR_NONE);
+}
 
 enum { JOB_NAMES_MAX = 1024 };
 
@@ -127,7 +142,8 @@ static bool add_tag(struct send *s)
     int n = snprintf(tag, sizeof(tag), "W/\"%016llx\"", (unsigned long long)s->hash);
     if (!s->view.is_complete || mk_response_header(s->req, MK_STR("ETag"), mk_str(tag, (size_t)n)) < 0)
         return false;
-    return conditions_have_tag(s->req, mk_str(tag + 2, (size_t)n - 2));
+    struct mk_str none_match = mk_request_header_by_name(s->req, MK_STR("If-None-Match"));
+    return has_tag(none_match, mk_str(tag + 2, (size_t)n - 2));
 }
 
 static ssize_t generate_text(struct mk_request *req, char *to, size_t size, void *ctx);

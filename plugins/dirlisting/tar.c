@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writes archives by libarchive (tar.h). The format is that of GNU tar, which takes names of any bytes and length, and
+ * Writes archives by libarchive. The format is that of GNU tar, which takes names of any bytes and length, and
  * files of any size.
  */
-#include "tar.h"
+#include "archive.h"
 
 #include <monkey/library.h>
 #include <monkey/log.h>

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Parses templates into pieces, and writes them (template.h).
- */
 #include "template.h"
 
 #include <assert.h>
 #include <errno.h>
-
-#include "text.h"
 
 enum template_op { OP_LITERAL, OP_VALUE, OP_IF, OP_IF_NOT };
 

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Walks through folders (walk.h). Files and folders are opened by their paths through the plugin that serves files, as
+ * Walks through folders. Files and folders are opened by their paths through the plugin that serves files, as
  * for a request: aliases, links and hidden names are its business.
  */
-#include "walk.h"
-
-#include "order.h"
-#include "turn.h"
+#include "archive.h"
+#include "listing.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <unistd.h>
+
+/*
+ * Counts entries and looks at the clock: what a check costs depends on the rules and on the path.
+ */
+struct turn turn_begin(const struct mk_loop *loop)
+{
+    return (struct turn){.loop = loop, .end_us = mk_loop_now_us(loop) + TURN_US_MAX};
+}
+
+bool turn_allows_entry(struct turn *turn)
+{
+    unsigned n = turn->entries++;
+    return n == 0 || (n < TURN_ENTRIES_MAX && mk_loop_now_us(turn->loop) < turn->end_us);
+}
 
 enum {
     CHUNK_BYTES = 64 * 1024,

@@ -3,10 +3,8 @@
  * Names of files and what clients send about listings. Two names from the input are compared, sorted and written as
  * JSON and Content-Disposition, whose output must be UTF-8 without control characters; the order must be total.
  */
-#include "../../plugins/dirlisting/disposition.h"
-#include "../../plugins/dirlisting/json.h"
-#include "../../plugins/dirlisting/order.h"
-#include "../../plugins/dirlisting/query.h"
+#include "../../plugins/dirlisting/template.h"
+#include "../../plugins/dirlisting/listing.h"
 
 #include <monkey/utf8.h>
 

@@ -7,8 +7,7 @@
 
 #include <errno.h>
 
-#include "plugins/dirlisting/folder.h"
-#include "plugins/dirlisting/order.h"
+#include "plugins/dirlisting/listing.h"
 
 enum { FILES = 2400, NAMES = 900, MEMORY_MAX = 64 * 1024 * 1024 };
 

@@ -5,9 +5,8 @@
 #include <monkey/buf.h>
 #include <monkey/utf8.h>
 
-#include "plugins/dirlisting/disposition.h"
-#include "plugins/dirlisting/json.h"
-#include "plugins/dirlisting/query.h"
+#include "plugins/dirlisting/template.h"
+#include "plugins/dirlisting/listing.h"
 
 /* ── what clients say ── */
 

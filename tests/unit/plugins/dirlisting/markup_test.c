@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What stands at a place of an HTML text: rows with the text before it. */
-#include "plugins/dirlisting/markup.h"
+#include "plugins/dirlisting/template.h"
 
 #include "testing.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "plugins/dirlisting/order.h"
+#include "plugins/dirlisting/listing.h"
 
 TEST(names)
 {

@@ -6,7 +6,7 @@
 #include <monkey/buf.h>
 #include <stdio.h>
 
-#include "plugins/dirlisting/tar.h"
+#include "plugins/dirlisting/archive.h"
 
 enum { BLOCK = 512 };
 

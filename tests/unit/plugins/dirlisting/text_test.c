@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Escaping of any bytes, sizes and dates, and the kinds of files. */
-#include "plugins/dirlisting/text.h"
+#include "plugins/dirlisting/template.h"
 
 #include "testing.h"
-
-#include "plugins/dirlisting/kind.h"
 
 static char storage[4096];
 

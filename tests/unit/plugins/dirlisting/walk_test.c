@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "plugins/dirlisting/walk.h"
+#include "plugins/dirlisting/archive.h"
 
 enum { OUT_BYTES = 4 * 1024 * 1024, BIG = 700 * 1000, DOTS = 1000, STEP_NAMES_MAX = 256, CHECKED = 300 };
 
