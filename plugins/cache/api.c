@@ -1,18 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads the requests of api.h, and starts their calls.
+ * Reads the requests of the API, and starts their calls.
  */
-#include "api.h"
-
-#include "access.h"
-#include "answer.h"
-#include "call.h"
-#include "stats.h"
+#include "calls.h"
+#include "worker.h"
 
 #include <monkey/accept.h>
 #include <monkey/embedded.h>
 #include <monkey/escape.h>
 #include <monkey/json.h>
+#include <monkey/local_client.h>
+
+/*
+ * The decisions. Rules and logins have refused requests before this plugin is asked.
+ */
+static bool allows_admin(struct mk_request *req, struct cache_worker *w, const struct cache_rule *rule)
+{
+    unsigned missing;
+    if (mk_request_user(req).p || mk_request_claims(req).p || mk_local_client_is_here(req))
+        return true;
+    if (mk_request_access(req) == 1 && mk_local_client_names_host(req))
+        return true;
+    if (mk_log_limit_is_due(&w->denied, 1, 0, mk_loop_now_ms(mk_request_loop(req)), &missing))
+        mk_request_log(
+            req, MK_LOG_WARN,
+            "cache: Admin %.*s is not shown to this client: it has not logged in ([AUTH]), it is not on this machine, "
+            "and no rule of [RULES] allows it, or it does not ask for a ServerName of the host",
+            MK_STR_ARG(rule->admin));
+    return false;
+}
+
+static struct mk_str strip_scheme(struct mk_str origin)
+{
+    const char *at = origin.len ? memmem(origin.p, origin.len, "://", 3) : NULL;
+    return at ? mk_str(at + 3, origin.len - (size_t)(at + 3 - origin.p)) : MK_STR_NONE;
+}
+
+/*
+ * Returns whether a request that changes something comes from the page itself or from a program: a page of another site
+ * can make a browser send it, with its login, but the browser adds Sec-Fetch-Site or Origin.
+ */
+static bool is_same_site(struct mk_request *req)
+{
+    struct mk_str site = mk_request_header_by_name(req, MK_STR("Sec-Fetch-Site"));
+    if (site.p)
+        return mk_str_eq(site, MK_STR("same-origin")) || mk_str_eq(site, MK_STR("none"));
+    struct mk_str origin = mk_request_header_by_name(req, MK_STR("Origin"));
+    struct mk_str authority = strip_scheme(origin), host = mk_request_header(req, MK_HEADER_HOST);
+    return !origin.p || (authority.len && mk_str_ieq(authority, host));
+}
+
+void access_check_host(struct mk_host *host, const struct cache_rule *rule)
+{
+    if (!mk_host_is_public(host) || mk_host_has_section(host, MK_STR("RULES")) ||
+        mk_host_has_section(host, MK_STR("AUTH")))
+        return;
+    mk_host_warn(
+        host, rule, offsetof(struct cache_rule, admin), 0,
+        "only clients on this machine see this page, because neither [RULES] nor [AUTH] protects it: a section "
+        "[RULES] with \"Match %.*s\", \"Network 10.0.0.0/8\" and \"Action allow\" would let those of a network "
+        "see it",
+        MK_STR_ARG(rule->admin));
+}
+
+static int add_headers(struct mk_request *req)
+{
+    int err = mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("application/json"));
+    if (err == 0)
+        err = mk_response_header_ref(req, MK_STR("Cache-Control"), MK_STR("no-store"));
+    return err == 0 ? mk_response_header_ref(req, MK_STR("X-Content-Type-Options"), MK_STR("nosniff")) : err;
+}
+
+void answer_json(struct mk_request *req, int status, const struct mk_buf *document)
+{
+    int err = document->err ? document->err : add_headers(req);
+    if (err == 0 && status == 503)
+        err = mk_response_header_ref(req, MK_STR("Retry-After"), MK_STR("1"));
+    if (err == 0)
+        err = mk_response_set_status(req, status);
+    if (err == 0)
+        err = mk_response_write(req, mk_buf_str(document));
+    if (err < 0)
+        mk_response_error(req, 503);
+    else
+        mk_response_end(req);
+}
+
+void answer_error(struct mk_request *req, int status, const char *sentence)
+{
+    MK_BUF_ON_STACK(document, 512);
+    mk_json_open(&document, NULL, '{');
+    mk_json_cstr(&document, "error", sentence);
+    mk_json_close_line(&document);
+    answer_json(req, status, &document);
+}
 
 extern const struct mk_embedded_file cache_files[]; /* of the page */
 
@@ -278,7 +359,7 @@ static void start_change(struct mk_request *req, struct mk_str body, bool end, v
 
 static void read_change_body(struct mk_request *req, struct cache_worker *w, struct mk_str rest, bool is_add)
 {
-    if (!access_is_same_site(req)) {
+    if (!is_same_site(req)) {
         answer_error(req, 403, "the request comes from a page of another site");
         return;
     }
@@ -403,7 +484,7 @@ bool api_has_path(struct mk_str path, const struct cache_rule *rule)
 int api_answer(struct mk_request *req, struct cache_worker *w, const struct cache_rule *rule)
 {
     struct target target = find_target(mk_request_path(req), rule);
-    if ((!target.route && !target.file) || !access_allows(req, w, rule))
+    if ((!target.route && !target.file) || !allows_admin(req, w, rule))
         return MK_DECLINED;
     if (target.route)
         run_route(target.route, req, w, target.rest);

@@ -2,21 +2,13 @@
 /*
  * cache: keeps what names below document roots are, for the plugins that serve files: small files in memory, larger
  * ones open, folders, and names that do not exist (<monkey/file_cache.h>). One table for all workers, which outlives
- * reloads; load.c makes entries, check.c revalidates them, sweep.c closes descriptors that are not used.
+ * reloads; load.c makes entries, check.c revalidates them and closes descriptors that are not used.
  */
+#include "calls.h"
+#include "worker.h"
+
 #include <monkey/epoch.h>
 #include <monkey/inspect.h>
-
-#include "access.h"
-#include "api.h"
-#include "check.h"
-#include "commands.h"
-#include "load.h"
-#include "parents.h"
-#include "root_name.h"
-#include "stats.h"
-#include "sweep.h"
-#include "warm.h"
 
 #include <errno.h>
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Runs calls (call.h).
- */
-#include "call.h"
-
-#include "answer.h"
-#include "sweep.h"
+#include "calls.h"
+#include "worker.h"
 
 #include <monkey/arena.h>
 #include <monkey/json.h>

@@ -2,10 +2,8 @@
 /*
  * The command `cache` of commands.h: the figures of the cache, its entries, and changes.
  */
-#include "commands.h"
-
-#include "call.h"
-#include "stats.h"
+#include "calls.h"
+#include "worker.h"
 
 #include <monkey/escape.h>
 #include <monkey/json.h>

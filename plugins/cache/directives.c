@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The directives of the plugin (directives.h).
- */
-#include "directives.h"
-
 #include "entry.h"
+#include "worker.h"
 
 #include <monkey/embedded.h>
 
@@ -88,7 +84,8 @@ const char *directives_mode_name(enum files_mode mode)
 
 /* ── Warm ── */
 
-int directives_parse_warm(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+/* Parses a line of `Warm` into a struct warm_list; an mk_conf_parse_fn. */
+static int parse_warm(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct warm_list *list = field;
     struct warm_item item = {.text = value->text};
@@ -147,7 +144,7 @@ static const struct mk_conf_key rule_keys[] = {
                        "Files that are loaded before the first request, and after a reload those that are new: a "
                        "folder of the host with all below it (`/assets/`, with a slash at its end), or a file with a "
                        "list of paths, one in a line. What the cache has no room for is not loaded.",
-                       .flags = MK_CONF_REPEAT, .unit = "folder or file", .parse = directives_parse_warm),
+                       .flags = MK_CONF_REPEAT, .unit = "folder or file", .parse = parse_warm),
     {0},
 };
 

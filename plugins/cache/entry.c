@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Keys and entries (entry.h).
- */
 #include "entry.h"
 
 #include <assert.h>

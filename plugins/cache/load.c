@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens a name, and makes an entry of what it is (load.h). A small file is read between two fstat(2) that agree, so
+ * Opens a name, and makes an entry of what it is. A small file is read between two fstat(2) that agree, so
  * that its body, length and tag are one version. A file that was changed lately may change again without another time
  * stamp, and is not kept.
  */
-#include "load.h"
-
-#include "sweep.h"
+#include "worker.h"
 
 #include <monkey/arena.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Watches folders and counts changes (notify.h). The kernel puts an event into the queue before the call that changes
+ * Watches folders and counts changes. The kernel puts an event into the queue before the call that changes
  * something returns. So a request that a client sends after a change finds the event there; or another thread has taken
  * it and is about to count it: then `reading` is set, which was written before that thread read the queue, and the lock
  * waits for it. Numbers of folders are used again, but their counters continue: an entry that was made for the former

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeps folders open and watches them (parents.h). fstatat(2) may wait for a disk, which openat2(2) with RESOLVE_CACHED
+ * Keeps folders open and watches them. fstatat(2) may wait for a disk, which openat2(2) with RESOLVE_CACHED
  * does not: so it is used only on local file systems, and for names that were looked at a moment ago.
  */
-#include "parents.h"
+#include "worker.h"
 
 #include <monkey/arena.h>
 #include <monkey/hash.h>

@@ -1,17 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Loads paths (preload.h). Which names belong to a path the plugin that serves files decides (struct mk_file_server);
+ * Loads paths. Which names belong to a path the plugin that serves files decides (struct mk_file_server);
  * the first regular file among them is the one of the path, the others are its variants.
  */
-#include "preload.h"
+#include "calls.h"
 
 #include <monkey/arena.h>
 #include <monkey/json.h>
 #include <monkey/time.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/*
+ * The walk. Folders are opened by their paths, as for a request.
+ */
+static int push_folder(struct folder_walk *w, size_t path_len)
+{
+    if (w->depth == FOLDER_WALK_DEPTH_MAX)
+        return -ENAMETOOLONG;
+    int fd = mk_host_open_path(w->host, mk_str(w->path, path_len), MK_OPEN_FOLDER);
+    if (fd < 0)
+        return fd;
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        int err = -errno;
+        close(fd);
+        return err;
+    }
+    w->levels[w->depth].dir = dir;
+    w->levels[w->depth++].path_len = path_len;
+    return 0;
+}
+
+static void pop_folder(struct folder_walk *w)
+{
+    closedir(w->levels[--w->depth].dir);
+}
+
+int folder_walk_open(struct folder_walk *w, const struct mk_host *host, const struct mk_file_server *server,
+                     struct mk_str path)
+{
+    w->host = host;
+    w->server = server;
+    w->depth = 0;
+    if (path.len >= sizeof(w->path))
+        return -ENAMETOOLONG;
+    memcpy(w->path, path.p, path.len);
+    w->path[path.len] = '\0';
+    return server->hides(host, path) ? -ENOENT : push_folder(w, path.len);
+}
+
+void folder_walk_close(struct folder_walk *w)
+{
+    while (w->depth)
+        pop_folder(w);
+}
+
+static bool is_folder(DIR *dir, const struct dirent *e)
+{
+    struct stat st;
+    if (e->d_type != DT_UNKNOWN)
+        return e->d_type == DT_DIR;
+    return fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Makes the path of an entry of the innermost folder. Returns its length; 0: it is left out. */
+static size_t compose_path(struct folder_walk *w, const struct dirent *e, bool is_dir)
+{
+    size_t at = w->levels[w->depth - 1].path_len;
+    int n = snprintf(w->path + at, sizeof(w->path) - at, "%s%s", e->d_name, is_dir ? "/" : "");
+    if (n >= (int)(sizeof(w->path) - at) || strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+        return 0;
+    struct mk_str path = mk_str(w->path, at + (size_t)n);
+    bool is_left_out = w->server->hides(w->host, path) || mk_host_is_source(w->host, MK_SOURCE_PATH, path);
+    return is_left_out ? 0 : path.len;
+}
+
+bool folder_walk_next(struct folder_walk *w, struct mk_str *ret)
+{
+    *ret = MK_STR("");
+    if (!w->depth)
+        return false;
+    DIR *dir = w->levels[w->depth - 1].dir;
+    const struct dirent *e = readdir(dir);
+    if (!e) {
+        pop_folder(w);
+        return true;
+    }
+    bool is_dir = is_folder(dir, e);
+    size_t n = compose_path(w, e, is_dir);
+    if (n && is_dir)
+        push_folder(w, n); /* one that cannot be read is left out, as for a client */
+    else if (n)
+        *ret = mk_str(w->path, n);
+    return true;
+}
 
 enum { SLICE_MS = 50, READ_BYTES = 64 * 1024, ERRORS_BYTES_MAX = 8 * 1024 * 1024 };
 
@@ -91,7 +178,8 @@ static void add_result(struct preload *p, struct mk_str path)
     }
 }
 
-void preload_path(struct preload *p, struct mk_str path)
+/* Loads one path: decoded, normalized and with a NUL after it. */
+static void load_path(struct preload *p, struct mk_str path)
 {
     const void *rule;
     p->asked++;
@@ -117,7 +205,7 @@ static void load_entry(struct preload *p, struct mk_str entry)
     int err = path_list_read(entry, p->is_sitemap, &url);
     struct mk_str shown = mk_str(entry.p, entry.len < PATH_BYTES ? entry.len : PATH_BYTES);
     if (err == 0 && (!url.host.len || mk_host_has_name(p->host, url.host))) {
-        preload_path(p, mk_str(url.path, url.path_len));
+        load_path(p, mk_str(url.path, url.path_len));
         return;
     }
     p->asked++;
@@ -142,7 +230,7 @@ static bool load_from_folder(struct preload *p)
     if (!p->walk || !folder_walk_next(p->walk, &path))
         return false;
     if (path.len)
-        preload_path(p, path);
+        load_path(p, path);
     return true;
 }
 

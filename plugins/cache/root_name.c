@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Watches the names of roots (root_name.h). The notes of a root are the place of its name (notify.h) and the number
+ * Watches the names of roots. The notes of a root are the place of its name and the number
  * that the place had before the path was looked at. All workers share them: one that mixes the place of a worker with
  * the number of another finds that the number is not that of the place, and looks at the path.
  */
-#include "root_name.h"
-
-#include "parents.h"
+#include "worker.h"
 
 #include <monkey/file.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The pages and removals of scan.h. A page is a heap of its rows, with the last one at the top.
+ * The pages and removals. A page is a heap of its rows, with the last one at the top.
  */
-#include "scan.h"
+#include "calls.h"
 
 #include <monkey/arena.h>
 #include <monkey/escape.h>

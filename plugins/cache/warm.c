@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The run of warm.h.
- */
-#include "warm.h"
-
-#include "sweep.h"
+#include "calls.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,7 @@
  * What clients and files say about paths to the file cache. The first byte tells what the rest is: a query, a list of
  * paths or a sitemap. Each path that is read is normalized, and reading it again gives the same path.
  */
-#include "../../plugins/cache/path_list.h"
-#include "../../plugins/cache/scan.h"
+#include "../../plugins/cache/calls.h"
 
 #include <monkey/escape.h>
 

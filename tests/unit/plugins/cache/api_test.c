@@ -2,7 +2,7 @@
 /* Requests to the API: which of them it takes, and what becomes of those that end early. */
 #include "fixture.h"
 
-#include "plugins/cache/api.h"
+#include "plugins/cache/calls.h"
 
 #define ADMIN "[CACHE]\n    Admin /cache\n"
 

@@ -3,7 +3,7 @@
 #include "fixture.h"
 
 #include "command_call.h"
-#include "plugins/cache/commands.h"
+#include "plugins/cache/calls.h"
 
 static struct mk_test_call call;
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "plugins/cache/directives.h"
+#include "plugins/cache/worker.h"
 
 enum { WORDS_MAX = 4 };
 

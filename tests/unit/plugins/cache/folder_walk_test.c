@@ -2,7 +2,7 @@
 /* Walks through folders: what is found, what is left out, and how deep it goes. */
 #include "fixture.h"
 
-#include "plugins/cache/folder_walk.h"
+#include "plugins/cache/calls.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

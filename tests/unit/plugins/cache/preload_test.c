@@ -2,7 +2,7 @@
 /* Paths that are loaded without a request: lists, sitemaps and folders, what is counted, and what ends a run. */
 #include "fixture.h"
 
-#include "plugins/cache/preload.h"
+#include "plugins/cache/calls.h"
 
 static struct preload preload;
 

@@ -2,7 +2,7 @@
 /* When the path of a root is looked at, because its name in the folder above may have changed. */
 #include "fixture.h"
 
-#include "plugins/cache/root_name.h"
+#include "plugins/cache/worker.h"
 
 #define RULE(value) "[CACHE]\n    Files " value "\n"
 

@@ -2,7 +2,7 @@
 /* Pages of the entries of a host in each order, and removing entries. */
 #include "fixture.h"
 
-#include "plugins/cache/scan.h"
+#include "plugins/cache/calls.h"
 
 enum { FILES = 5 };
 

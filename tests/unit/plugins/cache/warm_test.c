@@ -2,7 +2,7 @@
 /* Files that are loaded before the first request: how long workers wait, and what ends the run. */
 #include "fixture.h"
 
-#include "plugins/cache/warm.h"
+#include "plugins/cache/calls.h"
 
 enum { LONG_MS = 60000 };
 
