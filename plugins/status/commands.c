@@ -2,9 +2,8 @@
 /*
  * The command `traffic` of commands.h: the document of the status page in short, a row for all hosts and one for each.
  */
-#include "commands.h"
-
-#include "totals.h"
+#include "report.h"
+#include "state.h"
 
 #include <monkey/json.h>
 

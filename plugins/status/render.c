@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Collects what is rendered (render.h).
- */
-#include "render.h"
-
-#include "document.h"
+#include "report.h"
 
 #include <monkey/monkey.h>
 

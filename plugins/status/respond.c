@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends the text of a snapshot (respond.h). The exchange and the snapshot may end in either order; the last one frees
+ * Sends the text of a snapshot. The exchange and the snapshot may end in either order; the last one frees
  * the reply.
  */
-#include "respond.h"
-
-#include "render.h"
+#include "report.h"
 
 #include <errno.h>
 
@@ -39,7 +37,8 @@ static void render_reply(const struct snapshot_worker *workers, unsigned n, stru
         render_metrics(r->worker, r->kind == RESPOND_OPENMETRICS ? METRICS_OPENMETRICS : METRICS_TEXT, workers, n, out);
 }
 
-int respond_headers(struct mk_request *req, struct mk_str type, struct mk_str cache_control)
+/* Adds the headers that all responses of the plugin have; both values are literals. Returns 0 or -errno. */
+static int add_headers(struct mk_request *req, struct mk_str type, struct mk_str cache_control)
 {
     static const struct {
         struct mk_str name, value;
@@ -67,7 +66,7 @@ static void send_reply(struct mk_buf text, void *ctx)
     struct reply *r = ctx;
     r->snapshot = NULL;
     r->text = text;
-    if (text.err || respond_headers(r->req, get_type(r->kind), MK_STR("no-store")) < 0) {
+    if (text.err || add_headers(r->req, get_type(r->kind), MK_STR("no-store")) < 0) {
         mk_request_log(r->req, MK_LOG_ERROR, "status: cannot make the response: %s",
                        strerror(text.err ? -text.err : ENOMEM));
         mk_response_error(r->req, 503);
@@ -84,7 +83,7 @@ static void end_snapshot(void *ctx)
     release_reply(ctx);
 }
 
-static const struct snapshot_callbacks callbacks = {render_reply, send_reply, end_snapshot};
+static const struct snapshot_callbacks reply_callbacks = {render_reply, send_reply, end_snapshot};
 
 /* ── the exchange ── */
 
@@ -116,9 +115,57 @@ void respond_start(struct mk_request *req, struct state_worker *w, enum respond_
         return;
     }
     r->holders++;
-    r->snapshot = snapshot_start(w->own.thread, w->own.worker, kind == RESPOND_JSON, &callbacks, r);
+    r->snapshot = snapshot_start(w->own.thread, w->own.worker, kind == RESPOND_JSON, &reply_callbacks, r);
     if (!r->snapshot) {
         release_reply(r);
         mk_response_error(req, 503);
     }
+}
+
+static void render_event(const struct snapshot_worker *workers, unsigned n, struct mk_buf *out, void *ctx)
+{
+    mk_buf_adds(out, MK_STR("data: "));
+    render_document(ctx, true, workers, n, out);
+    mk_buf_adds(out, MK_STR("\n\n"));
+}
+
+static void send_event(struct mk_buf text, void *ctx)
+{
+    struct state_worker *w = ctx;
+    w->snapshot = NULL;
+    mk_event_streams_send(&w->streams, text);
+}
+
+static void ignore_end(void *ctx)
+{
+    (void)ctx;
+}
+
+static const struct snapshot_callbacks event_callbacks = {render_event, send_event, ignore_end};
+
+static void make_event(struct mk_event_streams *streams)
+{
+    struct state_worker *w = MK_CONTAINER_OF(streams, struct state_worker, streams);
+    if (!w->snapshot)
+        w->snapshot = snapshot_start(w->own.thread, w->own.worker, w->generation->settings->paths, &event_callbacks, w);
+}
+
+static void cancel_event(struct mk_event_streams *streams)
+{
+    struct state_worker *w = MK_CONTAINER_OF(streams, struct state_worker, streams);
+    if (w->snapshot)
+        snapshot_cancel(w->snapshot);
+    w->snapshot = NULL;
+}
+
+static const struct mk_event_maker maker = {make_event, cancel_event};
+
+void stream_init(struct state_worker *w)
+{
+    mk_event_streams_init(&w->streams, w->own.worker, &w->state->streams, &maker);
+}
+
+void stream_start(struct mk_request *req, struct state_worker *w)
+{
+    mk_event_streams_answer(&w->streams, req, (unsigned)w->generation->settings->streams_max);
 }

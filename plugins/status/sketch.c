@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Counts paths and merges the counts of several threads (sketch.h).
- */
-#include "sketch.h"
+#include "state.h"
 
 #include <monkey/arena.h>
 #include <monkey/hash.h>

@@ -1,12 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Asks the workers and runs the job (snapshot.h). The snapshot is owned by the worker that began it; each question
+ * Asks the workers and runs the job. The snapshot is owned by the worker that began it; each question
  * holds it, too, because a worker may answer long after the snapshot was taken without it.
  */
-#include "snapshot.h"
+#include "state.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdatomic.h>
+
+static void open_thread(struct mk_thread *base, struct mk_worker *worker)
+{
+    thread_of(base)->account = mk_worker_account(worker);
+}
+
+static void release_thread(struct mk_thread *base)
+{
+    mk_account_free(NULL, thread_of(base)->sketch, sizeof(struct sketch));
+}
+
+const struct mk_thread_type thread_type = {.bytes = sizeof(struct thread),
+                                           .open = open_thread,
+                                           .release = release_thread};
+
+int thread_count_paths(struct thread *t)
+{
+    if (!t->sketch && (t->sketch = mk_account_alloc(NULL, sizeof(*t->sketch))))
+        memset(t->sketch, 0, sizeof(*t->sketch));
+    return t->sketch ? 0 : -ENOMEM;
+}
+
+/* Returns how many connections are open in the thread, in which the caller runs. */
+static uint32_t count_connections(const struct thread *t)
+{
+    const struct mk_list *newest = t->base.workers.prev;
+    return mk_worker_connections(MK_CONTAINER_OF((uintptr_t)newest, struct mk_thread_worker, node)->worker);
+}
 
 enum snapshot_state { SNAPSHOT_ASKING, SNAPSHOT_RENDERING, SNAPSHOT_OVER };
 
@@ -155,7 +184,7 @@ static void answer_worker(struct mk_thread_call *call, struct mk_thread *base)
             .memory_bytes_max = thread->account->bytes_max,
             .loop_turns = mk_loop_turns(base->loop),
             .requests = thread->requests,
-            .connections = thread_count_connections(thread),
+            .connections = count_connections(thread),
             .sketch = q->snapshot->paths ? copy_sketch(thread->sketch) : NULL,
         };
         q->answered = true;

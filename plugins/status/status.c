@@ -4,21 +4,104 @@
  * file has the hooks: it counts what the core does not count, and chooses what a request gets.
  *
  *     /metrics ──────────────┐
- *     /status (JSON) ────────┤ respond.c ─► snapshot.c: asks the workers (threads.c), a job renders (render.c)
- *     /status/events ────────┘ stream.c  ─►   metrics.c, document.c: pure
+ *     /status (JSON) ────────┤ respond.c ─► snapshot.c: asks the workers, a job renders (render.c)
+ *     /status/events ────────┘           ─►   metrics.c, document.c: pure
  *     /status/ and its files   <monkey/embedded.h>
  */
-#include "commands.h"
-#include "process.h"
-#include "respond.h"
-#include "stream.h"
+#include "report.h"
+#include "state.h"
 
 #include <monkey/accept.h>
 #include <monkey/embedded.h>
 #include <monkey/inspect.h>
+#include <monkey/local_client.h>
 
 #include <assert.h>
 #include <errno.h>
+
+static const struct mk_conf_key keys[] = {
+    MK_CONF_KEY_BOOL(struct settings, enabled, "Enabled", "Off", "Serve the status."),
+    MK_CONF_KEY_CUSTOM(struct settings, status_path, "StatusPath", "/status",
+                       "The status as JSON; with a slash behind it, the live page.", .unit = "path",
+                       .parse = mk_embedded_parse_path),
+    MK_CONF_KEY_CUSTOM(struct settings, metrics_path, "MetricsPath", "/metrics", "The metrics for Prometheus.",
+                       .unit = "path", .parse = mk_embedded_parse_path),
+    MK_CONF_KEY_LIST(
+        struct settings, listeners, "Listener", NULL,
+        "Serve the status on these listeners only, by the address of their `Listen` lines, to every "
+        "client that can connect there; they serve nothing else. Without this key: on every listener, to "
+        "clients on this machine (loopback addresses and Unix sockets) that ask for an address, `localhost` or a "
+        "`ServerName` of the host. Clients behind a proxy on this "
+        "machine count as such unless `TrustedProxies` names the proxy.",
+        .flags = MK_CONF_REPEAT),
+    MK_CONF_KEY_BOOL(struct settings, paths, "Paths", "Off",
+                     "Count the paths of requests, without queries, for the lists of the busiest and the slowest ones. "
+                     "This takes 100 KB for each worker."),
+    MK_CONF_KEY_INT(struct settings, streams_max, "MaxPages", "16",
+                    "How many live pages may be open; further ones get 503 for their figures.", .min = 1, .max = 1000),
+    {0},
+};
+
+static void check_settings(const struct mk_conf_check *check, void *section)
+{
+    const struct settings *s = section;
+    if (mk_str_eq(s->status_path, s->metrics_path) && s->status_path.len)
+        mk_conf_error(check, offsetof(struct settings, metrics_path), "\"StatusPath\" has the same path");
+    if (s->listeners.n && !s->enabled)
+        mk_conf_error(check, offsetof(struct settings, listeners),
+                      "\"Enabled On\" is missing: the listener would have nothing to serve");
+}
+
+const struct mk_conf_section section_status[] = {
+    {.name = "STATUS",
+     .scope = MK_CONF_SCOPE_SERVER,
+     .size = sizeof(struct settings),
+     .keys = keys,
+     .check = check_settings,
+     .doc = MK_CONF_DOC("What the server is doing: metrics, a document in JSON and a live page. "
+                        "See docs/guide/status.md.")},
+    {0},
+};
+
+/* Checks that the listeners exist. Returns 0 or -EINVAL (reported). */
+static int check_clients(struct mk_host *host, const struct settings *s)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < s->listeners.n; i++) {
+        if (mk_host_has_listener(host, s->listeners.items[i]))
+            continue;
+        mk_host_error(host, s, offsetof(struct settings, listeners), i, "there is no line \"Listen %.*s\"",
+                      MK_STR_ARG(s->listeners.items[i]));
+        err = -EINVAL;
+    }
+    if (s->listeners.n && err == 0 && !mk_host_listens_elsewhere(host, &s->listeners))
+        mk_host_warn(
+            host, s, offsetof(struct settings, listeners), 0,
+            "the server listens nowhere else, and serves nothing else here: add a line \"Listen\" for the sites");
+    return err;
+}
+
+/* ── access ── */
+
+/* Returns whether the status is on a listener, by the address of its Listen line. */
+static bool has_listener(const struct settings *s, struct mk_str text)
+{
+    for (uint32_t i = 0; i < s->listeners.n; i++)
+        if (mk_str_eq(s->listeners.items[i], text))
+            return true;
+    return false;
+}
+
+/*
+ * Returns true if the connection of the request may see the status: it uses one of the listeners or, without any, both
+ * its other end and the client are on this machine.
+ */
+static bool allows_client(const struct settings *s, struct mk_request *req)
+{
+    if (s->listeners.n)
+        return has_listener(s, mk_request_listener(req));
+    return mk_local_client_is_here(req);
+}
 
 extern const struct mk_plugin mk_plugin_status;
 extern const struct mk_embedded_file status_files[]; /* of the live page */
@@ -65,7 +148,7 @@ static void stop_generation(struct mk_generation *g, void *state)
 static int start_host(struct mk_host *host, void **ret_state)
 {
     const struct settings *s = mk_host_server_conf(host, section_status);
-    int err = section_check_host(host, s);
+    int err = check_clients(host, s);
     if (s->enabled)
         *ret_state = (void *)(uintptr_t)s;
     return err;
@@ -218,14 +301,14 @@ static struct target find_target_of(const struct mk_request *req, const struct s
 static bool claims_request(struct mk_request *req)
 {
     const struct settings *s = mk_request_host_state(req, &mk_plugin_status);
-    return s && (s->listeners.n || find_target(mk_request_original_path(req), s).send) && section_allows(s, req);
+    return s && (s->listeners.n || find_target(mk_request_original_path(req), s).send) && allows_client(s, req);
 }
 
 static int answer_request(struct mk_request *req)
 {
     const struct settings *s = mk_request_host_state(req, &mk_plugin_status);
     struct target target = s ? find_target_of(req, s) : (struct target){0};
-    if (!s || (!target.send && !s->listeners.n) || !section_allows(s, req))
+    if (!s || (!target.send && !s->listeners.n) || !allows_client(s, req))
         return MK_DECLINED;
     enum mk_method method = mk_request_method(req);
     if (!target.send)
@@ -244,7 +327,7 @@ static void explain_status(const struct mk_host *host, struct mk_explain *e)
         return;
     bool is_path = find_target(e->original_path, s).send;
     bool has_own = s->listeners.n, is_unknown = has_own && !e->listener.len; /* its own listeners; which one it is */
-    bool is_own = has_own && !is_unknown && section_has_listener(s, e->listener);
+    bool is_own = has_own && !is_unknown && has_listener(s, e->listener);
     if (has_own && !is_unknown && !is_own)
         return;
     if (!is_path && !is_own)

@@ -3,9 +3,8 @@
  * Paths of clients, which the plugin status counts. The input is also read as the labels of a counter, and written as
  * JSON and as a metric.
  */
-#include "../../plugins/status/metrics.h"
-#include "../../plugins/status/sketch.h"
-#include "../../plugins/status/text.h"
+#include "../../plugins/status/report.h"
+#include "../../plugins/status/state.h"
 
 #include <monkey/json.h>
 

@@ -4,7 +4,7 @@
 
 #include "command_call.h"
 #include "counters_memory.h"
-#include "plugins/status/commands.h"
+#include "plugins/status/report.h"
 
 #include <monkey/counters.h>
 

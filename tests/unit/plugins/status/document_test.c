@@ -4,7 +4,7 @@
  */
 #include "testing.h"
 
-#include "plugins/status/document.h"
+#include "plugins/status/report.h"
 
 #include <errno.h>
 #include <stdio.h>

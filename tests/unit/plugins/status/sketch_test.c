@@ -4,7 +4,7 @@
  */
 #include "testing.h"
 
-#include "plugins/status/sketch.h"
+#include "plugins/status/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
