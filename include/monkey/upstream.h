@@ -13,7 +13,7 @@
  *                            └──── failed, too late: done(); one that was sent stays for its late reply
  *
  * All functions must be called in the thread of the loop, and callbacks come in that thread, below the function `enter`
- * of the group. A callback may send further calls, and fail connections.
+ * of the pool. A callback may send further calls, and fail connections.
  *
  * In the kit: plugins link -lmonkey-kit.
  */
@@ -32,12 +32,12 @@ enum { MK_UPSTREAM_TEXT_BYTES = 256, MK_UPSTREAM_READ_BYTES = 65536 };
 struct mk_upstream_conn;
 
 /* What the servers of a loop share. */
-struct mk_upstream_group {
+struct mk_upstream_pool {
     struct mk_loop *loop;
     /* Calls fn(data), and may end the owner of the connections after it; NULL: fn(data) is called as it is. */
-    void (*enter)(struct mk_upstream_group *group, void (*fn)(void *data), void *data);
+    void (*enter)(struct mk_upstream_pool *pool, void (*fn)(void *data), void *data);
     /* A server has failed, or replies again. `text`: a sentence. */
-    void (*log)(struct mk_upstream_group *group, bool has_failed, const char *text);
+    void (*log)(struct mk_upstream_pool *pool, bool has_failed, const char *text);
     char *buffer; /* of MK_UPSTREAM_READ_BYTES: what was read last */
     uint64_t random;
 };
@@ -60,7 +60,7 @@ struct mk_upstream_options {
 
 /* A server, as the connections of one loop know it. */
 struct mk_upstream {
-    struct mk_upstream_group *group;
+    struct mk_upstream_pool *pool;
     const struct mk_upstream_options *options;
     unsigned n_ready;       /* connections that are READY */
     unsigned failures;      /* since the last reply */
@@ -142,11 +142,11 @@ struct mk_upstream_conn {
     struct mk_task flush;
 };
 
-/* ── groups and servers ── */
+/* ── pools and servers ── */
 
-/* Prepares a group; its functions are the caller's to set. The buffer must stay until all connections are stopped. */
-void mk_upstream_group_init(struct mk_upstream_group *group, struct mk_loop *loop, char *buffer);
-void mk_upstream_init(struct mk_upstream *server, struct mk_upstream_group *group,
+/* Prepares a pool; its functions are the caller's to set. The buffer must stay until all connections are stopped. */
+void mk_upstream_pool_init(struct mk_upstream_pool *pool, struct mk_loop *loop, char *buffer);
+void mk_upstream_init(struct mk_upstream *server, struct mk_upstream_pool *pool,
                       const struct mk_upstream_options *options);
 
 /* ── connections ── */

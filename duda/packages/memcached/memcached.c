@@ -216,14 +216,14 @@ static void stop_service(void *state)
 
 /* ── workers ── */
 
-static void enter_service(struct mk_upstream_group *group, void (*fn)(void *data), void *data)
+static void enter_service(struct mk_upstream_pool *pool, void (*fn)(void *data), void *data)
 {
-    duda_package_loader->call(MK_CONTAINER_OF(group, struct mc_worker, group)->base, fn, data);
+    duda_package_loader->call(MK_CONTAINER_OF(pool, struct mc_worker, upstreams)->base, fn, data);
 }
 
-static void log_server(struct mk_upstream_group *group, bool has_failed, const char *text)
+static void log_server(struct mk_upstream_pool *pool, bool has_failed, const char *text)
 {
-    (void)group;
+    (void)pool;
     if (has_failed)
         msg->warn("%s", text);
     else
@@ -250,9 +250,9 @@ static int start_worker(struct duda_package_worker *base)
     w->loop = base->loop;
     w->buffer = buffer;
     mk_buf_init(&w->scratch, VALUE_BYTES_MAX + MC_HEAD_BYTES_MAX);
-    mk_upstream_group_init(&w->group, base->loop, buffer);
-    w->group.enter = enter_service;
-    w->group.log = log_server;
+    mk_upstream_pool_init(&w->upstreams, base->loop, buffer);
+    w->upstreams.enter = enter_service;
+    w->upstreams.log = log_server;
     w->service = service;
     w->servers = servers;
     w->n_pools = service->n;

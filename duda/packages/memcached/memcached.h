@@ -78,8 +78,8 @@ struct mc_worker {
     struct duda_package_worker *base;
     struct mk_loop *loop; /* also when base->loop is NULL */
     struct mc_service *service;
-    struct mk_upstream_group group;
-    char *buffer;          /* of the group */
+    struct mk_upstream_pool upstreams;
+    char *buffer;          /* of the upstreams */
     struct mk_buf scratch; /* the command that is written */
     bool is_stopping;
     struct mc_server *servers; /* of all pools */

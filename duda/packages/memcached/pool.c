@@ -283,7 +283,7 @@ void mc_pool_init(struct mc_pool *pool, struct mc_worker *w, const struct duda_m
     *pool = (struct mc_pool){.worker = w, .cache = cache, .servers = servers};
     for (unsigned i = 0; i < cache->n; i++) {
         servers[i] = (struct mc_server){.pool = pool, .target = &cache->targets[i]};
-        mk_upstream_init(&servers[i].up, &w->group, &cache->targets[i].options);
+        mk_upstream_init(&servers[i].up, &w->upstreams, &cache->targets[i].options);
     }
 }
 

@@ -222,7 +222,7 @@ void redis_conn_init(struct redis_conn *conn, struct redis_worker *w, const stru
                      const struct redis_role *role, void *owner)
 {
     *conn = (struct redis_conn){.worker = w, .server = server, .role = role, .owner = owner};
-    mk_upstream_init(&conn->up, &w->group, &server->options);
+    mk_upstream_init(&conn->up, &w->pool, &server->options);
     mk_upstream_conn_init(&conn->base, &conn->up, &role->protocol);
 }
 

@@ -212,14 +212,14 @@ static void stop_worker(struct duda_package_worker *base)
     mem->free(w);
 }
 
-static void enter_service(struct mk_upstream_group *group, void (*fn)(void *data), void *data)
+static void enter_service(struct mk_upstream_pool *pool, void (*fn)(void *data), void *data)
 {
-    duda_package_loader->call(MK_CONTAINER_OF(group, struct redis_worker, group)->base, fn, data);
+    duda_package_loader->call(MK_CONTAINER_OF(pool, struct redis_worker, pool)->base, fn, data);
 }
 
-static void log_server(struct mk_upstream_group *group, bool has_failed, const char *text)
+static void log_server(struct mk_upstream_pool *pool, bool has_failed, const char *text)
 {
-    (void)group;
+    (void)pool;
     if (has_failed)
         msg->warn("%s", text);
     else
@@ -235,9 +235,9 @@ static int start_worker(struct duda_package_worker *base)
     w->loop = base->loop;
     w->service = base->service_state;
     w->buffer = mem->alloc(MK_UPSTREAM_READ_BYTES);
-    mk_upstream_group_init(&w->group, base->loop, w->buffer);
-    w->group.enter = enter_service;
-    w->group.log = log_server;
+    mk_upstream_pool_init(&w->pool, base->loop, w->buffer);
+    w->pool.enter = enter_service;
+    w->pool.log = log_server;
     mk_list_init(&w->contexts);
     mk_task_init(&w->counting, on_counting);
     atomic_store(&w->service->started, true);

@@ -124,8 +124,8 @@ struct redis_worker {
     struct mk_list contexts;                         /* of the original API */
     unsigned n_contexts;
     uint64_t sessions_logged_ms; /* 0: never */
-    struct mk_upstream_group group;
-    char *buffer;                 /* of the group; or NULL */
+    struct mk_upstream_pool pool;
+    char *buffer;                 /* of the pool; or NULL */
     int64_t counts[REDIS_COUNTS]; /* not added to the counters yet */
     struct mk_task counting;
     bool is_stopping;

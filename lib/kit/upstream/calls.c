@@ -20,7 +20,7 @@ enum {
 
 static uint64_t now_ms(const struct mk_upstream_conn *conn)
 {
-    return mk_loop_now_ms(conn->server->group->loop);
+    return mk_loop_now_ms(conn->server->pool->loop);
 }
 
 static bool is_connected(const struct mk_upstream_conn *conn)
@@ -88,7 +88,7 @@ struct mk_upstream_call *mk_upstream_first(const struct mk_upstream_conn *conn)
 
 static void watch_events(struct mk_upstream_conn *conn, uint32_t events)
 {
-    if (conn->events != events && mk_event_change(conn->server->group->loop, &conn->event, events) == 0)
+    if (conn->events != events && mk_event_change(conn->server->pool->loop, &conn->event, events) == 0)
         conn->events = events;
 }
 
@@ -182,7 +182,7 @@ static void handle_end(struct mk_upstream_conn *conn, ssize_t n)
 
 static void read_replies(struct mk_upstream_conn *conn)
 {
-    char *buffer = conn->server->group->buffer;
+    char *buffer = conn->server->pool->buffer;
     uint64_t serial = conn->serial;
     for (unsigned i = 0; i < READS_PER_EVENT; i++) {
         ssize_t n = recv(conn->event.fd, buffer, MK_UPSTREAM_READ_BYTES, MSG_DONTWAIT);
@@ -222,7 +222,7 @@ static void arm_call(struct mk_upstream_conn *conn, struct mk_upstream_call *cal
     call->deadline_ms = now_ms(conn) + ms;
     mk_list_add(&conn->pending, &call->by_time);
     if (!conn->is_timer_armed)
-        mk_timer_arm(conn->server->group->loop, &conn->timer, ms);
+        mk_timer_arm(conn->server->pool->loop, &conn->timer, ms);
     conn->is_timer_armed = true;
 }
 
@@ -269,7 +269,7 @@ static void do_timer(struct mk_upstream_conn *conn, int64_t unused)
         mk_upstream_fail(conn, -ETIMEDOUT, "it does not reply", false);
     conn->is_timer_armed = !mk_list_empty(&conn->pending);
     if (conn->is_timer_armed)
-        mk_timer_arm(conn->server->group->loop, &conn->timer, next > now ? (uint32_t)(next - now) : 1);
+        mk_timer_arm(conn->server->pool->loop, &conn->timer, next > now ? (uint32_t)(next - now) : 1);
 }
 
 static void on_timer(struct mk_timer *timer)
@@ -306,7 +306,7 @@ int mk_upstream_send(struct mk_upstream_conn *conn, struct mk_upstream_call *cal
         return server->err;
     add_call(conn, &conn->waiting, call);
     if (conn->state == MK_UPSTREAM_READY)
-        mk_task_schedule(server->group->loop, &conn->flush);
+        mk_task_schedule(server->pool->loop, &conn->flush);
     else
         mk_upstream_connect(conn);
     return 0;

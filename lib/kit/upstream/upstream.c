@@ -17,29 +17,29 @@ enum {
     LOG_INTERVAL_MS = 10000,
 };
 
-/* ── groups and servers ── */
+/* ── pools and servers ── */
 
-void mk_upstream_group_init(struct mk_upstream_group *group, struct mk_loop *loop, char *buffer)
+void mk_upstream_pool_init(struct mk_upstream_pool *pool, struct mk_loop *loop, char *buffer)
 {
-    *group = (struct mk_upstream_group){.loop = loop, .buffer = buffer};
-    group->random = mk_loop_now_ms(loop) ^ (uintptr_t)group;
+    *pool = (struct mk_upstream_pool){.loop = loop, .buffer = buffer};
+    pool->random = mk_loop_now_ms(loop) ^ (uintptr_t)pool;
 }
 
-void mk_upstream_init(struct mk_upstream *server, struct mk_upstream_group *group,
+void mk_upstream_init(struct mk_upstream *server, struct mk_upstream_pool *pool,
                       const struct mk_upstream_options *options)
 {
-    *server = (struct mk_upstream){.group = group, .options = options};
+    *server = (struct mk_upstream){.pool = pool, .options = options};
 }
 
-static uint32_t get_random(struct mk_upstream_group *group)
+static uint32_t get_random(struct mk_upstream_pool *pool)
 {
-    group->random = group->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(group->random >> 33);
+    pool->random = pool->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(pool->random >> 33);
 }
 
 static uint64_t now_ms(const struct mk_upstream *server)
 {
-    return mk_loop_now_ms(server->group->loop);
+    return mk_loop_now_ms(server->pool->loop);
 }
 
 void mk__upstream_set_error(struct mk_upstream *server, int err, const char *text)
@@ -65,7 +65,7 @@ static void log_failure(struct mk_upstream *server)
     server->is_logged = true;
     server->logged_ms = now;
     snprintf(line, sizeof(line), "%s; it is tried again until the server replies", server->text);
-    server->group->log(server->group, true, line);
+    server->pool->log(server->pool, true, line);
 }
 
 /* Counts a failure, and has the server left alone for a while that no two loops have in common. */
@@ -74,7 +74,7 @@ static void count_failure(struct mk_upstream *server)
     uint32_t delay_ms = BACKOFF_MS << (server->failures < 6 ? server->failures : 6);
     if (delay_ms > BACKOFF_MS_MAX)
         delay_ms = BACKOFF_MS_MAX;
-    delay_ms = delay_ms / 2 + get_random(server->group) % (delay_ms / 2 + 1);
+    delay_ms = delay_ms / 2 + get_random(server->pool) % (delay_ms / 2 + 1);
     server->down_until_ms = now_ms(server) + delay_ms;
     server->failures++;
     if (!server->failed_ms)
@@ -96,7 +96,7 @@ void mk_upstream_note_reply(struct mk_upstream_conn *conn)
     snprintf(line, sizeof(line), "%s %.*s: connected again", server->options->name,
              MK_STR_ARG(server->options->target->text));
     if (server->is_logged)
-        server->group->log(server->group, false, line);
+        server->pool->log(server->pool, false, line);
     server->is_logged = false;
 }
 
@@ -116,10 +116,10 @@ static void run_entry(void *data)
 
 void mk__upstream_enter(struct mk_upstream_conn *conn, mk__upstream_fn fn, int64_t argument)
 {
-    struct mk_upstream_group *group = conn->server->group;
+    struct mk_upstream_pool *pool = conn->server->pool;
     struct entry entry = {conn, fn, argument};
-    if (group->enter)
-        group->enter(group, run_entry, &entry);
+    if (pool->enter)
+        pool->enter(pool, run_entry, &entry);
     else
         run_entry(&entry);
 }
@@ -130,7 +130,7 @@ static void close_fd(struct mk_upstream_conn *conn, bool has_loop)
 {
     if (conn->event.fd >= 0) {
         if (has_loop)
-            mk_event_del(conn->server->group->loop, &conn->event);
+            mk_event_del(conn->server->pool->loop, &conn->event);
         close(conn->event.fd);
     }
     conn->server->n_ready -= conn->state == MK_UPSTREAM_READY;
@@ -152,7 +152,7 @@ static void back_off(struct mk_upstream_conn *conn)
     if (until < conn->retry_ms)
         until = conn->retry_ms;
     conn->state = MK_UPSTREAM_BACKOFF;
-    mk_timer_arm(conn->server->group->loop, &conn->retry, until > now ? (uint32_t)(until - now) : 1);
+    mk_timer_arm(conn->server->pool->loop, &conn->retry, until > now ? (uint32_t)(until - now) : 1);
 }
 
 /* A call of which only a part was written is sent again: the server does not carry it out. */
@@ -226,7 +226,7 @@ static void begin_ready(struct mk_upstream_conn *conn)
     conn->server->n_ready++;
     if (conn->protocol->on_ready)
         conn->protocol->on_ready(conn);
-    mk_task_schedule(conn->server->group->loop, &conn->flush);
+    mk_task_schedule(conn->server->pool->loop, &conn->flush);
 }
 
 void mk_upstream_accept(struct mk_upstream_conn *conn)
@@ -242,7 +242,7 @@ static void begin_conn(struct mk_upstream_conn *conn, int fd)
     conn->events = EPOLLIN;
     conn->has_replied = false;
     conn->state = MK_UPSTREAM_HANDSHAKE;
-    int err = mk_event_add(conn->server->group->loop, &conn->event, EPOLLIN);
+    int err = mk_event_add(conn->server->pool->loop, &conn->event, EPOLLIN);
     if (err < 0) {
         close(fd);
         conn->event.fd = -1;
@@ -252,7 +252,7 @@ static void begin_conn(struct mk_upstream_conn *conn, int fd)
     if (err < 0)
         mk_upstream_fail(conn, err, strerror(-err), false);
     else if (conn->n_handshake_calls)
-        mk_task_schedule(conn->server->group->loop, &conn->flush);
+        mk_task_schedule(conn->server->pool->loop, &conn->flush);
     else
         begin_ready(conn);
 }
@@ -281,7 +281,7 @@ void mk_upstream_connect(struct mk_upstream_conn *conn)
     const struct mk_upstream_options *o = conn->server->options;
     struct mk_dial_options options = {.timeout_ms = o->connect_timeout_ms};
     conn->state = MK_UPSTREAM_DIALING;
-    mk_dial_start(&conn->dial, conn->server->group->loop, o->target, &options, on_dialed);
+    mk_dial_start(&conn->dial, conn->server->pool->loop, o->target, &options, on_dialed);
 }
 
 static void do_retry(struct mk_upstream_conn *conn, int64_t unused)

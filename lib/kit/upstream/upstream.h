@@ -11,7 +11,7 @@ typedef void (*mk__upstream_fn)(struct mk_upstream_conn *conn, int64_t argument)
 
 /* ── upstream.c ── */
 
-/* Calls a function below the group's `enter`. */
+/* Calls a function below the pool's `enter`. */
 void mk__upstream_enter(struct mk_upstream_conn *conn, mk__upstream_fn fn, int64_t argument);
 /* Sets the error of a server, of a clause. */
 void mk__upstream_set_error(struct mk_upstream *server, int err, const char *text);

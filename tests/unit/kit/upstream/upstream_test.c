@@ -21,7 +21,7 @@ struct line {
     unsigned results, freed;
 };
 
-static struct mk_upstream_group group;
+static struct mk_upstream_pool pool;
 static struct mk_upstream_options options;
 static struct mk_upstream server;
 static struct mk_upstream_conn conn;
@@ -125,16 +125,16 @@ static const struct mk_upstream_protocol plain = {COMMON}, with_handshake = {COM
 
 /* ── the environment ── */
 
-static void enter(struct mk_upstream_group *g, void (*fn)(void *data), void *data)
+static void enter(struct mk_upstream_pool *g, void (*fn)(void *data), void *data)
 {
-    assert_ptr_equal(g, &group);
+    assert_ptr_equal(g, &pool);
     entered++;
     fn(data);
 }
 
-static void log_line(struct mk_upstream_group *g, bool has_failed, const char *text)
+static void log_line(struct mk_upstream_pool *g, bool has_failed, const char *text)
 {
-    assert_ptr_equal(g, &group);
+    assert_ptr_equal(g, &pool);
     logged += has_failed;
     snprintf(last_log, sizeof(last_log), "%s", text);
 }
@@ -229,10 +229,10 @@ static int open_all(void **state)
     options.queue_bytes_max = 1 << 20;
     snprintf(text, sizeof(text), "unix:%s", mk_test_path("s"));
     assert_int_equal(mk_dial_target_parse(&arena, mk_str_c(text), 0, &options.target, &error), 0);
-    mk_upstream_group_init(&group, &loop, buffer);
-    group.enter = enter;
-    group.log = log_line;
-    mk_upstream_init(&server, &group, &options);
+    mk_upstream_pool_init(&pool, &loop, buffer);
+    pool.enter = enter;
+    pool.log = log_line;
+    mk_upstream_init(&server, &pool, &options);
     mk_upstream_conn_init(&conn, &server, &plain);
     n_lines = entered = logged = failed = ready = 0;
     n_rest = 0;
