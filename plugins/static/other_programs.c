@@ -19,7 +19,7 @@
 
 extern const struct mk_plugin mk_plugin_static;
 
-enum { SCANNED_MAX = 1000, ORIGIN_BYTES = 4096, PROGRAMS_BYTES_MAX = 64 << 20 };
+enum { SCANNED_MAX = 1000, SCANNED_LEVELS = 3, ORIGIN_BYTES = 4096, PROGRAMS_BYTES_MAX = 64 << 20 };
 
 /* A program of a host, by its real path. */
 struct program {
@@ -182,28 +182,71 @@ static void compare_root(const struct mk_program *program, void *ctx)
 
 /* ── programs that no host runs ── */
 
-/* Looks at the names in the folder itself, of which it takes the first that is a PHP script. */
-static void scan_root(const struct sent *sent)
+/* Looks for a script in a folder and those below it, with a limit for all entries. */
+struct scan {
+    const struct sent *sent;
+    unsigned entries_left;
+    char name[STATIC_NAME_BYTES]; /* of the folder; at the end of a script, if one was found */
+};
+
+/* Returns the length of the name with an entry behind it; 0: it is too long, or is not looked at. */
+static size_t add_entry(struct scan *s, size_t len, const struct dirent *e)
 {
-    MK_UNINITIALIZED char file[STATIC_NAME_BYTES];
-    int fd = openat(sent->site->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (e->d_name[0] == '.' || !s->entries_left)
+        return 0;
+    s->entries_left--;
+    int n = snprintf(s->name + len, sizeof(s->name) - len, "/%s", e->d_name);
+    return (size_t)n < sizeof(s->name) - len ? len + (size_t)n : 0;
+}
+
+static bool is_sent_script(struct scan *s, size_t len, const struct dirent *e)
+{
+    struct mk_str file = mk_str(s->name, len);
+    return e->d_type == DT_REG && mk_str_iends(file, MK_STR(".php")) && sends_file(s->sent, file);
+}
+
+static bool scan_folder(struct scan *s, int at, const char *folder, size_t len, unsigned levels);
+
+/* Returns whether there is a script in an open folder, whose name has `len` bytes. Files come before folders. */
+static bool scan_entries(struct scan *s, DIR *dir, size_t len, unsigned levels)
+{
     const struct dirent *e;
-    bool found = false;
+    size_t n;
+    while (s->entries_left && (e = readdir(dir)))
+        if ((n = add_entry(s, len, e)) && is_sent_script(s, n, e))
+            return true;
+    rewinddir(dir);
+    while (levels && s->entries_left && (e = readdir(dir)))
+        if (e->d_type == DT_DIR && (n = add_entry(s, len, e)) && scan_folder(s, dirfd(dir), e->d_name, n, levels - 1))
+            return true;
+    return false;
+}
+
+static bool scan_folder(struct scan *s, int at, const char *folder, size_t len, unsigned levels)
+{
+    int fd = openat(at, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (fd >= 0 && !dir)
         close(fd);
-    for (unsigned i = 0; dir && !found && i < SCANNED_MAX && (e = readdir(dir)); i++) {
-        int n = snprintf(file, sizeof(file), "%.*s/%s", MK_STR_ARG(sent->site->path), e->d_name);
-        found = e->d_type == DT_REG && mk_str_iends(mk_str_c(e->d_name), MK_STR(".php")) && n < (int)sizeof(file) &&
-                sends_file(sent, mk_str(file, (size_t)n));
-    }
+    bool found = dir && scan_entries(s, dir, len, levels);
     if (dir)
         closedir(dir);
-    if (found)
+    return found;
+}
+
+/* Reports the first PHP script that is found below the root. */
+static void scan_root(const struct sent *sent)
+{
+    struct scan s = {.sent = sent, .entries_left = SCANNED_MAX};
+    struct mk_str root = sent->site->path;
+    if (root.len >= sizeof(s.name))
+        return;
+    memcpy(s.name, root.p, root.len);
+    if (scan_folder(&s, sent->site->root_fd, ".", root.len, SCANNED_LEVELS))
         mk_host_warn(sent->host, sent->section_struct, sent->offset, 0,
                      "%s is a script that no section runs: its source is sent as a file. Write [FASTCGI] for such "
                      "scripts, or deny their paths by [RULES]",
-                     file);
+                     s.name);
 }
 
 /* ── all hosts ── */

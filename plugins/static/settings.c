@@ -31,6 +31,21 @@ static const char *const own_symlink_names[] = {"Server", "Off", "Inside", "On",
 static const char *const symlink_modes[] = {
     [SYMLINKS_OFF] = "Off", [SYMLINKS_INSIDE] = "Inside", [SYMLINKS_ON] = "On", [SYMLINKS_ON + 1] = NULL};
 
+/* A file whose name has a comma is rare, a list with commas is not. */
+static void check_index(const struct mk_conf_check *check, const struct mk_conf_list *index, size_t offset)
+{
+    for (uint32_t i = 0; i < index->n; i++) {
+        struct mk_str name = index->items[i];
+        if (name.len && memchr(name.p, ',', name.len))
+            mk_conf_error_nth(check, offset, i, "\"Indexfile\": a blank separates names, not a comma");
+    }
+}
+
+static void check_server(const struct mk_conf_check *check, void *section)
+{
+    check_index(check, &((struct static_settings *)section)->index, offsetof(struct static_settings, index));
+}
+
 static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_LIST(struct static_settings, index, "Indexfile", "index.html index.htm",
                      "The files that are served for a directory, in the order in which they are tried."),
@@ -98,6 +113,7 @@ static void check_host(const struct mk_conf_check *check, void *section)
 {
     mk__static_precompressed_check(check, section);
     mk__static_find_check_tryfiles(check, section);
+    check_index(check, &((struct static_host *)section)->index, offsetof(struct static_host, index));
 }
 
 const struct mk_conf_section mk__static_settings_sections[] = {
@@ -105,7 +121,8 @@ const struct mk_conf_section mk__static_settings_sections[] = {
      .scope = MK_CONF_SCOPE_SERVER,
      .size = sizeof(struct static_settings),
      .keys = server_keys,
-     .doc = MK_CONF_DOC("Files in general.")},
+     .doc = MK_CONF_DOC("Files in general."),
+     .check = MK_SMALL ? NULL : check_server},
     {.name = "HOST",
      .scope = MK_CONF_SCOPE_HOST,
      .size = sizeof(struct static_host),

@@ -99,7 +99,14 @@ SCRIPTS = {"index.php": b"", "a.txt": b""}
 
 @pytest.mark.parametrize("text, files, is_said", [
     ("", SCRIPTS, True),
-    ("", {"lib/x.php": b""}, False),
+    ("", {"lib/x.php": b""}, True),
+    ("", {"a/b/c/x.php": b""}, True),
+    ("", {"a/b/c/d/x.php": b""}, False),
+    ("", {"a/x.txt": b"", "b/x.txt": b"", "c/x.php": b""}, True),
+    ("", {".git/x.php": b"", ".x.php": b""}, False),
+    ("", {f"{i}.txt": b"" for i in range(1000)} | {"lib/x.php": b""}, False),
+    (PHP, {"lib/x.php": b""}, False),
+    (section("PROXY", {"Match": "/lib", "To": f"http://{TO}"}), {"lib/x.php": b""}, False),
     ("", {"x.PHP": b""}, True),
     ("", {"x.php5": b""}, False),
     (PHP, SCRIPTS, False),
