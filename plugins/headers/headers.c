@@ -78,6 +78,8 @@ static int parse_change(const struct mk_conf_value *value, void *field, struct m
     if (kind == CHANGE_REMOVE ? value->n != 1 : value->n < 2)
         return mk_conf_fail(error,
                             kind == CHANGE_REMOVE ? "Remove takes a name only" : "a header needs a name and a value");
+    if (value->n > 2 && mk_str_eq(value->words[value->n - 1], MK_STR("always")))
+        return mk_conf_fail(error, "\"always\" becomes part of the value: leave it out, and write OnErrors On");
     struct header_change *change = mk_arena_zalloc(arena, sizeof(*change));
     if (!change)
         return -ENOMEM;

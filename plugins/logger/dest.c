@@ -36,6 +36,8 @@ int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *a
     if (mk_str_starts(text, syslog_prefix)) {
         t->kind = MK_LOG_DEST_SYSLOG;
         text = mk_str(text.p + syslog_prefix.len, text.len - syslog_prefix.len);
+        if (text.len && text.p[0] != '/')
+            return mk_conf_fail(error, "behind syslog: is the path of a socket, such as syslog:/dev/log");
     }
     int err = mk_conf_read_path(value, text, &t->path, arena, error);
     if (err < 0)

@@ -51,6 +51,10 @@ static int parse_option(struct server_line *line, struct mk_str word, struct mk_
     } else if (mk_str_ieq(word, MK_STR("drain"))) {
         line->is_draining = true;
     } else {
+        if (memchr(word.p, ':', word.len)) {
+            mk_buf_addf(error, "a server has no name: its line begins with its address");
+            return -EINVAL;
+        }
         mk_buf_addf(error, "behind the address may stand weight=N, backup, drain and down, not \"%.*s\"",
                     MK_STR_ARG(word));
         return -EINVAL;

@@ -248,6 +248,7 @@ static const struct {
     const char *here;
 } paths[] = {
     {MK_STR("~/"), "~ is not replaced by a folder here: write ${HOME}/ or the whole path"},
+    {MK_STR("$HOME/"), "a variable has braces: write ${HOME}/ or the whole path"},
     {MK_STR("file://"), "a path is not a URL: write it without file://"},
     {MK_STR("http://"), "a path is not a URL: a folder or a file of this machine is needed"},
     {MK_STR("https://"), "a path is not a URL: a folder or a file of this machine is needed"},

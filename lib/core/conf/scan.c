@@ -248,6 +248,12 @@ static struct mk_str read_line(struct mk__scan *s)
     return mk_str_split_line(&s->rest);
 }
 
+/* Tells whether the first line of a file begins with the byte order mark of UTF-16. */
+static bool is_utf16(struct mk_str text)
+{
+    return mk_str_starts(text, MK_STR("\xff\xfe")) || mk_str_starts(text, MK_STR("\xfe\xff"));
+}
+
 /* Returns whether the line is short enough and has no control bytes; else reports an error. */
 static bool is_text(struct mk__scan_line *l, struct mk_str text)
 {
@@ -258,7 +264,8 @@ static bool is_text(struct mk__scan_line *l, struct mk_str text)
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.p[i];
         if ((c < 0x20 && c != '\t') || c == 0x7f) {
-            set_error(l, i, "control byte 0x%02x", c);
+            set_error(l, i, "control byte 0x%02x%s", c,
+                      !MK_SMALL && is_utf16(text) ? ": the file is UTF-16, and must be UTF-8" : "");
             return false;
         }
     }

@@ -387,10 +387,11 @@ void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out)
 static const struct {
     const char *word, *meant;
 } synonyms[] = {
-    {"yes", "On"},      {"true", "On"},       {"1", "On"},        {"y", "On"},        {"no", "Off"},
-    {"false", "Off"},   {"0", "Off"},         {"n", "Off"},       {"none", "Off"},    {"err", "error"},
-    {"crit", "error"},  {"alert", "error"},   {"emerg", "error"}, {"fatal", "error"}, {"notice", "info"},
-    {"trace", "debug"}, {"verbose", "debug"},
+    {"yes", "On"},        {"true", "On"},      {"1", "On"},        {"y", "On"},        {"no", "Off"},
+    {"enabled", "On"},    {"disabled", "Off"}, {"enable", "On"},   {"disable", "Off"}, {"false", "Off"},
+    {"0", "Off"},         {"n", "Off"},        {"none", "Off"},    {"err", "error"},   {"crit", "error"},
+    {"alert", "error"},   {"emerg", "error"},  {"fatal", "error"}, {"notice", "info"}, {"trace", "debug"},
+    {"verbose", "debug"},
 };
 
 /* Units as other programs write them, in any case. */

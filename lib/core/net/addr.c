@@ -95,6 +95,26 @@ static int parse_numeric(struct mk_str host, struct mk__addr *ret, const char **
     return err;
 }
 
+/* Returns what is wrong with a text that is no address, if other servers write addresses so; else `otherwise`. */
+static MK_COLD const char *explain_text(struct mk_str text, const char *otherwise)
+{
+    const char *colon = text.len ? memchr(text.p, ':', text.len) : NULL;
+    if (MK_SMALL)
+        return otherwise;
+    if (mk_str_starts(text, MK_STR("/")))
+        return "a socket's path begins with unix: unix:/run/monkey.sock";
+    if (text.len && memmem(text.p, text.len, "://", 3))
+        return "an address has no scheme: 127.0.0.1:80, [::1]:80 or *:80";
+    if (colon && text.p[0] != '[' && memchr(colon + 1, ':', text.len - (size_t)(colon + 1 - text.p)))
+        return "an IPv6 address needs brackets: [::1]:80";
+    const char *dash = text.len ? memchr(text.p, '-', text.len) : NULL;
+    uint64_t first, last;
+    if (dash && mk_str_u64(mk_str(text.p, (size_t)(dash - text.p)), UINT16_MAX, &first) &&
+        mk_str_u64(mk_str_after(text, (size_t)(dash + 1 - text.p)), UINT16_MAX, &last))
+        return "a line has one port: write a line for each";
+    return otherwise;
+}
+
 int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_error)
 {
     assert(ret_error);
@@ -105,13 +125,13 @@ int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_er
     struct mk_str host = colon ? mk_str(text.p, (size_t)(colon - text.p)) : MK_STR("*");
     struct mk_str digits = colon ? mk_str(colon + 1, text.len - host.len - 1) : text;
     if (!mk_str_u64(digits, UINT16_MAX, &port))
-        return set_error(ret_error, "the port must be a number from 0 to 65535");
+        return set_error(ret_error, explain_text(text, "the port must be a number from 0 to 65535"));
     *ret = (struct mk__addr){.any = mk_str_eq(host, MK_STR("*"))};
     if (ret->any) {
         ret->in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
         ret->len = sizeof(ret->in6);
     } else if (parse_numeric(host, ret, ret_error) < 0) {
-        return -EINVAL;
+        return set_error(ret_error, explain_text(text, *ret_error));
     }
     mk__addr_set_port(ret, (uint16_t)port);
     return 0;

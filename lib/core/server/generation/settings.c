@@ -476,10 +476,23 @@ const struct mk_conf_section mk__section_host = {
             "`*.rpmnew`, `#*#` and the like) are skipped with a warning; names that begin with a dot without one.")),
 };
 
+static void check_types(const struct mk_conf_check *check, void *section)
+{
+    const struct mk_conf_pairs *pairs = section;
+    for (uint32_t i = 0; i < pairs->n; i++) {
+        struct mk_str extension = pairs->items[i].key, type = pairs->items[i].value;
+        if (extension.len && (memchr(extension.p, '/', extension.len) || extension.p[0] == '.'))
+            mk_conf_error_nth(check, 0, i, "a line is an extension without a dot, and a type: js text/javascript");
+        else if (!type.len || !memchr(type.p, '/', type.len))
+            mk_conf_error_nth(check, 0, i, "a type has a slash, such as text/plain");
+    }
+}
+
 const struct mk_conf_section mk__section_mimetypes = {
     .name = "MIMETYPES",
     .scope = MK_CONF_SCOPE_SERVER,
     .flags = MK_CONF_PAIRS,
+    .check = MK_SMALL ? NULL : check_types,
     .doc = MK_CONF_DOC(
         "Media types by extension, in `monkey.mime`: `ext type/subtype`. They come before the built-in table, "
         "which knows the usual ones."),

@@ -53,6 +53,7 @@ TEST(reads_and_prints)
 }
 
 #define PORT "the port must be a number from 0 to 65535"
+#define BRACKETS "an IPv6 address needs brackets: [::1]:80"
 #define HOST "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80"
 #define INTERFACE "a link-local address needs its interface: [fe80::1%eth0]:80"
 #define NO_INTERFACE "there is no interface of that name"
@@ -63,6 +64,14 @@ static const struct {
     const char *text, *error;
 } bad[] = {
     {"", PORT},
+    {"::", BRACKETS},
+    {"2001:db8::1", BRACKETS},
+    {"/run/x.sock", "a socket's path begins with unix: unix:/run/monkey.sock"},
+    {"tcp://127.0.0.1:80", "an address has no scheme: 127.0.0.1:80, [::1]:80 or *:80"},
+    {"8000-8010", "a line has one port: write a line for each"},
+    {"8000-", PORT},
+    {"-8010", PORT},
+    {"8000-x", PORT},
     {"x", PORT},
     {"65536", PORT},
     {"-1", PORT},
@@ -74,14 +83,14 @@ static const struct {
     {"127.0.0.1:x", PORT},
     {"127.0.0.1:99999999999999999999", PORT},
     {"[::1]", PORT},
-    {"::1:80", HOST},
+    {"::1:80", BRACKETS},
     {":80", HOST},
     {"localhost:80", HOST},
     {"1.2.3:80", HOST},
     {"1.2.3.256:80", HOST},
     {"[1.2.3.4]:80", HOST},
     {"[::1:80", HOST},
-    {"::1]:80", HOST},
+    {"::1]:80", BRACKETS},
     {"[]:80", HOST},
     {"[fe80::1]:80", INTERFACE},
     {"[fe80::1%]:80", NO_INTERFACE},
@@ -92,7 +101,7 @@ static const struct {
     {"[2001:db8::1%lo]:80", NOT_LOCAL},
     {"127.0.0.1%lo:80", HOST},
     {"[127.0.0.1%lo]:80", HOST},
-    {"fe80::1%lo:80", HOST},
+    {"fe80::1%lo:80", BRACKETS},
     {"[fe80::1%lo:80", HOST},
     {"[%lo]:80", HOST},
     {"%:80", HOST},

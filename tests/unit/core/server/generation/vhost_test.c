@@ -161,7 +161,8 @@ static const struct {
 } refused[] = {
     {"", "starts with"},
     {".", "starts with"},
-    {".example.org", "starts with"},
+    {".example.org", "*.example.org"},
+    {"~^www", "no expression"},
     {"example..org", "two dots"},
     {"example.org..", "two dots"},
     {"*..org", "two dots"},
