@@ -162,7 +162,8 @@ static const struct mk_conf_key keys[] = {
         struct proxy_conf, rewrite_location, "RewriteLocation", "On",
         "Whether Location, Content-Location, Refresh, Link, and Path and Domain of Set-Cookie, which the backend "
         "writes "
-        "as it sees itself, become what the client sees, and Destination of a request what the backend sees. URLs "
+        "as it sees itself, become what the client sees, and Destination and If (WebDAV) of a request what the backend "
+        "sees. URLs "
         "with another host or scheme stay, as do paths that are below the prefix of `Match` already."),
     MK_GATEWAY_KEYS_RESPONSES(struct proxy_conf, gateway),
     MK_CONF_KEY_ENUM(struct proxy_conf, send_proxy, "SendProxy", "Off",

@@ -18,6 +18,7 @@ struct row {
 
 /* Sorted by length, so that a lookup compares few. */
 static const struct row rows[] = {
+    ROW("if", HEADER_IF, HEADER_PASS),
     ROW("te", HEADER_DROP, HEADER_DROP),
     ROW("via", HEADER_SET, HEADER_PASS),
     ROW("date", HEADER_PASS, HEADER_DATE),
@@ -61,8 +62,8 @@ enum { ROWS = MK_COUNT_OF(rows), NAME_BYTES_MAX = 19 };
 
 /* The first row whose name has this length. */
 static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
-    [0 ... 2] = 0, [3] = 1,   [4] = 2,   [5] = 5,   [6] = 6,   [7] = 9,   [8] = 12,  [9] = 13,  [10] = 15,   [11] = 19,
-    [12] = 20,     [13] = 22, [14] = 24, [15] = 26, [16] = 27, [17] = 33, [18] = 35, [19] = 36, [20] = ROWS,
+    [0 ... 2] = 0, [3] = 2,   [4] = 3,   [5] = 6,   [6] = 7,   [7] = 10,  [8] = 13,  [9] = 14,  [10] = 16,   [11] = 20,
+    [12] = 21,     [13] = 23, [14] = 25, [15] = 27, [16] = 28, [17] = 34, [18] = 36, [19] = 37, [20] = ROWS,
 };
 
 /*

@@ -18,6 +18,7 @@ enum header_rule {
     HEADER_LINK,
     HEADER_COOKIE,       /* Set-Cookie */
     HEADER_DESTINATION,  /* in requests: of WebDAV */
+    HEADER_IF,           /* in requests: of WebDAV */
     HEADER_MAX_FORWARDS, /* in requests, which the proxy counts down */
     /* In requests: has a `_`, and is a header with a rule once that is read as `-`, as many backends do. */
     HEADER_AMBIGUOUS,
@@ -26,7 +27,7 @@ enum header_rule {
 /* Tells whether a header of a request is passed on, if nothing in the request or the section speaks against it. */
 static inline bool header_is_passed(enum header_rule rule)
 {
-    return rule == HEADER_PASS || rule == HEADER_DESTINATION;
+    return rule == HEADER_PASS || rule == HEADER_DESTINATION || rule == HEADER_IF;
 }
 
 /* Returns what becomes of a header of a request. */

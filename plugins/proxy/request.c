@@ -97,14 +97,17 @@ static bool is_connection_valid(struct mk_str connection, const struct field_cha
     return true;
 }
 
-/* Writes the header of WebDAV that names a resource of the backend. */
-static void write_destination(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
-                              struct mk_str url)
+/* Writes a header of WebDAV that names resources of the backend. */
+static void write_resources(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
+                            enum header_rule rule, struct mk_str value)
 {
     struct mapping m;
     int err = mapping_init(&m, req, conf);
-    mk_buf_adds(out, MK_STR("Destination: "));
-    rewrite_write_destination(&m, url, out);
+    mk_buf_adds(out, rule == HEADER_IF ? MK_STR("If: ") : MK_STR("Destination: "));
+    if (rule == HEADER_IF)
+        rewrite_write_if(&m, value, out);
+    else
+        rewrite_write_destination(&m, value, out);
     mk_buf_adds(out, MK_STR("\r\n"));
     out->err = err < 0 ? err : out->err;
 }
@@ -128,8 +131,8 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
         else if (header_is_passed(rule) && !is_named(p->connection, name) && !upgrade_replaces(p->upgrade, name) &&
                  !(p->trace.len && trace_replaces(name)) && !fields_replace(&conf->request, name) &&
                  mk_request_passes_header(req, name)) {
-            if (rule == HEADER_DESTINATION && conf->rewrite_location)
-                write_destination(out, req, conf, value);
+            if (rule != HEADER_PASS && conf->rewrite_location)
+                write_resources(out, req, conf, rule, value);
             else
                 write_field(out, name, value);
         }

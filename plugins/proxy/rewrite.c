@@ -292,3 +292,40 @@ void rewrite_write_destination(const struct mapping *m, struct mk_str url, struc
         mk_buf_addc(out, '/');
     mk_buf_adds(out, path);
 }
+
+/* ── If ── */
+
+/* Returns the length of what is before the next resource tag, with its `<`: lists, whose tokens and tags are skipped.
+ */
+static size_t find_resource_tag(struct mk_str value)
+{
+    char end = 0; /* of what the position is in: a list, or a token or an entity tag within it */
+    bool is_in_list = false;
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.p[i];
+        if (end)
+            end = c == end ? 0 : end;
+        else if (c == '<' && !is_in_list)
+            return i + 1;
+        else if (c == '<' || c == '"')
+            end = c == '<' ? '>' : '"';
+        else if (c == '(' || c == ')')
+            is_in_list = c == '(';
+    }
+    return value.len;
+}
+
+void rewrite_write_if(const struct mapping *m, struct mk_str value, struct mk_buf *out)
+{
+    while (value.len) {
+        size_t before = find_resource_tag(value);
+        mk_buf_adds(out, mk_str(value.p, before));
+        value = mk_str_after(value, before);
+        struct mk_str url = mk_str_until(value, ">");
+        if (url.len < value.len)
+            rewrite_write_destination(m, url, out);
+        else
+            mk_buf_adds(out, url);
+        value = mk_str_after(value, url.len);
+    }
+}

@@ -8,6 +8,7 @@
  *     Link                          </x>; rel=preload, <http://backend/y>; rel=next
  *     Set-Cookie                    a=b; Path=/x; Domain=backend
  *     Destination                   http://site.example/app/x (of a request)
+ *     If                            <http://site.example/app/x> (<urn:uuid:1>) (of a request)
  */
 #ifndef PROXY_REWRITE_H
 #define PROXY_REWRITE_H
@@ -39,5 +40,7 @@ struct mk_str rewrite_cookie(const struct mapping *m, struct mk_str value, struc
  * compare these with what they know of themselves. Others than those of the section stay as they are.
  */
 void rewrite_write_destination(const struct mapping *m, struct mk_str url, struct mk_buf *out);
+/* Writes an If (RFC 4918 section 10.4) whose resource tags are such URLs; state tokens and entity tags stay. */
+void rewrite_write_if(const struct mapping *m, struct mk_str value, struct mk_buf *out);
 
 #endif

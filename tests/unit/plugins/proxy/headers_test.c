@@ -20,6 +20,7 @@ static const struct row {
     {"Forwarded", HEADER_SET, HEADER_PASS},
     {"HTTP2-Settings", HEADER_DROP, HEADER_DROP},
     {"Host", HEADER_SET, HEADER_PASS},
+    {"If", HEADER_IF, HEADER_PASS},
     {"Keep-Alive", HEADER_DROP, HEADER_DROP},
     {"Link", HEADER_PASS, HEADER_LINK},
     {"Location", HEADER_PASS, HEADER_LOCATION},
@@ -100,15 +101,9 @@ TEST(underscores)
 
 TEST(others)
 {
-    static const char *const names[] = {"",
-                                        "A",
-                                        "Accept",
-                                        "X-Forwarded-Fox",
-                                        "X_Y",
-                                        "Grpc-Status",
-                                        "Strict-Transport-Security",
-                                        "Hosts",
-                                        "Server-Timing"};
+    static const char *const names[] = {
+        "",      "A",        "Accept",       "X-Forwarded-Fox", "X_Y", "Grpc-Status", "Strict-Transport-Security",
+        "Hosts", "If-Match", "Server-Timing"};
     for (size_t i = 0; i < COUNT(names); i++) {
         assert_int_equal(header_of_request(mk_str_c(names[i])), HEADER_PASS);
         assert_int_equal(header_of_response(mk_str_c(names[i])), HEADER_PASS);

@@ -168,22 +168,36 @@ static const struct row {
           {"/", false, NULL, "<https://site.example/x>, <//cdn.example/y>",
            "<https://site.example/x>, <//cdn.example/y>"},
 },
-  destinations[] = {
-      {"/", false, NULL, "http://site.example/x", "http://site.example/x"},
-      {"/", false, NULL, "HTTP://SITE.example:80/x", "http://site.example/x"},
-      {"/", false, NULL, "https://site.example/x", "https://site.example/x"},
-      {"/", false, NULL, "http://other.example/x", "http://other.example/x"},
-      {"/a", true, NULL, "http://site.example/a/b%20c", "http://site.example/b%20c"},
-      {"/a", true, NULL, "http://site.example/a", "http://site.example/"},
-      {"/a", true, NULL, "http://site.example/ab", "http://site.example/ab"},
-      {"/a", true, NULL, "/a/x", "/x"},
-      {"/a", true, NULL, "/a//x", "/.//x"},
-      {"/a", true, NULL, "/x", "/x"},
-      {"/a", true, NULL, "x", "x"},
-      {"/a", true, NULL, "//site.example/a/x", "//site.example/a/x"},
-      {"/a", false, "/v", "http://site.example/a/x", "http://site.example/v/x"},
-      {"/a", false, "/v", "http://site.example/a", "http://site.example/v"},
-      {"/a", false, "/a/v", "http://site.example/a/v/x", "http://site.example/a/v/v/x"},
+  destinations[] =
+      {
+          {"/", false, NULL, "http://site.example/x", "http://site.example/x"},
+          {"/", false, NULL, "HTTP://SITE.example:80/x", "http://site.example/x"},
+          {"/", false, NULL, "https://site.example/x", "https://site.example/x"},
+          {"/", false, NULL, "http://other.example/x", "http://other.example/x"},
+          {"/a", true, NULL, "http://site.example/a/b%20c", "http://site.example/b%20c"},
+          {"/a", true, NULL, "http://site.example/a", "http://site.example/"},
+          {"/a", true, NULL, "http://site.example/ab", "http://site.example/ab"},
+          {"/a", true, NULL, "/a/x", "/x"},
+          {"/a", true, NULL, "/a//x", "/.//x"},
+          {"/a", true, NULL, "/x", "/x"},
+          {"/a", true, NULL, "x", "x"},
+          {"/a", true, NULL, "//site.example/a/x", "//site.example/a/x"},
+          {"/a", false, "/v", "http://site.example/a/x", "http://site.example/v/x"},
+          {"/a", false, "/v", "http://site.example/a", "http://site.example/v"},
+          {"/a", false, "/a/v", "http://site.example/a/v/x", "http://site.example/a/v/v/x"},
+},
+  conditions[] = {
+      {"/a", true, NULL, "(<urn:uuid:1> [\"e\"])", "(<urn:uuid:1> [\"e\"])"},
+      {"/a", true, NULL, "<http://site.example/a/x> (<urn:uuid:1>)", "<http://site.example/x> (<urn:uuid:1>)"},
+      {"/a", true, NULL, "</a/x>(Not <DAV:no-lock>)([W/\"e\"])</a/y> (<z>)",
+       "</x>(Not <DAV:no-lock>)([W/\"e\"])</y> (<z>)"},
+      {"/a", true, NULL, "(<http://site.example/a/x>)", "(<http://site.example/a/x>)"},
+      {"/a", true, NULL, "([\")</a/x>\"] <)</a/y>) </a/z> ()", "([\")</a/x>\"] <)</a/y>) </z> ()"},
+      {"/a", true, NULL, "<http://other.example/a/x> (<urn:uuid:1>)", "<http://other.example/a/x> (<urn:uuid:1>)"},
+      {"/a", true, NULL, "</a/x", "</a/x"},
+      {"/a", true, NULL, "(</a/x> </a/y>", "(</a/x> </a/y>"},
+      {"/a", true, NULL, "<", "<"},
+      {"/a", false, "/v", "<http://site.example/a/x> (<t>)", "<http://site.example/v/x> (<t>)"},
 };
 
 static void check_rows(const struct row *rows, size_t n, rewrite_fn rewrite)
@@ -201,6 +215,13 @@ static struct mk_str rewrite_destination(const struct mapping *m, struct mk_str 
     return mk_arena_dup(into, mk_buf_str(&out));
 }
 
+static struct mk_str rewrite_if(const struct mapping *m, struct mk_str value, struct mk_arena *into)
+{
+    MK_BUF_ON_STACK(out, 256);
+    rewrite_write_if(m, value, &out);
+    return mk_arena_dup(into, mk_buf_str(&out));
+}
+
 TEST(values)
 {
     check_rows(locations, COUNT(locations), rewrite_location);
@@ -208,6 +229,7 @@ TEST(values)
     check_rows(refreshes, COUNT(refreshes), rewrite_refresh);
     check_rows(links, COUNT(links), rewrite_link);
     check_rows(destinations, COUNT(destinations), rewrite_destination);
+    check_rows(conditions, COUNT(conditions), rewrite_if);
 }
 
 /* Which origins are those of the backend and of this host, and what a Destination names then. */
