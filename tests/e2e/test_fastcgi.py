@@ -339,6 +339,26 @@ def test_kept_connection(php):
         assert application.accepted == 1 and all(got.flags == 1 for got in application.requests)
 
 
+@pytest.mark.parametrize("begun", [b"", HEAD[:-1]])
+def test_retry_of_a_kept_connection(php, begun):
+    """The application ends it with the second request, before the end of the head of its response."""
+
+    def script(peer):
+        peer.request()
+        peer.respond(b"hello")
+        if peer is peer.application.peers[0]:
+            peer.request()
+            peer.send(record(STDOUT, begun) if begun else b"")
+        else:
+            peer.wait_end()
+
+    with Application(script) as application:
+        with php(application, {"KeepAlive": 4, "KeepAliveTimeout": "60s"}).connect() as client:
+            for _ in range(2):
+                assert client.ask("/a.php").body == b"hello"
+        assert (application.accepted, len(application.requests)) == (2, 3)
+
+
 def test_connection_with_excess_is_not_kept(php):
     def script(peer):
         while True:

@@ -630,13 +630,46 @@ def end_after_first(peer):
         peer.wait_end()
 
 
-def test_retry_of_a_kept_connection(proxy):
-    with Backend(end_after_first) as backend:
-        server = proxy(backend)
-        with server.connect() as client:
+@pytest.mark.parametrize("end", ["close", "reset"])
+@pytest.mark.parametrize("begun", [b"", b"H", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r"])
+def test_retry_of_a_kept_connection(proxy, begun, end):
+    """The backend ends it with the second request, before the end of the head of its response."""
+
+    def end_in_head(peer):
+        peer.request()
+        peer.respond(b"hello", TEXT)
+        if peer.number == 0:
+            peer.request()
+            peer.send(begun)
+            getattr(peer, end)()
+        else:
+            peer.wait_end()
+
+    with Backend(end_in_head) as backend:
+        with proxy(backend).connect() as client:
             assert client.ask("/1").body == b"hello"
-            assert client.ask("/2").body == b"hello"
-        assert [each.target for each in backend.requests] == ["/1", "/2"]
+            assert client.ask("/2", method="DELETE").body == b"hello"
+        assert [(peer.number, each.target) for peer in backend.peers for each in peer.requests] == (
+            [(0, "/1"), (0, "/2"), (1, "/2")]
+        )
+
+
+def test_one_retry_of_a_kept_connection(proxy):
+    """The second connection ends in the same way, and there is no third one."""
+
+    def end_in_head(peer):
+        if peer.number == 0:
+            peer.request()
+            peer.respond(b"hello", TEXT)
+        peer.request()
+        peer.send(b"HTTP/1.1 200 OK\r\n")
+
+    with Backend(end_in_head) as backend:
+        with proxy(backend).connect() as client:
+            assert client.ask("/1").body == b"hello"
+            assert client.ask("/2").status == 502
+            assert client.ask("/3").status == 502
+        assert [each.target for each in backend.requests] == ["/1", "/2", "/2", "/3"]
 
 
 def test_no_retry_of_what_cannot_be_repeated(proxy):

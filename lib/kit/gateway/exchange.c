@@ -185,13 +185,14 @@ static bool is_lost_in_head(const struct mk__gw_exchange *x, int err)
 }
 
 /*
- * A kept connection may have ended just before it was used: the request goes to a new one, if it may be repeated
- * (RFC 9110 section 9.2.2).
+ * A kept connection may have ended just before it was used, or its server ends amid its response: the request goes to a
+ * new one, if it may be repeated (RFC 9110 section 9.2.2).
  */
 static bool can_retry(const struct mk__gw_exchange *x, int err)
 {
-    return x->phase == MK__GW_WAITING && x->conn && x->conn->is_reused && (err == -EPIPE || err == -ECONNRESET) &&
-           is_unanswered(x) && (x->is_idempotent || !x->up.is_sent);
+    bool has_ended = x->conn && x->conn->is_reused && (err == -EPIPE || err == -ECONNRESET);
+    bool can_repeat = x->is_idempotent ? is_lost_in_head(x, err) : is_unanswered(x) && !x->up.is_sent;
+    return x->phase == MK__GW_WAITING && has_ended && can_repeat;
 }
 
 /* Has the transport describe its own error. Returns its type; NULL: it is not one, or a timeout or the like. */
