@@ -126,6 +126,8 @@ struct mk_upstreams {
     /* Adds what the group has to say to the head of the response: the cookie of `Balance Sticky`. */
     void (*add_headers)(const struct mk_upstream_group *group, const struct mk_upstream_server *server,
                         struct mk_request *req);
+    /* Writes, for the log, why choose() or a wait has failed: -ENXIO, -EBUSY or -ETIMEDOUT. */
+    void (*explain)(const struct mk_upstream_group *group, int err, struct mk_buf *out);
 };
 
 /* Returns the functions of the generation's plugin that knows groups; NULL: none is loaded. Any thread. */

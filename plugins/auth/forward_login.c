@@ -301,11 +301,12 @@ static void send_question(struct question *q)
     mk_http_client_start(&q->client, mk_request_loop(q->req), &options, on_response);
 }
 
-static const char *explain_choice(int err)
+/* The group has no server. */
+static void fail_choice(struct question *q, int err)
 {
-    return err == -EBUSY       ? "all servers of the group have MaxConnections, and Queue is full"
-           : err == -ETIMEDOUT ? "no server of the group had room within QueueTimeout"
-                               : "no server of the group can be used";
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
+    q->rule->forward->upstreams->explain(q->rule->forward->group, err, &reason);
+    fail_question(q, mk_buf_cstr(&reason));
 }
 
 static void end_wait(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
@@ -315,7 +316,7 @@ static void end_wait(struct mk_upstream_wait *wait, int err, struct mk_upstream_
     if (err == 0)
         send_question(q);
     else
-        fail_question(q, explain_choice(err));
+        fail_choice(q, err);
 }
 
 static void end_time(struct mk_timer *timer)
@@ -397,7 +398,7 @@ static int ask_question(struct mk_request *req, const struct auth_rule *rule, st
         memcpy(q->digest, digest, TEXT_CACHE_DIGEST_BYTES);
     int err = choose_server(q);
     if (err < 0)
-        fail_question(q, explain_choice(err));
+        fail_choice(q, err);
     return 0;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "checks.h"
 #include "commands.h"
+#include "explain.h"
 
 #include <monkey/cookie.h>
 #include <monkey/target.h>
@@ -134,6 +135,7 @@ static const struct mk_upstreams upstreams = {
     .end = end_request,
     .report = report_outcome,
     .add_headers = add_headers,
+    .explain = explain_failure,
 };
 
 /* ── the process ── */

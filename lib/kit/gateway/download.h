@@ -9,6 +9,8 @@
 
 #include <monkey/arena.h>
 
+enum { MK__GW_INTERIM_MAX = 16 }; /* interim responses before the last head */
+
 struct mk__gw_download {
     const struct mk_gateway_call *call;
     const struct mk_response_limits *limits;

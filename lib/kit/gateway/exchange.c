@@ -166,6 +166,17 @@ void mk__gw_exchange_respond_failure(struct mk__gw_exchange *x, int status, cons
     mk__gw_failure_respond(x->req, status, type, details);
 }
 
+void mk__gw_exchange_log_own(const struct mk__gw_exchange *x, const char *reason)
+{
+    mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s: %s", x->call.protocol->name, MK_STR_ARG(x->conf->to.text), reason);
+}
+
+void mk__gw_exchange_reject_memory(struct mk__gw_exchange *x)
+{
+    mk__gw_exchange_log_own(x, "there is no memory for the request");
+    mk__gw_exchange_respond_failure(x, 503, "proxy_internal_error", MK_STR_NONE);
+}
+
 bool mk__gw_exchange_can_resend(const struct mk__gw_exchange *x)
 {
     return !x->up.body_begun || x->received.spooled;
@@ -535,13 +546,12 @@ void mk__gw_exchange_reject_group(struct mk__gw_exchange *x, int err)
 {
     bool is_full = err == -EBUSY || err == -ETIMEDOUT;
     if (err == -ENOMEM) {
-        mk__gw_exchange_respond_failure(x, 503, "proxy_internal_error", MK_STR_NONE);
+        mk__gw_exchange_reject_memory(x);
         return;
     }
-    mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s: %s", x->call.protocol->name, MK_STR_ARG(x->conf->to.text),
-                   !is_full        ? "no server of the group can be used"
-                   : err == -EBUSY ? "all servers of the group have MaxConnections, and Queue is full"
-                                   : "no server of the group had room within QueueTimeout");
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
+    x->route->upstreams->explain(x->route->group, err, &reason);
+    mk__gw_exchange_log_own(x, mk_buf_cstr(&reason));
     mk__gw_exchange_respond_failure(x, 503, is_full ? "connection_limit_reached" : "destination_unavailable",
                                     MK_STR_NONE);
 }
@@ -589,7 +599,7 @@ static void reject_begin(struct mk__gw_exchange *x, int status)
                        x->call.protocol->name, MK_STR_ARG(x->conf->to.text));
         mk__gw_exchange_respond_failure(x, status, "proxy_loop_detected", MK_STR_NONE);
     } else if (status == 503) {
-        mk__gw_exchange_respond_failure(x, status, "proxy_internal_error", MK_STR_NONE);
+        mk__gw_exchange_reject_memory(x);
     } else {
         mk__gw_exchange_reject(x, status);
     }
@@ -621,6 +631,8 @@ void mk_gateway_pass(struct mk_request *req, const struct mk_gateway_route *rout
     struct mk__gw_thread *t = mk__gw_thread_of(w->thread);
     struct mk__gw_exchange *x = make_exchange(req, route, t);
     if (!x || !mk__gw_thread_get_buffer(t) || mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
+        mk_request_log(req, MK_LOG_ERROR, "%s: %.*s: there is no memory for the request", route->protocol->name,
+                       MK_STR_ARG(route->conf->to.text));
         mk__gw_failure_respond(req, 503, "proxy_internal_error", MK_STR_NONE);
         return;
     }

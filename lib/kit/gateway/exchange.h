@@ -89,6 +89,10 @@ void mk__gw_exchange_finish(struct mk__gw_exchange *x);
 void mk__gw_exchange_reject(struct mk__gw_exchange *x, int status);
 /* Responds instead of the backend, and says why; `details` may be empty. */
 void mk__gw_exchange_respond_failure(struct mk__gw_exchange *x, int status, const char *type, struct mk_str details);
+/* Logs why this server itself cannot pass the request on. */
+void mk__gw_exchange_log_own(const struct mk__gw_exchange *x, const char *reason);
+/* Responds with 503, because there is no memory, and logs it. */
+void mk__gw_exchange_reject_memory(struct mk__gw_exchange *x);
 /* Connects for a request whose body is there, or follows as it comes. */
 void mk__gw_exchange_connect(struct mk__gw_exchange *x);
 /* Connects to the server that was chosen for a further try; the request is sent once more. */

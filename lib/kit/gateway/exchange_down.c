@@ -9,8 +9,6 @@
 
 #include <errno.h>
 
-enum { INTERIM_MAX = 16 };
-
 /* Keeps a pipe only while bytes wait in it. */
 static void keep_pipe(struct mk__gw_exchange *x, struct mk__gw_pipe *pipe)
 {
@@ -258,10 +256,12 @@ static int respond_page(struct mk__gw_exchange *x, const struct mk_gateway_head 
 static int respond_file(struct mk__gw_exchange *x, const struct mk_gateway_head *head,
                         const struct mk__gw_named_file *named)
 {
-    if (mk__gw_response_keep_for_file(&x->call, head) < 0)
-        mk__gw_failure_respond(x->req, 502, "proxy_internal_error", MK_STR_NONE);
-    else
+    if (mk__gw_response_keep_for_file(&x->call, head) < 0) {
+        mk__gw_exchange_log_own(x, "there is no memory for its response");
+        mk__gw_failure_respond(x->req, 503, "proxy_internal_error", MK_STR_NONE);
+    } else {
         mk__gw_send_file_respond(x->req, &x->conf->send_file, named);
+    }
     discard_response(x);
     return MK_DECLINED;
 }
@@ -281,7 +281,7 @@ static bool note_head(struct mk__gw_exchange *x)
 
 static int take_interim_head(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
 {
-    if (++x->n_interim > INTERIM_MAX)
+    if (++x->n_interim > MK__GW_INTERIM_MAX)
         return -ELOOP;
     x->is_continue_received |= x->down.parser.status == 100;
     if (x->call.protocol->pass_interim)

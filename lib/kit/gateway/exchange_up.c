@@ -45,7 +45,8 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
     if (end && x->call.has_trailers)
         x->up.body_end = x->call.protocol->write_trailers(&x->call);
     if (x->phase < MK__GW_WAITING && piece.len) {
-        mk__gw_exchange_respond_failure(x, 502, "proxy_internal_error", MK_STR_NONE); /* it would be missing */
+        mk__gw_exchange_log_own(x, "a part of the body has come before there was a connection for it");
+        mk__gw_exchange_respond_failure(x, 502, "proxy_internal_error", MK_STR_NONE);
         return;
     }
     if (x->phase == MK__GW_ENDED || x->phase < MK__GW_WAITING) {
@@ -132,7 +133,7 @@ static int send_head(struct mk__gw_exchange *x)
 static void reject_head(struct mk__gw_exchange *x, int err)
 {
     if (err == -ENOMEM) {
-        mk__gw_exchange_respond_failure(x, 503, "proxy_internal_error", MK_STR_NONE);
+        mk__gw_exchange_reject_memory(x);
         return;
     }
     if (err == -EINVAL)

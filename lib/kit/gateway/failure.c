@@ -8,6 +8,7 @@
 #include <monkey/escape.h>
 
 #include <errno.h>
+#include <inttypes.h>
 
 enum { VALUE_BYTES = 1280 };
 
@@ -31,7 +32,7 @@ static const struct mk__gw_failure failures[] = {
      "it has closed the connection before its response was complete"},
     {-ECONNRESET, false, false, 502, "connection_terminated", "it has reset the connection"},
     {-EINVAL, false, false, 502, "http_protocol_error", "its response is malformed"},
-    {-EMSGSIZE, false, false, 502, "http_response_header_section_size", "the head of its response is too long"},
+    {-EMSGSIZE, false, false, 502, "http_response_header_section_size", NULL}, /* describe_excess() */
     {-ENOBUFS, false, false, 502, "http_response_header_section_size", "its response has too many headers"},
     {-EPROTO, false, false, 502, "http_upgrade_failed", "it does not do the upgrade that was asked for"},
     {-EBUSY, false, false, 503, "connection_limit_reached", "it is overloaded"},
@@ -53,13 +54,41 @@ const struct mk__gw_failure *mk__gw_failure_find(bool is_dial, int err)
     return f;
 }
 
+/* Names the limit that a response is above. */
+static void describe_excess(const struct mk__gw_download *down, struct mk_buf *out)
+{
+    const struct mk_response_parser *p = &down->parser;
+    uint64_t bytes = down->limits->head_bytes_max;
+    if (p->head_bytes)
+        mk_buf_adds(out, MK_STR("the lines before its chunks, or its trailers, are too long"));
+    else if (p->head.n_fields == down->limits->fields_max)
+        mk_buf_addf(out, "its response has too many headers (at most %u)", down->limits->fields_max);
+    else
+        mk_buf_addf(out, "the head of its response is too long (MaxResponseHead is %" PRIu64 "%s)",
+                    bytes % 1024 ? bytes : bytes / 1024, bytes % 1024 ? "" : "K");
+}
+
+static void describe_error(const struct mk__gw_failure *f, const struct mk__gw_download *down, int err,
+                           struct mk_buf *out)
+{
+    if (err == -EMSGSIZE)
+        describe_excess(down, out);
+    else
+        mk_buf_addf(out, "%s", f->text ? f->text : strerror(-err));
+    if (err == -ELOOP)
+        mk_buf_addf(out, " (at most %d)", MK__GW_INTERIM_MAX);
+}
+
 struct mk_str mk__gw_failure_describe(const struct mk__gw_failure *f, const struct mk__gw_download *down, int err,
                                       const char *head, struct mk_buf *out)
 {
     const struct mk_gateway_call *call = down->call;
     const struct mk_response_fault *fault = &down->parser.fault;
     const char *own = call->protocol->describe_fault ? call->protocol->describe_fault(call, err) : NULL;
-    mk_buf_addf(out, "%s", own ? own : f->text ? f->text : strerror(-err));
+    if (own)
+        mk_buf_addf(out, "%s", own);
+    else
+        describe_error(f, down, err, out);
     if (own || err != -EINVAL || !fault->text)
         return own ? mk_str_c(own) : MK_STR_NONE;
     mk_buf_adds(out, MK_STR(": "));
