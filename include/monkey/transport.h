@@ -41,6 +41,7 @@ struct mk_io {
     const struct mk_transport *transport;
     void *state; /* the transport's own; NULL before open() and connect() */
     int fd;
+    bool has_end; /* read() has found the end or an error behind bytes: the next call returns it, without an event */
     const void *listener; /* that accepted it, for the server only; NULL: connect() has opened it */
 };
 

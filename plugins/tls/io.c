@@ -67,6 +67,7 @@ ssize_t io_read(struct mk_io *io, void *to, size_t size)
     socket_bio_claim(conn);
     size_t before = conn->write_buffer->len;
     ssize_t n = read_records(conn, to, size);
+    io->has_end = n > 0 && (conn->broken || SSL_get_shutdown(conn->ssl) & SSL_RECEIVED_SHUTDOWN);
     int r =
         conn->write_buffer->len > before ? socket_bio_flush(conn, 0) : 0; /* an alert, or the response to a KeyUpdate */
     return r < 0 && r != -EAGAIN ? r : n;
