@@ -7,11 +7,12 @@ import pytest
 
 from backend_responses import CUT, REFUSED, RESPONSES, head
 from harness import build
-from harness.backend import Backend
+from harness.backend import Backend, answer
 from harness.fastcgi import Application, fastcgi_section
 from harness.groups import serve_group  # noqa: F401
+from harness.metrics import needs_status, scrape, status_section, total
 from harness.proxies import TEXT, proxy_section
-from harness.server import section
+from harness.server import await_true, section
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -73,6 +74,20 @@ def test_responses(serve, title):
                 wrong[name] = got, wanted, after
         assert not wrong
         backend.errors = []  # connections that the server has reset
+
+
+@needs_status
+@pytest.mark.parametrize("status", [600, 999])
+def test_statuses_above_599_are_counted_as_5xx(serve, status):
+    with Backend(answer(b"hello", TEXT, status=status)) as backend:
+        config = {"plugins/status/status.conf": status_section()}
+        server = serve({"Workers": 1}, text=proxy_section(backend, {"Match": "/x"}), config=config)
+        assert get_result(server, "/x") == (status, b"hello")
+        with server.connect() as client:
+            await_true(lambda: total(scrape(client), "monkey_requests_total", status="5xx") == 1, what="one of 5xx")
+            samples = scrape(client)
+        assert total(samples, "monkey_proxy_backend_responses_total", status="5xx") == 1
+        assert total(samples, "monkey_requests_total", status="none") == 0
 
 
 # ── what else reads responses ──

@@ -141,7 +141,7 @@ void mk__counts_flush(void)
 enum { PROTOCOLS = 3, CLASSES = 6 };
 
 static const char *const protocol_names[PROTOCOLS] = {"1.0", "1.1", "2"};
-/* "none": no response was begun, since the client left before it. */
+/* "none": no response was begun, since the client left before it. Those above 599 are of 5xx (RFC 9110 section 15). */
 static const char *const class_names[CLASSES] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
 
 struct mk__host_counts {
@@ -213,7 +213,7 @@ static unsigned get_protocol(const struct mk_request *req)
 static unsigned get_class(const struct mk_request *req)
 {
     unsigned class = req->status / 100;
-    return req->output_state < MK__OUTPUT_HEAD || class >= CLASSES ? 0 : class;
+    return req->output_state < MK__OUTPUT_HEAD ? 0 : class < CLASSES ? class : CLASSES - 1;
 }
 
 void mk__counts_add_request(const struct mk_request *req, const struct mk_host *host)
