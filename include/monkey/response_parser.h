@@ -16,9 +16,9 @@
  *
  * What has a fault but one meaning is accepted, as RFC 9110 section 2.4 allows and other proxies do: LF alone ends a
  * line of the head (RFC 9112 section 2.2), blanks before a colon are left out (section 5.1), and blanks behind the size
- * of a chunk, and extensions of any form, are skipped. A length or a coding where no body may be is ignored, but
- * told (mk_response_parser_keeps_conn()): a body may come late. docs/internals/backend-responses.md compares with
- * others. Any thread.
+ * of a chunk, and extensions of any form, are skipped up to the end of their line. A length or a coding where no body
+ * may be is ignored, but told (mk_response_parser_keeps_conn()): a body may come late.
+ * docs/internals/backend-responses.md compares with others. Any thread.
  *
  * In the kit: plugins link -lmonkey-kit.
  */

@@ -340,8 +340,10 @@ to the backend is used for the next request: "the next one gets it" is a respons
 
 What it accepts is what the others do and RFC 9112 lets a recipient of a response recover, where it has one meaning:
 LF alone ends a line of a head (section 2.2), blanks before a colon are left out (section 5.1), and blanks behind the
-size of a chunk, which older servers pad it with, and extensions of any form are skipped. A status above 599 is passed
-on.
+size of a chunk, which older servers pad it with, and extensions of any form are skipped, up to the end of their line
+even within quotes. A status above 599 is passed on, as all others do: clients read it as one of 5xx (RFC 9110
+section 15), and so do this server's counters. `Retry` and `EjectOn` of a group end at 599: nothing is known of what it
+means.
 
 Two lengths, a length with a coding, a coding of HTTP/1.0, folded lines, a CR without LF, LF alone in a body of chunks,
 a name that is no token and control bytes are refused, whatever others do. A connection is not kept when a response

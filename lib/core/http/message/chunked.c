@@ -100,32 +100,6 @@ static const uint8_t transitions[STATES][CLASSES] = {
     [END_LF] = {[LF] = DONE},
 };
 
-/*
- * What a response may have besides: blanks behind a size, extensions of any form, and blanks before a colon (RFC 9112
- * section 5.1). None of them moves the end of a line.
- */
-static const struct {
-    uint8_t from, class, to;
-} recoveries[] = {
-    {EXT_BLANK, CR, SIZE_LF},
-    {EXT_NAME_BLANK, CR, SIZE_LF},
-    {EXT_NAME_BLANK, SEMICOLON, EXT_NAME_BLANK},
-    {EXT_NAME_BLANK, COLON, EXT_NAME},
-    {EXT_NAME_BLANK, TEXT, EXT_NAME},
-    {EXT_NAME, COLON, EXT_NAME},
-    {EXT_NAME, TEXT, EXT_NAME},
-    {EXT_NAME_END, CR, SIZE_LF},
-    {EXT_VALUE_BLANK, CR, SIZE_LF},
-    {EXT_VALUE_BLANK, COLON, EXT_VALUE},
-    {EXT_VALUE_BLANK, TEXT, EXT_VALUE},
-    {EXT_VALUE, COLON, EXT_VALUE},
-    {EXT_VALUE, EQUALS, EXT_VALUE},
-    {EXT_VALUE, TEXT, EXT_VALUE},
-    {TRAILER_NAME, BLANK, TRAILER_NAME_BLANK},
-    {TRAILER_NAME_BLANK, BLANK, TRAILER_NAME_BLANK},
-    {TRAILER_NAME_BLANK, COLON, TRAILER_VALUE},
-};
-
 /* Where a malformed byte is found, by the first state that it may be in. */
 static const struct {
     uint8_t from;
@@ -158,12 +132,19 @@ const char *mk_chunked_fault(const struct mk_chunked *c)
     return faults[i].text;
 }
 
+/*
+ * What a response may have besides: blanks behind a size, extensions of any form, which end with their line even within
+ * quotes, and blanks before a colon (RFC 9112 section 5.1). None of them moves the end of a line.
+ */
 static enum state recover_state(enum state from, enum class class)
 {
-    for (unsigned i = 0; i < MK_COUNT_OF(recoveries); i++)
-        if (recoveries[i].from == from && recoveries[i].class == class)
-            return recoveries[i].to;
-    return BROKEN;
+    if (from >= EXT_NAME_BLANK && from <= EXT_QUOTED_END && class != BAD && class != LF)
+        return class == CR ? SIZE_LF : EXT_NAME;
+    if (from == EXT_BLANK && class == CR)
+        return SIZE_LF;
+    if ((from == TRAILER_NAME || from == TRAILER_NAME_BLANK) && class == BLANK)
+        return TRAILER_NAME_BLANK;
+    return from == TRAILER_NAME_BLANK && class == COLON ? TRAILER_VALUE : BROKEN;
 }
 
 /* Counts a byte of framing for the limits. Returns false above one of them. */
