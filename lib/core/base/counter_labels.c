@@ -48,6 +48,15 @@ struct mk_str mk_counter_label_get(struct mk_str labels, struct mk_str name, cha
     return MK_STR("");
 }
 
+void mk__counter_labels_remove(struct mk_str labels, struct mk_str name, struct mk_buf *out)
+{
+    struct mk_str one, value;
+    while (split_label(&labels, &one, &value)) {
+        struct mk_str next = mk_str_eq(one, name) ? MK_STR(MK__COUNTER_REMOVED) : value;
+        mk_buf_addf(out, "%s%.*s=\"%.*s\"", out->len ? "," : "", MK_STR_ARG(one), MK_STR_ARG(next));
+    }
+}
+
 /* ── counters of what is gone ── */
 
 struct hiding {
@@ -71,7 +80,7 @@ static void hide_series(const struct mk__counter_series *s, struct mk_str labels
 {
     mk__counters_memory_lock_labels(false);
     if (mk_str_eq(labels, mk_str(s->labels, s->labels_len)))
-        mk__counters_memory_hide(s, true);
+        mk__counters_memory_set_state(s, MK__COUNTER_HIDDEN);
     mk__counters_memory_unlock_labels();
     atomic_store(&mk__counters_memory_has_hidden, true);
 }

@@ -28,6 +28,8 @@ void (*_Atomic mk__counters_before_read)(void);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool reported;
+static struct mk_str retired_label; /* of unused counters */
+static uint16_t n_holders[MK_COUNTERS_MAX];
 static struct mk_counter counters[MK_COUNTERS_MAX];
 static const struct mk_counter spare_counter = {MK__COUNTER_SPARE_SLOT};
 
@@ -172,39 +174,6 @@ static struct mk__counter_series *add_series(struct mk__counter_family *f, struc
     return s;
 }
 
-/* Returns a hidden counter of the family, whose labels have room for others; NULL: there is none. */
-static struct mk__counter_series *find_hidden(const struct mk__counter_family *f, size_t labels_len)
-{
-    struct mk__counter_series *s = NULL;
-    unsigned n = 0;
-    while ((s = mk__counters_memory_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
-        if (atomic_load(&s->is_hidden) && s->labels_max >= labels_len &&
-            mk__counters_memory_at(place_of(s), sizeof(*s) + s->labels_max + 1u) &&
-            mk__counters_memory_get_slot(s) + count_cells(f) <= MK__COUNTER_SPARE_SLOT)
-            return s;
-    return NULL;
-}
-
-/*
- * Gives a hidden counter of the family other labels, and takes it to 0: what it counted is gone, and nothing adds to it
- * any more, unless it is another process. Returns it; NULL: there is none.
- */
-static struct mk__counter_series *reuse_series(const struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
-{
-    bool may = atomic_load(&mk__counters_memory_has_hidden) && mk__counters_memory_is_own();
-    struct mk__counter_series *s = may ? find_hidden(f, labels.len) : NULL;
-    if (!s)
-        return NULL;
-    mk__counters_memory_lock_labels(true);
-    s->hash = hash;
-    s->labels_len = (uint16_t)labels.len;
-    memcpy(s->labels, labels.p, labels.len);
-    s->labels[labels.len] = '\0';
-    mk__counters_memory_clear(s->slot, count_cells(f));
-    mk__counters_memory_unlock_labels();
-    return s;
-}
-
 static bool has_labels(const struct mk__counter_series *s, struct mk_str labels, uint32_t hash)
 {
     return s->hash == hash && mk_str_eq(mk_str(s->labels, s->labels_len), labels);
@@ -281,17 +250,108 @@ static struct mk__counter_series *find_indexed(const struct mk__counter_family *
     return NULL;
 }
 
+static struct mk__counter_series *find_series(const struct mk__counter_family *f, struct mk_str labels, bool indexed)
+{
+    uint32_t hash = hash_labels(labels);
+    return indexed ? find_indexed(f, labels, hash) : find_listed(f, labels, hash);
+}
+
+/* ── places that are used again ── */
+
+static uint64_t sum_cells(uint32_t slot)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0, n = mk__counters_memory_count_blocks(); i < n; i++) {
+        const struct mk__counter_block *block = mk__counters_memory_get_block(i);
+        sum += block ? atomic_load_explicit(&block->cells[slot], memory_order_relaxed) : 0;
+    }
+    return sum;
+}
+
+/* Returns whether labels of `len` bytes have room in a counter. */
+static bool has_room(const struct mk__counter_family *f, const struct mk__counter_series *s, size_t len)
+{
+    return s->labels_max >= len && mk__counters_memory_at(place_of(s), sizeof(*s) + s->labels_max + 1u) &&
+           mk__counters_memory_get_slot(s) + count_cells(f) <= MK__COUNTER_SPARE_SLOT;
+}
+
+/* Returns a hidden counter of the family, whose labels have room for others, or an unused one; NULL: there is none. */
+static struct mk__counter_series *find_reusable(const struct mk__counter_family *f, size_t labels_len)
+{
+    struct mk__counter_series *s = NULL, *unused = NULL;
+    unsigned n = 0;
+    while ((s = mk__counters_memory_next_series(f, s)) && n++ < MK_COUNTERS_MAX) {
+        enum mk__counter_state state = mk__counters_memory_get_state(s);
+        if (state == MK__COUNTER_SHOWN || !has_room(f, s, labels_len))
+            continue;
+        if (state == MK__COUNTER_HIDDEN)
+            return s;
+        unused = unused ? unused : s;
+    }
+    return unused;
+}
+
+static void set_labels(struct mk__counter_series *s, struct mk_str labels)
+{
+    s->hash = hash_labels(labels);
+    s->labels_len = (uint16_t)labels.len;
+    memcpy(s->labels, labels.p, labels.len);
+    s->labels[labels.len] = '\0';
+}
+
+/*
+ * Adds an unused counter to the total of those that were removed. Returns false if it has become that itself, so that
+ * another place is to be found.
+ */
+static bool add_to_removed(const struct mk__counter_family *f, struct mk__counter_series *s, bool indexed)
+{
+    MK_BUF_ON_STACK(labels, LABELS_BYTES_MAX);
+    mk__counter_labels_remove(mk_str(s->labels, s->labels_len), retired_label, &labels);
+    struct mk__counter_series *total = find_series(f, mk_buf_str(&labels), indexed);
+    uint32_t from = mk__counters_memory_get_slot(s), to = total ? mk__counters_memory_get_slot(total) : from;
+    if (!total && has_room(f, s, labels.len)) {
+        mk__counters_memory_lock_labels(true);
+        set_labels(s, mk_buf_str(&labels));
+        mk__counters_memory_unlock_labels();
+        mk__counters_memory_set_state(s, MK__COUNTER_SHOWN);
+        if (indexed)
+            index_series(f, s, NULL);
+        return false;
+    }
+    for (uint32_t i = 0; to != from && i < count_cells(f); i++)
+        mk__counters_memory_add_shared(to + i, (int64_t)sum_cells(from + i));
+    return true;
+}
+
+/*
+ * Gives a hidden or unused counter of the family other labels, and takes it to 0: what it counted is gone, and nothing
+ * adds to it any more, unless it is another process. Returns it; NULL: there is none.
+ */
+static struct mk__counter_series *reuse_series(const struct mk__counter_family *f, struct mk_str labels, bool indexed)
+{
+    bool may = atomic_load(&mk__counters_memory_has_hidden) && mk__counters_memory_is_own();
+    struct mk__counter_series *s = may ? find_reusable(f, labels.len) : NULL;
+    while (s && mk__counters_memory_get_state(s) == MK__COUNTER_UNUSED && !add_to_removed(f, s, indexed))
+        s = find_reusable(f, labels.len);
+    if (!s)
+        return NULL;
+    mk__counters_memory_lock_labels(true);
+    set_labels(s, labels);
+    mk__counters_memory_clear(s->slot, count_cells(f));
+    mk__counters_memory_unlock_labels();
+    return s;
+}
+
 /* Returns the counter of a family with these labels, which is added if it is new; NULL: there is no room for it. */
 static struct mk__counter_series *open_series_of(struct mk__counter_family *f, struct mk_str labels)
 {
-    uint32_t hash = hash_labels(labels);
     bool indexed = update_index();
-    struct mk__counter_series *s = indexed ? find_indexed(f, labels, hash) : find_listed(f, labels, hash);
+    struct mk__counter_series *s = find_series(f, labels, indexed);
     if (s)
         return s;
-    bool is_new = (s = add_series(f, labels, hash)) != NULL;
+    bool is_new = (s = add_series(f, labels, hash_labels(labels))) != NULL;
     if (!is_new)
-        s = reuse_series(f, labels, hash);
+        s = reuse_series(f, labels, indexed);
     if (s && indexed) {
         index_series(f, s, NULL);
         by_labels.n += is_new;
@@ -311,7 +371,7 @@ static int open_series(const struct mk_counter_info *info, struct mk_str labels)
     uint32_t slot = mk__counters_memory_get_slot(s), number = s->number;
     if (counters[number].slot != slot) /* other threads may be reading it */
         counters[number].slot = slot;
-    mk__counters_memory_hide(s, false);
+    mk__counters_memory_set_state(s, MK__COUNTER_SHOWN);
     return (int)number;
 }
 
@@ -325,8 +385,8 @@ static void report_error(const struct mk_counter_info *info, int err)
                 err == -ENOSPC ? "there are too many counters" : "its name, labels or kind are invalid");
 }
 
-const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, const struct mk_counter_label *labels,
-                                         unsigned n_labels)
+static const struct mk_counter *open_counter(const struct mk_counter_info *info, const struct mk_counter_label *labels,
+                                             unsigned n_labels, unsigned holders)
 {
     MK_BUF_ON_STACK(b, LABELS_BYTES_MAX);
     bool good = is_name(info->name) && (!info->plugin || is_name(info->plugin)) && info->help &&
@@ -340,8 +400,55 @@ const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, con
     }
     if (i < 0 && mk__counters_head)
         report_error(info, i);
+    if (i >= 0)
+        n_holders[i] += holders;
     pthread_mutex_unlock(&mutex);
     return i >= 0 ? &counters[i] : &spare_counter;
+}
+
+const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, const struct mk_counter_label *labels,
+                                         unsigned n_labels)
+{
+    return open_counter(info, labels, n_labels, 0);
+}
+
+const struct mk_counter *mk__counters_open_held(const struct mk_counter_info *info,
+                                                const struct mk_counter_label *labels, unsigned n_labels)
+{
+    return open_counter(info, labels, n_labels, 1);
+}
+
+void mk__counters_put(const struct mk_counter *counter)
+{
+    pthread_mutex_lock(&mutex);
+    if (counter != &spare_counter) {
+        assert(n_holders[counter - counters] > 0);
+        n_holders[counter - counters]--;
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static int retire_unused(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx)
+{
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
+    bool may = f->plugin_len == 0 && s->number < MK_COUNTERS_MAX && !n_holders[s->number] &&
+               mk__counters_memory_get_state(s) == MK__COUNTER_SHOWN;
+    struct mk_str labels = mk_str(s->labels, s->labels_len);
+    struct mk_str value = may ? mk_counter_label_get(labels, mk_str_c(ctx), storage) : MK_STR("");
+    if (!value.len || mk_str_eq(value, MK_STR(MK__COUNTER_REMOVED)))
+        return 0;
+    mk__counters_memory_set_state(s, MK__COUNTER_UNUSED);
+    atomic_store(&mk__counters_memory_has_hidden, true);
+    return 0;
+}
+
+void mk__counters_retire_unused(const char *label)
+{
+    pthread_mutex_lock(&mutex);
+    retired_label = mk_str_c(label);
+    if (mk__counters_head)
+        mk__counters_memory_visit(retire_unused, (void *)(uintptr_t)label);
+    pthread_mutex_unlock(&mutex);
 }
 
 void mk_counters_open(const struct mk_counter_row *rows, unsigned n, const struct mk_counter **to)
@@ -358,16 +465,6 @@ void mk_counters_open(const struct mk_counter_row *rows, unsigned n, const struc
 }
 
 /* ── reading ── */
-
-static uint64_t sum_cells(uint32_t slot)
-{
-    uint64_t sum = 0;
-    for (unsigned i = 0, n = mk__counters_memory_count_blocks(); i < n; i++) {
-        const struct mk__counter_block *block = mk__counters_memory_get_block(i);
-        sum += block ? atomic_load_explicit(&block->cells[slot], memory_order_relaxed) : 0;
-    }
-    return sum;
-}
 
 int64_t mk_counter_read(const struct mk_counter *counter)
 {
@@ -403,7 +500,7 @@ static int read_series(const struct mk__counter_family *f, const struct mk__coun
 {
     struct reader *reader = ctx;
     uint64_t buckets[MK_COUNTER_BUCKETS];
-    if (atomic_load_explicit(&s->is_hidden, memory_order_relaxed))
+    if (mk__counters_memory_get_state(s) == MK__COUNTER_HIDDEN)
         return 0;
     uint32_t slot = mk__counters_memory_get_slot(s);
     struct mk_counter_value value = {.plugin = mk__counters_memory_get_plugin(f),

@@ -10,6 +10,18 @@
 /* Is called before all counters are read, to add what is counted elsewhere; NULL: nothing is. Any thread. */
 extern void (*_Atomic mk__counters_before_read)(void);
 
+/*
+ * Opens a counter and holds it until mk__counters_put(): while it is held its place is not used for others. Any thread.
+ */
+const struct mk_counter *mk__counters_open_held(const struct mk_counter_info *info,
+                                                const struct mk_counter_label *labels, unsigned n_labels);
+void mk__counters_put(const struct mk_counter *counter);
+/*
+ * Lets the places of the server's counters with a label `label` that are not held be used again, once there is no room.
+ * What they have counted goes to a counter whose label has the value "(removed)".
+ */
+void mk__counters_retire_unused(const char *label);
+
 /* Adds to a cell of the calling thread; `cells` NULL: it has none, and adds to one that threads share. */
 static inline void mk__counters_add_to(mk__cell *cells, uint32_t slot, int64_t n)
 {

@@ -21,6 +21,7 @@
 #ifndef MK_BASE_COUNTERS_MEMORY_H
 #define MK_BASE_COUNTERS_MEMORY_H
 
+#include <monkey/buf.h>
 #include <monkey/counters.h>
 
 #include <assert.h>
@@ -54,8 +55,14 @@ struct mk__counter_series {
     uint32_t slot, number; /* the number counts all counters */
     uint32_t hash;         /* of the labels */
     uint16_t labels_len, labels_max;
-    _Atomic bool is_hidden;
-    char labels[]; /* with a NUL */
+    _Atomic uint8_t state; /* enum mk__counter_state */
+    char labels[];         /* with a NUL */
+};
+
+enum mk__counter_state {
+    MK__COUNTER_SHOWN,
+    MK__COUNTER_HIDDEN,
+    MK__COUNTER_UNUSED, /* shown: its place is used for others once there is no room, and its sum goes to a total */
 };
 
 struct mk__counters_head {
@@ -72,6 +79,12 @@ struct mk__counter_block {
     _Atomic int32_t owner; /* the process of the thread that has claimed it; 0: none */
     mk__cell cells[MK__COUNTER_CELLS_MAX];
 };
+
+/* Value of the label of what was removed and whose places are used again. */
+#define MK__COUNTER_REMOVED "(removed)"
+
+/* counter_labels.c: copies labels, of which `name` gets the value MK__COUNTER_REMOVED. */
+void mk__counter_labels_remove(struct mk_str labels, struct mk_str name, struct mk_buf *out);
 
 /* The memory; NULL: there is no server, or no memory. */
 extern struct mk__counters_head *mk__counters_head;
@@ -129,10 +142,15 @@ static inline struct mk_str mk__counters_memory_get_plugin(const struct mk__coun
 }
 
 /* Hides a counter from readers, or shows it. Any thread. */
-static inline void mk__counters_memory_hide(const struct mk__counter_series *s, bool is_hidden)
+static inline void mk__counters_memory_set_state(const struct mk__counter_series *s, enum mk__counter_state state)
 {
     struct mk__counter_series *record = (struct mk__counter_series *)(uintptr_t)s;
-    atomic_store_explicit(&record->is_hidden, is_hidden, memory_order_relaxed);
+    atomic_store_explicit(&record->state, (uint8_t)state, memory_order_relaxed);
+}
+
+static inline enum mk__counter_state mk__counters_memory_get_state(const struct mk__counter_series *s)
+{
+    return (enum mk__counter_state)atomic_load_explicit(&s->state, memory_order_relaxed);
 }
 
 /* Calls `visit` for each counter, family by family; ends with the first value other than 0, which it returns. */

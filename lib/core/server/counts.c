@@ -150,7 +150,7 @@ struct mk__host_counts {
 
 static const struct mk_counter *open_host_counter(const struct mk_counter_info *info, struct mk_str host)
 {
-    return mk_counter_open(info, &(struct mk_counter_label){"host", host}, 1);
+    return mk__counters_open_held(info, &(struct mk_counter_label){"host", host}, 1);
 }
 
 static const struct mk_counter *open_requests(struct mk_str host, unsigned protocol, unsigned class)
@@ -158,14 +158,26 @@ static const struct mk_counter *open_requests(struct mk_str host, unsigned proto
     struct mk_counter_label labels[] = {{"host", host},
                                         {"protocol", mk_str_c(protocol_names[protocol])},
                                         {"status", mk_str_c(class_names[class])}};
-    return mk_counter_open(&requests, labels, MK_COUNT_OF(labels));
+    return mk__counters_open_held(&requests, labels, MK_COUNT_OF(labels));
+}
+
+static void close_host(const struct mk_host *host)
+{
+    const struct mk__host_counts *c = host->counts;
+    for (unsigned i = 0; i < PROTOCOLS * CLASSES; i++)
+        mk__counters_put(c->requests[i / CLASSES][i % CLASSES]);
+    const struct mk_counter *others[] = {c->received, c->sent, c->aborted, c->duration};
+    for (unsigned i = 0; i < MK_COUNT_OF(others); i++)
+        mk__counters_put(others[i]);
 }
 
 static void open_host(struct mk_host *host)
 {
     struct mk__host_counts *c = host->counts; /* of the start before */
     struct mk_str name = mk_host_label(host);
-    if (!c)
+    if (c)
+        close_host(host);
+    else
         c = mk_arena_alloc(&host->generation->arena, sizeof(*c));
     if (!c)
         return;
@@ -181,8 +193,16 @@ static void open_host(struct mk_host *host)
 
 void mk__counts_open_hosts(struct mk_generation *g)
 {
+    mk__counters_retire_unused("host");
     for (struct mk_host *host = g->hosts; host && mk_counters_fd() >= 0; host = host->next)
         open_host(host);
+}
+
+void mk__counts_close_hosts(struct mk_generation *g)
+{
+    for (struct mk_host *host = g->hosts; host; host = host->next)
+        if (host->counts)
+            close_host(host);
 }
 
 /* ── counting ── */

@@ -24,8 +24,13 @@ enum mk__count {
 void mk__counts_start(void);
 /* Adds what is counted without the memory, before it is closed. Any thread. */
 void mk__counts_flush(void);
-/* Opens the counters of the hosts of a generation that will serve. A host without memory for them is not counted. */
+/*
+ * Opens the counters of the hosts of a generation that will serve. A host without memory for them is not counted. The
+ * places of those that no generation has any more are used again, once there is no room for others.
+ */
 void mk__counts_open_hosts(struct mk_generation *g);
+/* The generation ends: its hosts count no more. */
+void mk__counts_close_hosts(struct mk_generation *g);
 
 /* Connects a thread with its memory. In any thread, before it runs; mk__counts_close_thread() when it has ended. */
 void mk__counts_open_thread(struct mk__context *http);

@@ -10,6 +10,7 @@
 #include "conf/suggest.h"
 #include "http/h2/flood_counters.h"
 #include "server/generation/bound_hosts.h"
+#include "server/counts.h"
 #include "server/hooks/conn_hooks.h"
 #include "server/generation/content_order.h"
 #include "server/worker/cpus.h"
@@ -564,6 +565,8 @@ void mk__generation_free(struct mk_generation **g)
 {
     if (!*g)
         return;
+    if (!MK_SMALL)
+        mk__counts_close_hosts(*g);
     mk__generation_release(*g);
     mk_account_free(NULL, *g, sizeof(**g));
     *g = NULL;

@@ -168,6 +168,91 @@ TEST(places_of_hidden_counters_are_used_again, mk_test_counters_open, mk_test_co
     mk__counters_memory_give_back(cells);
 }
 
+/* ── counters of hosts that were removed ── */
+
+static const struct mk_counter_info requests = {NULL, "requests", "requests by host", MK_COUNTER_SUM};
+
+static const struct mk_counter *hold_host(const struct mk_counter_info *info, const char *host)
+{
+    struct mk_counter_label labels[] = {{"host", mk_str_c(host)}, {"status", MK_STR("2xx")}};
+    return mk__counters_open_held(info, labels, COUNT(labels));
+}
+
+struct sums {
+    int64_t all, removed;
+    uint64_t us;
+    unsigned n;
+};
+
+static int add_sums(const struct mk_counter_value *v, void *ctx)
+{
+    struct sums *sums = ctx;
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
+    sums->n++;
+    sums->all += v->value;
+    sums->us += v->sum_us;
+    if (mk_str_eq(mk_counter_label_get(v->labels, MK_STR("host"), storage), MK_STR("(removed)")))
+        sums->removed += v->value;
+    return 0;
+}
+
+/* Many configurations, each with another host, of which each removes the former one. No count is lost. */
+static void remove_hosts(const struct mk_counter_info *info, unsigned n)
+{
+    char name[32];
+    struct sums sums = {.n = 0};
+    mk__cell *cells = mk__counters_memory_claim();
+    const struct mk_counter *kept = hold_host(info, "kept"), *last = NULL;
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "h%u", i);
+        const struct mk_counter *counter = hold_host(info, name);
+        if (info->kind == MK_COUNTER_HISTOGRAM) {
+            mk__counters_observe(cells, kept, 1000);
+            mk__counters_observe(cells, counter, 1000);
+        } else {
+            assert_int_equal(mk_counter_read(counter), 0);
+            mk__counters_add(cells, kept, 1);
+            mk__counters_add(NULL, counter, 1);
+        }
+        if (last)
+            mk__counters_put(last);
+        last = counter;
+        if (i % 1024 == 1023)
+            mk__counters_retire_unused("host");
+    }
+    mk_counters_each(add_sums, &sums);
+    assert_int_equal(sums.all, 2 * n);
+    assert_int_equal(sums.us, info->kind == MK_COUNTER_HISTOGRAM ? 2000 * n : 0);
+    assert_true(sums.removed > 0 && sums.removed < n);
+    assert_true(sums.n <= MK_COUNTERS_MAX);
+    mk__counters_put(last);
+    mk__counters_put(kept);
+    mk__counters_memory_give_back(cells);
+}
+
+TEST(places_of_removed_hosts_are_used_again, mk_test_counters_open, mk_test_counters_close)
+{
+    remove_hosts(&requests, MK_COUNTERS_MAX + 2048);
+}
+
+TEST(histograms_of_removed_hosts, mk_test_counters_open, mk_test_counters_close)
+{
+    remove_hosts(&times, MK__COUNTER_CELLS_MAX / MK__COUNTER_HISTOGRAM_CELLS + 200);
+}
+
+/* It comes back before its place is needed: with what it had counted. */
+TEST(a_removed_host_that_comes_back, mk_test_counters_open, mk_test_counters_close)
+{
+    const struct mk_counter *counter = hold_host(&requests, "a");
+    mk__counters_add(NULL, counter, 5);
+    mk__counters_put(counter);
+    mk__counters_retire_unused("host");
+    assert_listing("/requests{host=\"a\",status=\"2xx\"} 5\n");
+    assert_ptr_equal(hold_host(&requests, "a"), counter);
+    assert_int_equal(mk_counter_read(counter), 5);
+    mk__counters_put(counter);
+}
+
 /* What is hidden may be in use by another process, such as the former one of an upgrade. */
 TEST(no_place_is_used_again_while_another_process_counts, mk_test_counters_open, mk_test_counters_close)
 {
