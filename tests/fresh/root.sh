@@ -36,15 +36,24 @@ make_root() { # suite, packages
         [ ! -e "$file" ] || cp "$file" "$root$file"
     done
     printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
-    git clone --quiet --no-hardlinks "$top" "$root/opt/monkey"
-    git -C "$root/opt/monkey" checkout --quiet "$(git -C "$top" rev-parse HEAD)"
+    home=$root/root
+    chmod 700 "$home" # other users, as which tests run programs, cannot read a clone here
+    git clone --quiet --no-hardlinks "$top" "$home/monkey"
+    git -C "$home/monkey" checkout --quiet "$(git -C "$top" rev-parse HEAD)"
     mount -t proc proc "$root/proc"
     mount -t sysfs -o ro sysfs "$root/sys"
     mount --rbind /dev "$root/dev"
     mount -t tmpfs tmpfs "$root/run"
 }
 
+# Keeps each CPU busy, as other programs of a machine do, until the namespace of processes ends.
+keep_cpus_busy() {
+    for _ in $(seq "$(nproc)"); do
+        (while :; do :; done) &
+    done
+}
+
 inside() { # command
     chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CI=true \
-        sh -c "cd /opt/monkey && $1"
+        sh -c "cd ~/monkey && $1"
 }
