@@ -10,11 +10,12 @@
 #include <openssl/param_build.h>
 
 /* Storage has more room than a value of the right length needs: mk_base64_decode() asks for some, too. */
-enum { MEMBER_BYTES_MAX = 4096, P256_BYTES = 32, ED25519_BYTES = 32, ROOM = 32 };
+enum { MEMBER_BYTES_MAX = 4096, EC_BYTES_MAX = 66, ED25519_BYTES = 32, ROOM = 32 };
 
 /* A JWK that is being read. */
 struct jwk {
     const json_t *json;
+    enum jws_alg alg; /* JWS_BY_TYPE: it names none */
     struct mk_str kid;
     struct mk_buf *phrase; /* what is wrong with it */
 };
@@ -59,7 +60,8 @@ static EVP_PKEY *make_key(const char *type, OSSL_PARAM *params)
 
 static int add_key(struct key_set *keys, const struct jwk *jwk, EVP_PKEY *pkey)
 {
-    return pkey ? key_set_add(keys, pkey, jwk->kid, jwk->phrase) : reject_key(jwk, "is not a valid public key");
+    return pkey ? key_set_add(keys, pkey, jwk->alg, jwk->kid, jwk->phrase)
+                : reject_key(jwk, "is not a valid public key");
 }
 
 /* ── types of keys ── */
@@ -69,7 +71,7 @@ static int read_oct(struct key_set *keys, const struct jwk *jwk)
     MK_BUF_ON_STACK(bytes, MEMBER_BYTES_MAX + 1);
     int err = -EINVAL;
     if (read_bytes(jwk, "k", &bytes))
-        err = key_set_add_secret(keys, mk_buf_str(&bytes), jwk->kid, jwk->phrase);
+        err = key_set_add_secret(keys, mk_buf_str(&bytes), jwk->alg, jwk->kid, jwk->phrase);
     explicit_bzero(bytes.data, bytes.size);
     return err;
 }
@@ -96,22 +98,48 @@ static int read_rsa(struct key_set *keys, const struct jwk *jwk)
     return err;
 }
 
+static const struct curve {
+    const char *name, *group; /* in JWKs, and in libcrypto */
+    unsigned bytes;           /* of each coordinate */
+} curves[] = {
+    {"P-256", SN_X9_62_prime256v1, 32},
+    {"P-384", SN_secp384r1, 48},
+    {"P-521", SN_secp521r1, EC_BYTES_MAX},
+};
+
+static const struct curve *find_curve(const struct jwk *jwk)
+{
+    struct mk_str name = strict_json_string(jwk->json, "crv");
+    for (size_t i = 0; i < MK_COUNT_OF(curves); i++)
+        if (mk_str_eq(name, mk_str_c(curves[i].name)))
+            return &curves[i];
+    return NULL;
+}
+
+/* Decodes a coordinate behind what `point` has. */
+static bool read_coordinate(const struct jwk *jwk, const char *member, unsigned bytes, struct mk_buf *point)
+{
+    size_t before = point->len;
+    if (!read_bytes(jwk, member, point))
+        return false;
+    if (point->len == before + bytes)
+        return true;
+    mk_buf_addf(jwk->phrase, "has %s \"%s\" that is not of %u bytes", *member == 'x' ? "an" : "a", member, bytes);
+    return false;
+}
+
 static int read_ec(struct key_set *keys, const struct jwk *jwk)
 {
-    char point[1 + 2 * P256_BYTES + ROOM] = {4 /* not compressed */}, group[] = "prime256v1";
+    const struct curve *curve = find_curve(jwk);
+    char point[1 + 2 * EC_BYTES_MAX + ROOM] = {4 /* not compressed */}, group[16];
     struct mk_buf bytes;
-    if (!mk_str_eq(strict_json_string(jwk->json, "crv"), MK_STR("P-256")))
-        return reject_key(jwk, "has another curve than P-256");
+    if (!curve)
+        return reject_key(jwk, "has another curve than P-256, P-384 and P-521");
     mk_buf_init_fixed(&bytes, point, sizeof(point));
     bytes.len = 1;
-    if (!read_bytes(jwk, "x", &bytes))
+    if (!read_coordinate(jwk, "x", curve->bytes, &bytes) || !read_coordinate(jwk, "y", curve->bytes, &bytes))
         return -EINVAL;
-    if (bytes.len != 1 + P256_BYTES)
-        return reject_key(jwk, "has an \"x\" that is not of 32 bytes");
-    if (!read_bytes(jwk, "y", &bytes))
-        return -EINVAL;
-    if (bytes.len != 1 + 2 * P256_BYTES)
-        return reject_key(jwk, "has a \"y\" that is not of 32 bytes");
+    snprintf(group, sizeof(group), "%s", curve->group);
     OSSL_PARAM params[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, group, 0),
         OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PUB_KEY, point, bytes.len),
@@ -135,13 +163,12 @@ static int read_okp(struct key_set *keys, const struct jwk *jwk)
 
 static const struct key_type {
     const char *name;
-    enum jws_alg alg;
     int (*read)(struct key_set *keys, const struct jwk *jwk);
 } types[] = {
-    {"oct", JWS_HS256, read_oct},
-    {"RSA", JWS_RS256, read_rsa},
-    {"EC", JWS_ES256, read_ec},
-    {"OKP", JWS_EDDSA, read_okp},
+    {"oct", read_oct},
+    {"RSA", read_rsa},
+    {"EC", read_ec},
+    {"OKP", read_okp},
 };
 
 static const struct key_type *find_type(const struct jwk *jwk)
@@ -165,19 +192,17 @@ static bool has_item(const json_t *array, struct mk_str text)
     return false;
 }
 
-static int check_use(const struct jwk *jwk, const struct key_type *type)
+static int read_use(struct jwk *jwk)
 {
-    enum jws_alg alg;
     const json_t *use = json_object_get(jwk->json, "use"), *ops = json_object_get(jwk->json, "key_ops"),
-                 *name = json_object_get(jwk->json, "alg");
+                 *alg = json_object_get(jwk->json, "alg");
     if (use && !mk_str_eq(strict_json_string(jwk->json, "use"), MK_STR("sig")))
         return reject_key(jwk, "is not for signatures (use)");
     if (ops && !has_item(ops, MK_STR("verify")))
         return reject_key(jwk, "is not for verifying (key_ops)");
-    if (!name || (jws_find_alg(strict_json_string(jwk->json, "alg"), &alg) && alg == type->alg))
-        return 0;
-    mk_buf_addf(jwk->phrase, "has another algorithm than %s, the only one for its type", jws_alg_name(type->alg));
-    return -EINVAL;
+    if (alg && !jws_find_alg(strict_json_string(jwk->json, "alg"), &jwk->alg))
+        return reject_key(jwk, "has an unknown algorithm (alg)");
+    return 0;
 }
 
 static int read_kid(struct jwk *jwk)
@@ -198,7 +223,7 @@ static int read_jwk(struct key_set *keys, struct jwk *jwk)
     const struct key_type *type = find_type(jwk);
     if (!type)
         return reject_key(jwk, "has an unknown type (kty)");
-    int err = check_use(jwk, type);
+    int err = read_use(jwk);
     if (err == 0)
         err = read_kid(jwk);
     return err == 0 ? type->read(keys, jwk) : err;
@@ -219,7 +244,7 @@ static bool has_private_members(const json_t *jwk)
 static int read_item(struct key_set *keys, const char *name, const json_t *item, size_t nth, struct mk_buf *message)
 {
     MK_BUF_ON_STACK(phrase, 128);
-    struct jwk jwk = {.json = item, .phrase = &phrase};
+    struct jwk jwk = {.json = item, .alg = JWS_BY_TYPE, .phrase = &phrase};
     int err = read_jwk(keys, &jwk);
     if (err == 0 && has_private_members(item))
         mk_buf_addf(&phrase, "has private members, which do not belong here");

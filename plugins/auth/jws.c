@@ -3,25 +3,119 @@
 
 #include <monkey/base64.h>
 
+#include <assert.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
+#include <openssl/rsa.h>
 
-/* ── the header ── */
+/* ── signatures ── */
 
-static const struct {
+struct algorithm {
     struct mk_str name;
-    enum jws_alg alg;
-} names[] = {
-    /* first one for each algorithm, in its order */
-    {MK_STR_INIT("HS256"), JWS_HS256}, {MK_STR_INIT("RS256"), JWS_RS256},   {MK_STR_INIT("ES256"), JWS_ES256},
-    {MK_STR_INIT("EdDSA"), JWS_EDDSA}, {MK_STR_INIT("Ed25519"), JWS_EDDSA}, /* RFC 9864 */
+    const char *type, *group; /* of its keys, in libcrypto; `group`: of EC keys */
+    const EVP_MD *(*digest)(void);
+    bool (*verify)(const struct jws *jws, const struct algorithm *alg, EVP_MD_CTX *ctx, EVP_PKEY *pkey);
+    size_t bytes; /* HMAC: the least for a secret (RFC 7518 section 3.2). ECDSA: of each number in a signature */
 };
+
+static bool verify_hmac(const struct jws *jws, const struct algorithm *alg, EVP_MD_CTX *ctx, EVP_PKEY *pkey)
+{
+    unsigned char mac[EVP_MAX_MD_SIZE];
+    size_t len = sizeof(mac);
+    return EVP_DigestSignInit(ctx, NULL, alg->digest(), NULL, pkey) == 1 &&
+           EVP_DigestSign(ctx, mac, &len, (const unsigned char *)jws->signed_text.p, jws->signed_text.len) == 1 &&
+           jws->signature.len == len && CRYPTO_memcmp(mac, jws->signature.p, len) == 0;
+}
+
+/* Verifies a signature after EVP_DigestVerifyInit(). */
+static bool verify_text(EVP_MD_CTX *ctx, struct mk_str text, struct mk_str signature)
+{
+    return EVP_DigestVerify(ctx, (const unsigned char *)signature.p, signature.len, (const unsigned char *)text.p,
+                            text.len) == 1;
+}
+
+static bool verify_pkcs1(const struct jws *jws, const struct algorithm *alg, EVP_MD_CTX *ctx, EVP_PKEY *pkey)
+{
+    return jws->signature.len && EVP_DigestVerifyInit(ctx, NULL, alg->digest(), NULL, pkey) == 1 &&
+           verify_text(ctx, jws->signed_text, jws->signature);
+}
+
+/* The salt is as long as the digest, which MGF1 uses, too (RFC 7518 section 3.5). */
+static bool verify_pss(const struct jws *jws, const struct algorithm *alg, EVP_MD_CTX *ctx, EVP_PKEY *pkey)
+{
+    EVP_PKEY_CTX *params = NULL;
+    return jws->signature.len && EVP_DigestVerifyInit(ctx, &params, alg->digest(), NULL, pkey) == 1 &&
+           EVP_PKEY_CTX_set_rsa_padding(params, RSA_PKCS1_PSS_PADDING) == 1 &&
+           EVP_PKEY_CTX_set_rsa_pss_saltlen(params, RSA_PSS_SALTLEN_DIGEST) == 1 &&
+           verify_text(ctx, jws->signed_text, jws->signature);
+}
+
+static bool verify_ed25519(const struct jws *jws, const struct algorithm *alg, EVP_MD_CTX *ctx, EVP_PKEY *pkey)
+{
+    (void)alg;
+    return jws->signature.len == 64 && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, pkey) == 1 &&
+           verify_text(ctx, jws->signed_text, jws->signature);
+}
+
+enum { ECDSA_DER_MAX = 160 }; /* P-521: 3 + 2 * (2 + 67) bytes */
+
+/* Writes the two numbers of a signature, of `half` bytes each, in DER. Returns the length, or 0. */
+static size_t write_der(struct mk_str raw, size_t half, unsigned char *der)
+{
+    const unsigned char *p = (const unsigned char *)raw.p;
+    ECDSA_SIG *sig = ECDSA_SIG_new();
+    BIGNUM *r = BN_bin2bn(p, (int)half, NULL), *s = BN_bin2bn(p + half, (int)half, NULL);
+    int len = 0;
+    if (sig && r && s && ECDSA_SIG_set0(sig, r, s)) {
+        r = s = NULL; /* they belong to `sig` */
+        len = i2d_ECDSA_SIG(sig, &der);
+    }
+    BN_free(r);
+    BN_free(s);
+    ECDSA_SIG_free(sig);
+    return len > 0 ? (size_t)len : 0;
+}
+
+static bool verify_ecdsa(const struct jws *jws, const struct algorithm *alg, EVP_MD_CTX *ctx, EVP_PKEY *pkey)
+{
+    unsigned char der[ECDSA_DER_MAX];
+    size_t len = jws->signature.len == 2 * alg->bytes ? write_der(jws->signature, alg->bytes, der) : 0;
+    return len && EVP_DigestVerifyInit(ctx, NULL, alg->digest(), NULL, pkey) == 1 &&
+           verify_text(ctx, jws->signed_text, mk_str((const char *)der, len));
+}
+
+/* ── algorithms ── */
+
+#define HMAC(bits) [JWS_HS##bits] = {MK_STR_INIT("HS" #bits), "HMAC", NULL, EVP_sha##bits, verify_hmac, (bits) / 8}
+#define RSA_PKCS1(bits) [JWS_RS##bits] = {MK_STR_INIT("RS" #bits), "RSA", NULL, EVP_sha##bits, verify_pkcs1, 0}
+#define RSA_PSS(bits) [JWS_PS##bits] = {MK_STR_INIT("PS" #bits), "RSA", NULL, EVP_sha##bits, verify_pss, 0}
+#define ECDSA(bits, group, bytes) \
+    [JWS_ES##bits] = {MK_STR_INIT("ES" #bits), "EC", group, EVP_sha##bits, verify_ecdsa, bytes}
+
+static const struct algorithm algorithms[] = {
+    HMAC(256),
+    HMAC(384),
+    HMAC(512),
+    RSA_PKCS1(256),
+    RSA_PKCS1(384),
+    RSA_PKCS1(512),
+    RSA_PSS(256),
+    RSA_PSS(384),
+    RSA_PSS(512),
+    ECDSA(256, SN_X9_62_prime256v1, 32),
+    ECDSA(384, SN_secp384r1, 48),
+    ECDSA(512, SN_secp521r1, 66),
+    [JWS_EDDSA] = {MK_STR_INIT("EdDSA"), "ED25519", NULL, NULL, verify_ed25519, 0},
+};
+static_assert(MK_COUNT_OF(algorithms) == JWS_ALGS, "a row for each");
 
 bool jws_find_alg(struct mk_str name, enum jws_alg *ret)
 {
-    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
-        if (mk_str_eq(name, names[i].name)) {
-            *ret = names[i].alg;
+    if (mk_str_eq(name, MK_STR("Ed25519"))) /* RFC 9864 */
+        name = algorithms[JWS_EDDSA].name;
+    for (unsigned i = 0; i < JWS_ALGS; i++)
+        if (mk_str_eq(name, algorithms[i].name)) {
+            *ret = i;
             return true;
         }
     return false;
@@ -29,8 +123,40 @@ bool jws_find_alg(struct mk_str name, enum jws_alg *ret)
 
 const char *jws_alg_name(enum jws_alg alg)
 {
-    return names[alg].name.p;
+    return algorithms[alg].name.p;
 }
+
+bool jws_fits(enum jws_alg alg, const EVP_PKEY *pkey)
+{
+    const struct algorithm *a = &algorithms[alg];
+    char group[64];
+    if (!EVP_PKEY_is_a(pkey, a->type))
+        return false;
+    return !a->group ||
+           (EVP_PKEY_get_group_name(pkey, group, sizeof(group), NULL) == 1 && strcmp(group, a->group) == 0);
+}
+
+size_t jws_secret_bytes_min(enum jws_alg alg)
+{
+    bool named = alg < JWS_ALGS && algorithms[alg].verify == verify_hmac;
+    return algorithms[named ? alg : JWS_HS256].bytes;
+}
+
+bool jws_verify(const struct jws *jws, const struct jws_key *key)
+{
+    const struct algorithm *alg = &algorithms[key->alg];
+    /* the type is compared once more, so that a key whose algorithm was set wrongly verifies nothing */
+    if (key->alg != jws->alg || !EVP_PKEY_is_a(key->pkey, alg->type))
+        return false;
+    ERR_set_mark(); /* a wrong signature is no error of a TLS connection in the same thread */
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    bool right = ctx && alg->verify(jws, alg, ctx, key->pkey);
+    EVP_MD_CTX_free(ctx);
+    ERR_pop_to_mark();
+    return right;
+}
+
+/* ── tokens ── */
 
 static enum token_result decode_segment(struct mk_str text, struct mk_arena *arena, struct mk_str *ret)
 {
@@ -109,82 +235,4 @@ enum token_result jws_read(struct jws *ret, struct mk_str token, struct mk_arena
 enum token_result jws_payload(const struct jws *jws, struct mk_arena *arena, struct mk_str *ret)
 {
     return decode_segment(jws->payload, arena, ret);
-}
-
-/* ── signatures ── */
-
-static bool verify_hmac(const struct jws *jws, EVP_MD_CTX *ctx, EVP_PKEY *pkey)
-{
-    unsigned char mac[EVP_MAX_MD_SIZE];
-    size_t len = sizeof(mac);
-    return EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, pkey) == 1 &&
-           EVP_DigestSign(ctx, mac, &len, (const unsigned char *)jws->signed_text.p, jws->signed_text.len) == 1 &&
-           jws->signature.len == len && CRYPTO_memcmp(mac, jws->signature.p, len) == 0;
-}
-
-static bool verify_signature(const struct jws *jws, EVP_MD_CTX *ctx, EVP_PKEY *pkey, const EVP_MD *digest,
-                             struct mk_str signature)
-{
-    return EVP_DigestVerifyInit(ctx, NULL, digest, NULL, pkey) == 1 &&
-           EVP_DigestVerify(ctx, (const unsigned char *)signature.p, signature.len,
-                            (const unsigned char *)jws->signed_text.p, jws->signed_text.len) == 1;
-}
-
-static bool verify_rsa(const struct jws *jws, EVP_MD_CTX *ctx, EVP_PKEY *pkey)
-{
-    return jws->signature.len && verify_signature(jws, ctx, pkey, EVP_sha256(), jws->signature);
-}
-
-static bool verify_ed25519(const struct jws *jws, EVP_MD_CTX *ctx, EVP_PKEY *pkey)
-{
-    return jws->signature.len == 64 && verify_signature(jws, ctx, pkey, NULL, jws->signature);
-}
-
-enum { ES256_HALF = 32, ES256_DER_MAX = 80 };
-
-/* Writes the two numbers of a signature, of 32 bytes each, in DER. Returns the length, or 0. */
-static size_t write_der(struct mk_str raw, unsigned char *der)
-{
-    const unsigned char *p = (const unsigned char *)raw.p;
-    ECDSA_SIG *sig = ECDSA_SIG_new();
-    BIGNUM *r = BN_bin2bn(p, ES256_HALF, NULL), *s = BN_bin2bn(p + ES256_HALF, ES256_HALF, NULL);
-    int len = 0;
-    if (sig && r && s && ECDSA_SIG_set0(sig, r, s)) {
-        r = s = NULL; /* they belong to `sig` */
-        len = i2d_ECDSA_SIG(sig, &der);
-    }
-    BN_free(r);
-    BN_free(s);
-    ECDSA_SIG_free(sig);
-    return len > 0 ? (size_t)len : 0;
-}
-
-static bool verify_ecdsa(const struct jws *jws, EVP_MD_CTX *ctx, EVP_PKEY *pkey)
-{
-    unsigned char der[ES256_DER_MAX]; /* 2 + 2 * (2 + 33) bytes at most */
-    size_t len = jws->signature.len == 2 * ES256_HALF ? write_der(jws->signature, der) : 0;
-    return len && verify_signature(jws, ctx, pkey, EVP_sha256(), mk_str((const char *)der, len));
-}
-
-/* The type is compared once more, so that a key whose algorithm was set wrongly verifies nothing. */
-static const struct {
-    const char *type; /* in libcrypto */
-    bool (*verify)(const struct jws *jws, EVP_MD_CTX *ctx, EVP_PKEY *pkey);
-} algorithms[] = {
-    [JWS_HS256] = {"HMAC", verify_hmac},
-    [JWS_RS256] = {"RSA", verify_rsa},
-    [JWS_ES256] = {"EC", verify_ecdsa},
-    [JWS_EDDSA] = {"ED25519", verify_ed25519},
-};
-
-bool jws_verify(const struct jws *jws, const struct jws_key *key)
-{
-    if (key->alg != jws->alg || !EVP_PKEY_is_a(key->pkey, algorithms[key->alg].type))
-        return false;
-    ERR_set_mark(); /* a wrong signature is no error of a TLS connection in the same thread */
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    bool right = ctx && algorithms[key->alg].verify(jws, ctx, key->pkey);
-    EVP_MD_CTX_free(ctx);
-    ERR_pop_to_mark();
-    return right;
 }

@@ -43,11 +43,16 @@ unsigned key_set_count(const struct key_set *keys)
     return keys->n;
 }
 
+static bool is_secret(const EVP_PKEY *pkey)
+{
+    return EVP_PKEY_is_a(pkey, "HMAC");
+}
+
 static unsigned count_secrets(const struct key_set *keys)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < keys->n; i++)
-        n += keys->all[i].alg == JWS_HS256;
+        n += is_secret(keys->all[i].pkey);
     return n;
 }
 
@@ -74,36 +79,34 @@ static int check_rsa(const EVP_PKEY *pkey, struct mk_buf *message)
     return -EINVAL;
 }
 
-static int check_ec(const EVP_PKEY *pkey, struct mk_buf *message)
+static int refuse_type(const EVP_PKEY *pkey, struct mk_buf *message)
 {
     char group[64] = "";
     size_t len;
-    if (EVP_PKEY_get_group_name(pkey, group, sizeof(group), &len) && strcmp(group, SN_X9_62_prime256v1) == 0)
-        return 0;
-    mk_buf_addf(message, "is an EC key of the curve %s; only P-256 is accepted", *group ? group : "without a name");
+    if (!EVP_PKEY_is_a(pkey, "EC")) {
+        mk_buf_addf(message, "is neither an RSA, nor an EC, nor an Ed25519 key");
+        return -EINVAL;
+    }
+    EVP_PKEY_get_group_name(pkey, group, sizeof(group), &len);
+    mk_buf_addf(message, "is an EC key of the curve %s; P-256, P-384 and P-521 are accepted",
+                *group ? group : "without a name");
     return -EINVAL;
 }
 
-static const struct {
-    const char *type; /* in libcrypto */
-    enum jws_alg alg;
-    int (*check)(const EVP_PKEY *pkey, struct mk_buf *message); /* or NULL */
-} types[] = {
-    {"RSA", JWS_RS256, check_rsa},
-    {"EC", JWS_ES256, check_ec},
-    {"ED25519", JWS_EDDSA, NULL},
-    {"HMAC", JWS_HS256, NULL},
-};
-
-static int check_type(const EVP_PKEY *pkey, enum jws_alg *ret, struct mk_buf *message)
+/* Finds the algorithm of a key, of which `named` may be JWS_BY_TYPE. */
+static int check_type(const EVP_PKEY *pkey, enum jws_alg named, enum jws_alg *ret, struct mk_buf *message)
 {
-    for (size_t i = 0; i < MK_COUNT_OF(types); i++)
-        if (EVP_PKEY_is_a(pkey, types[i].type)) {
-            *ret = types[i].alg;
-            return types[i].check ? types[i].check(pkey, message) : 0;
-        }
-    mk_buf_addf(message, "is neither an RSA, nor a P-256, nor an Ed25519 key");
-    return -EINVAL;
+    unsigned own = 0;
+    while (own < JWS_ALGS && !jws_fits(own, pkey))
+        own++;
+    if (own == JWS_ALGS)
+        return refuse_type(pkey, message);
+    *ret = named == JWS_BY_TYPE ? own : named;
+    if (!jws_fits(*ret, pkey)) {
+        mk_buf_addf(message, "has the algorithm %s, which is not one of its type", jws_alg_name(*ret));
+        return -EINVAL;
+    }
+    return own == JWS_RS256 ? check_rsa(pkey, message) : 0;
 }
 
 /* Checks the numbers of a public key: that a point is on its curve, for example. */
@@ -137,11 +140,10 @@ static int store_key(struct key_set *keys, EVP_PKEY *pkey, enum jws_alg alg, str
     return 0;
 }
 
-int key_set_add(struct key_set *keys, EVP_PKEY *pkey, struct mk_str kid, struct mk_buf *message)
+int key_set_add(struct key_set *keys, EVP_PKEY *pkey, enum jws_alg alg, struct mk_str kid, struct mk_buf *message)
 {
-    enum jws_alg alg;
-    int err = check_type(pkey, &alg, message);
-    if (err == 0 && alg != JWS_HS256)
+    int err = check_type(pkey, alg, &alg, message);
+    if (err == 0 && !is_secret(pkey))
         err = check_numbers(pkey, message);
     if (err == 0)
         err = store_key(keys, pkey, alg, kid, message);
@@ -150,16 +152,18 @@ int key_set_add(struct key_set *keys, EVP_PKEY *pkey, struct mk_str kid, struct 
     return err;
 }
 
-int key_set_add_secret(struct key_set *keys, struct mk_str secret, struct mk_str kid, struct mk_buf *message)
+int key_set_add_secret(struct key_set *keys, struct mk_str secret, enum jws_alg alg, struct mk_str kid,
+                       struct mk_buf *message)
 {
-    if (secret.len < KEY_SET_SECRET_BYTES_MIN || secret.len > KEY_SET_SECRET_BYTES_MAX) {
-        mk_buf_addf(message, "is a secret of %zu bytes; %d to %d are accepted", secret.len, KEY_SET_SECRET_BYTES_MIN,
+    size_t least = jws_secret_bytes_min(alg);
+    if (secret.len < least || secret.len > KEY_SET_SECRET_BYTES_MAX) {
+        mk_buf_addf(message, "is a secret of %zu bytes; %zu to %d are accepted", secret.len, least,
                     KEY_SET_SECRET_BYTES_MAX);
         return -EINVAL;
     }
     EVP_PKEY *pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, NULL, (const unsigned char *)secret.p, secret.len);
     if (pkey)
-        return key_set_add(keys, pkey, kid, message);
+        return key_set_add(keys, pkey, alg, kid, message);
     mk_buf_addf(message, "cannot be stored: %s", strerror(ENOMEM));
     return -ENOMEM;
 }
@@ -277,7 +281,7 @@ static int add_block(struct key_set *keys, const char *name, const struct block 
     if (!pkey)
         return report_error(message, name, block, "cannot be read");
     MK_BUF_ON_STACK(phrase, 128);
-    int err = key_set_add(keys, pkey, MK_STR_NONE, &phrase);
+    int err = key_set_add(keys, pkey, JWS_BY_TYPE, MK_STR_NONE, &phrase);
     if (err < 0)
         report_error(message, name, block, mk_buf_cstr(&phrase));
     return err;
@@ -358,7 +362,7 @@ static int read_secret(struct key_set *keys, const char *name, struct mk_str byt
     if (bytes.len && bytes.p[bytes.len - 1] == '\r')
         bytes.len--;
     MK_BUF_ON_STACK(phrase, 128);
-    int err = key_set_add_secret(keys, bytes, MK_STR_NONE, &phrase);
+    int err = key_set_add_secret(keys, bytes, JWS_BY_TYPE, MK_STR_NONE, &phrase);
     if (err < 0)
         mk_buf_adds(key_set_report(message, name), mk_buf_str(&phrase));
     return err;

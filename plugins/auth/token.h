@@ -72,19 +72,31 @@ struct mk_str strict_json_text(const json_t *string);
  * Tokens in the compact serialization of JWS (RFC 7515): header.payload.signature, each in base64url. The header names
  * an algorithm and perhaps a key; what else it says of keys (jwk, jku, x5u, x5c) is never used.
  *
- * A key has one algorithm, which follows from its type: a token whose header names another one is refused before
- * anything is computed (RFC 8725 section 3.1). So a public key is never a secret of HMAC, and "none" is no algorithm.
+ * A key has one algorithm, which follows from its type, or which a JWK names: a token whose header names another one is
+ * refused before anything is computed (RFC 8725 section 3.1). So a public key is never a secret of HMAC, and "none" is
+ * no algorithm.
  *
  * Signatures are computed by libcrypto. Pure, any thread; the error queue of libcrypto is left as it was.
  */
 enum { JWS_BYTES_MAX = 8192, JWS_KID_BYTES_MAX = 256 };
 
+/* RFC 7518, RFC 8037. The first one of a type is the one of keys that name none. */
 enum jws_alg {
-    JWS_HS256, /* RFC 7518: HMAC with SHA-256 */
-    JWS_RS256, /* RSASSA-PKCS1-v1_5 with SHA-256 */
-    JWS_ES256, /* ECDSA with P-256 and SHA-256 */
-    JWS_EDDSA, /* RFC 8037: Ed25519 */
+    JWS_HS256, /* HMAC */
+    JWS_HS384,
+    JWS_HS512,
+    JWS_RS256, /* RSASSA-PKCS1-v1_5 */
+    JWS_RS384,
+    JWS_RS512,
+    JWS_PS256, /* RSASSA-PSS */
+    JWS_PS384,
+    JWS_PS512,
+    JWS_ES256, /* ECDSA with P-256 */
+    JWS_ES384, /* with P-384 */
+    JWS_ES512, /* with P-521 */
+    JWS_EDDSA, /* Ed25519 */
     JWS_ALGS,
+    JWS_BY_TYPE = JWS_ALGS, /* of a key: none is named */
 };
 
 /* A key that verifies. `pkey` is a public key of the algorithm's type, or HMAC with the secret. */
@@ -110,8 +122,8 @@ struct jws {
 enum token_result jws_read(struct jws *ret, struct mk_str token, struct mk_arena *arena);
 
 /*
- * Returns true if the key has the algorithm of the token, and the signature is right. Takes about 3 us for HS256 and 30
- * to 150 us for the others.
+ * Returns true if the key has the algorithm of the token, and the signature is right. Takes about 3 us for HS256, 30 to
+ * 150 us for the others, and 1 ms for ES384 and ES512.
  */
 bool jws_verify(const struct jws *jws, const struct jws_key *key);
 
@@ -122,15 +134,19 @@ enum token_result jws_payload(const struct jws *jws, struct mk_arena *arena, str
 bool jws_find_alg(struct mk_str name, enum jws_alg *ret);
 /* Returns the name of an algorithm. */
 const char *jws_alg_name(enum jws_alg alg);
+/* Returns true if a key has the type, and the curve, of an algorithm's keys. */
+bool jws_fits(enum jws_alg alg, const EVP_PKEY *pkey);
+/* Returns how long a secret must be for an algorithm (RFC 7518 section 3.2); for HS256 if that is none with secrets. */
+size_t jws_secret_bytes_min(enum jws_alg alg);
 
 /*
  * Sets of keys that verify tokens:
  *
  *     type of the key                   algorithm
- *     RSA, 2048 to 8192 bits            RS256
- *     EC, P-256                         ES256
+ *     RSA, 2048 to 8192 bits            RS256; a JWK may name RS384, RS512, PS256, PS384 or PS512
+ *     EC, P-256, P-384 or P-521         ES256, ES384 or ES512
  *     OKP, Ed25519                      EdDSA
- *     oct, 32 bytes or more             HS256
+ *     oct, 32 bytes or more             HS256; a JWK may name HS384 (48 bytes) or HS512 (64 bytes)
  *
  * A set does not change once it is loaded: it is read by any thread, and freed when nothing refers to it.
  */
@@ -138,7 +154,6 @@ enum {
     KEY_SET_MAX = 128, /* of a set */
     KEY_SET_RSA_BITS_MIN = 2048,
     KEY_SET_RSA_BITS_MAX = 8192,
-    KEY_SET_SECRET_BYTES_MIN = 32, /* RFC 7518 section 3.2 */
     KEY_SET_SECRET_BYTES_MAX = 4096,
     KEY_SET_TRIED_MAX = 4, /* for one token */
     KEY_SET_ID_BYTES = 32,
@@ -166,12 +181,14 @@ struct mk_str key_set_id(const struct key_set *keys);
 /* ── what readers of files use ── */
 
 /*
- * Adds a key, whose algorithm follows from its type, and takes it over in any case. `kid`, which is copied, has no `.p`
- * if the key has none. Returns 0, or -errno with a phrase in `message`: "is an RSA key of 1024 bits, ...".
+ * Adds a key with an algorithm, or with that of its type (JWS_BY_TYPE), and takes it over in any case. `kid`, which is
+ * copied, has no `.p` if the key has none.
+ * Returns 0, or -errno with a phrase in `message`: "is an RSA key of 1024 bits, ...".
  */
-int key_set_add(struct key_set *keys, EVP_PKEY *pkey, struct mk_str kid, struct mk_buf *message);
+int key_set_add(struct key_set *keys, EVP_PKEY *pkey, enum jws_alg alg, struct mk_str kid, struct mk_buf *message);
 /* Adds a secret, as key_set_add(). */
-int key_set_add_secret(struct key_set *keys, struct mk_str secret, struct mk_str kid, struct mk_buf *message);
+int key_set_add_secret(struct key_set *keys, struct mk_str secret, enum jws_alg alg, struct mk_str kid,
+                       struct mk_buf *message);
 
 /* Begins a sentence about a file, after those that `message` has already. Returns `message`. */
 struct mk_buf *key_set_report(struct mk_buf *message, const char *name);
@@ -206,7 +223,7 @@ int keys_load(const struct keys_file *files, unsigned n, struct key_set **ret, s
 int keys_read(struct key_set *keys, enum keys_kind kind, const char *name, struct mk_str bytes, struct mk_buf *message);
 
 /*
- * Reads JWK sets (RFC 7517): oct and RSA (RFC 7518), EC P-256 and OKP Ed25519 (RFC 8037). A text that is one key,
+ * Reads JWK sets (RFC 7517): oct, RSA and EC (RFC 7518), and OKP Ed25519 (RFC 8037). A text that is one key,
  * without "keys", is a set of it.
  */
 /*

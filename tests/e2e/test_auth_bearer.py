@@ -32,7 +32,9 @@ SECRET = "0123456789abcdef0123456789abcdef"
 WAYS = {"h1": (False, False), "h2": (True, False), "h1-tls": (False, True), "h2-tls": (True, True)}
 MAKE = {
     "RS256": lambda: rsa.generate_private_key(65537, 2048),
+    "PS384": lambda: rsa.generate_private_key(65537, 2048),
     "ES256": lambda: ec.generate_private_key(ec.SECP256R1()),
+    "ES384": lambda: ec.generate_private_key(ec.SECP384R1()),
     "EdDSA": ed25519.Ed25519PrivateKey.generate,
 }
 
@@ -66,9 +68,10 @@ def jwks(keys):
         if alg == "EdDSA":
             raw = numbers.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
             row = {"kty": "OKP", "crv": "Ed25519", "x": text64(raw)}
-        elif alg == "ES256":
-            n = numbers.public_numbers()
-            row = {"kty": "EC", "crv": "P-256"} | {k: text64(getattr(n, k).to_bytes(32, "big")) for k in "xy"}
+        elif alg.startswith("ES"):
+            n, size = numbers.public_numbers(), numbers.key_size // 8
+            row = {"kty": "EC", "crv": f"P-{size * 8}"}
+            row |= {k: text64(getattr(n, k).to_bytes(size, "big")) for k in "xy"}
         else:
             n = numbers.public_numbers()
             row = {"kty": "RSA", "n": text64(n.n.to_bytes(256, "big")), "e": text64(n.e.to_bytes(3, "big"))}
@@ -145,7 +148,7 @@ def test_each_algorithm(start, tmp_path, keys, forged, way):
     assert answer.status == 401 and answer["WWW-Authenticate"] == 'Bearer realm="api"'
 
 
-@pytest.mark.parametrize("alg", MAKE)
+@pytest.mark.parametrize("alg", [alg for alg in MAKE if alg != "PS384"])  # which a JWK must name
 def test_pem(start, tmp_path, keys, alg):
     (tmp_path / "key.pem").write_text(public_pem(keys[alg]))
     site = start({"Type": "Bearer", "Keys": tmp_path / "key.pem"})
@@ -304,7 +307,7 @@ def test_keys_are_read_again(start, tmp_path, keys):
 def test_keys_change_when_a_reload_ends_their_generation(start, tmp_path, keys):
     """The thread that watches keys loads them about 100 ms after a change, when the hosts of the former generation may
     have ended. Many files make that load take longer."""
-    paths = [tmp_path / f"{i}.json" for i in range(30)]
+    paths = [tmp_path / f"{i}.json" for i in range(20)]
     for path in paths:
         path.write_text(jwks(keys))
     site = start({"Type": "Bearer", "Keys": paths})
@@ -334,7 +337,7 @@ def test_keys_that_are_skipped(start, tmp_path, keys):
     rows["keys"] += [{"kty": "AKP"}, {**rows["keys"][0], "use": "enc"}]
     (tmp_path / "keys.json").write_text(json.dumps(rows))
     site = start({"Type": "Bearer", "Keys": tmp_path / "keys.json"})
-    site.server.wait_log(r"\(key 4\) has an unknown type \(kty\), and is skipped; .*\(key 5\) is not for signatures")
+    site.server.wait_log(r"\(key 6\) has an unknown type \(kty\), and is skipped; .*\(key 7\) is not for signatures")
     for alg, key in keys.items():
         assert site.ask(jwt.encode(claims(), key, alg, headers={"kid": alg})).status == 200
 

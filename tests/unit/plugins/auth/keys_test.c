@@ -26,9 +26,17 @@ TEST(skipped_jwks, tokens_setup, tokens_teardown)
         {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" OKP_X "\",\"key_ops\":\"verify\"}",
          "is not for verifying (key_ops)"},
         {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" OKP_X "\",\"alg\":\"ES256\"}",
-         "has another algorithm than EdDSA, the only one for its type"},
-        {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" OKP_X "\",\"alg\":null}",
-         "has another algorithm than EdDSA, the only one for its type"},
+         "has the algorithm ES256, which is not one of its type"},
+        {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" OKP_X "\",\"alg\":null}", "has an unknown algorithm (alg)"},
+        {"{\"kty\":\"RSA\",\"n\":\"" RSA_A2_N "\",\"e\":\"AQAB\",\"alg\":\"RSA-OAEP\"}",
+         "has an unknown algorithm (alg)"},
+        {"{\"kty\":\"RSA\",\"n\":\"" RSA_A2_N "\",\"e\":\"AQAB\",\"alg\":\"PS512\"}", NULL},
+        {"{\"kty\":\"RSA\",\"n\":\"" RSA_A2_N "\",\"e\":\"AQAB\",\"alg\":\"HS256\"}",
+         "has the algorithm HS256, which is not one of its type"},
+        {"{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"" EC_A3_X "\",\"y\":\"" EC_A3_Y "\",\"alg\":\"ES384\"}",
+         "has the algorithm ES384, which is not one of its type"},
+        {"{\"kty\":\"oct\",\"k\":\"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY\",\"alg\":\"HS384\"}",
+         "is a secret of 32 bytes; 48 to 4096 are accepted"},
         {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" OKP_X "\",\"kid\":7}",
          "has a \"kid\" that is not a string of at most 256 bytes"},
         {"{\"kty\":\"OKP\",\"crv\":\"Ed448\",\"x\":\"" OKP_X "\"}", "has another curve than Ed25519"},
@@ -39,7 +47,9 @@ TEST(skipped_jwks, tokens_setup, tokens_teardown)
         {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" OKP_X "AAA\"}", "has an \"x\" that is not of 32 bytes"},
         {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"" OKP_X "=\"}", "has a member \"x\" that is not base64url"},
         {"{\"kty\":\"EC\",\"crv\":\"P-384\",\"x\":\"" EC_A3_X "\",\"y\":\"" EC_A3_Y "\"}",
-         "has another curve than P-256"},
+         "has an \"x\" that is not of 48 bytes"},
+        {"{\"kty\":\"EC\",\"crv\":\"secp256k1\",\"x\":\"" EC_A3_X "\",\"y\":\"" EC_A3_Y "\"}",
+         "has another curve than P-256, P-384 and P-521"},
         {"{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"" EC_A3_X "\"}", "has no string \"y\""},
         {"{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AAAA\",\"y\":\"" EC_A3_Y "\"}",
          "has an \"x\" that is not of 32 bytes"},
@@ -240,13 +250,14 @@ TEST(other_keys, tokens_setup, tokens_teardown)
 {
     struct tokens *t = *state;
     check_refused(t, EVP_RSA_gen(1024U), "keys (block 1) is an RSA key of 1024 bits; 2048 to 8192 are accepted");
-    check_refused(t, EVP_EC_gen("P-384"), "keys (block 1) is an EC key of the curve secp384r1; only P-256 is accepted");
+    check_refused(t, EVP_EC_gen("P-224"),
+                  "keys (block 1) is an EC key of the curve secp224r1; P-256, P-384 and P-521 are accepted");
     check_refused(t, EVP_EC_gen("secp256k1"),
-                  "keys (block 1) is an EC key of the curve secp256k1; only P-256 is accepted");
+                  "keys (block 1) is an EC key of the curve secp256k1; P-256, P-384 and P-521 are accepted");
     check_refused(t, EVP_PKEY_Q_keygen(NULL, NULL, "ED448"),
-                  "keys (block 1) is neither an RSA, nor a P-256, nor an Ed25519 key");
+                  "keys (block 1) is neither an RSA, nor an EC, nor an Ed25519 key");
     check_refused(t, EVP_PKEY_Q_keygen(NULL, NULL, "X25519"),
-                  "keys (block 1) is neither an RSA, nor a P-256, nor an Ed25519 key");
+                  "keys (block 1) is neither an RSA, nor an EC, nor an Ed25519 key");
 }
 
 /* ── secrets ── */

@@ -98,63 +98,100 @@ static inline void tokens_read_keys(struct tokens *t, const char *text)
 
 /* ── keys that sign ── */
 
-static inline EVP_PKEY *tokens_make_key(enum jws_alg alg)
+/* Returns one of two keys, in turn: to make one takes long. */
+static inline EVP_PKEY *tokens_get_rsa_key(void)
 {
-    const unsigned char *secret = (const unsigned char *)SECRET;
-    switch (alg) {
-    case JWS_HS256:
-        return EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, NULL, secret, sizeof(SECRET) - 1);
-    case JWS_RS256:
-        return EVP_RSA_gen(2048U);
-    case JWS_ES256:
-        return EVP_EC_gen("P-256");
-    default:
-        return EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
-    }
+    static EVP_PKEY *keys[2];
+    static unsigned turn;
+    EVP_PKEY **key = &keys[turn++ % 2];
+    if (!*key)
+        *key = EVP_RSA_gen(2048U);
+    EVP_PKEY_up_ref(*key);
+    return *key;
 }
 
-/* Adds the public part of a key to the set of the test. */
-static inline void tokens_add_key(struct tokens *t, EVP_PKEY *pkey, const char *kid)
+static inline EVP_PKEY *tokens_make_key(enum jws_alg alg)
+{
+    const unsigned char *secret = (const unsigned char *)SECRET SECRET;
+    if (alg <= JWS_HS512)
+        return EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, NULL, secret, jws_secret_bytes_min(alg));
+    if (alg <= JWS_PS512)
+        return tokens_get_rsa_key();
+    if (alg <= JWS_ES512)
+        return EVP_EC_gen(alg == JWS_ES256 ? "P-256" : alg == JWS_ES384 ? "P-384" : "P-521");
+    return EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+}
+
+/* Adds the public part of a key, with an algorithm, to the set of the test. */
+static inline void tokens_add_key_for(struct tokens *t, EVP_PKEY *pkey, enum jws_alg alg, const char *kid)
 {
     assert_int_equal(EVP_PKEY_up_ref(pkey), 1);
-    assert_int_equal(key_set_add(t->keys, pkey, mk_str_c(kid), &t->message), 0);
+    assert_int_equal(key_set_add(t->keys, pkey, alg, mk_str_c(kid), &t->message), 0);
+}
+
+static inline void tokens_add_key(struct tokens *t, EVP_PKEY *pkey, const char *kid)
+{
+    tokens_add_key_for(t, pkey, JWS_BY_TYPE, kid);
 }
 
 /* Writes a signature of ECDSA as JWS has it. */
-static inline size_t tokens_raw_signature(unsigned char *sig, size_t len)
+static inline size_t tokens_raw_signature(unsigned char *sig, size_t len, int half)
 {
     const unsigned char *der = sig;
     ECDSA_SIG *pair = d2i_ECDSA_SIG(NULL, &der, (long)len);
     assert_non_null(pair);
-    BN_bn2binpad(ECDSA_SIG_get0_r(pair), sig, 32);
-    BN_bn2binpad(ECDSA_SIG_get0_s(pair), sig + 32, 32);
+    BN_bn2binpad(ECDSA_SIG_get0_r(pair), sig, half);
+    BN_bn2binpad(ECDSA_SIG_get0_s(pair), sig + half, half);
     ECDSA_SIG_free(pair);
-    return 64;
+    return 2 * (size_t)half;
 }
 
-static inline size_t tokens_sign_text(EVP_PKEY *pkey, struct mk_str text, unsigned char *sig, size_t size)
+static inline const EVP_MD *tokens_digest(enum jws_alg alg)
 {
-    bool plain = EVP_PKEY_is_a(pkey, "ED25519");
+    if (alg == JWS_EDDSA)
+        return NULL;
+    const char *bits = jws_alg_name(alg) + 2;
+    return EVP_get_digestbyname(*bits == '2' ? "SHA256" : *bits == '3' ? "SHA384" : "SHA512");
+}
+
+static inline size_t tokens_sign_text(EVP_PKEY *pkey, enum jws_alg alg, struct mk_str text, unsigned char *sig,
+                                      size_t size)
+{
+    EVP_PKEY_CTX *params;
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    assert_int_equal(EVP_DigestSignInit(ctx, NULL, plain ? NULL : EVP_sha256(), NULL, pkey), 1);
+    assert_int_equal(EVP_DigestSignInit(ctx, &params, tokens_digest(alg), NULL, pkey), 1);
+    if (alg >= JWS_PS256 && alg <= JWS_PS512) {
+        assert_int_equal(EVP_PKEY_CTX_set_rsa_padding(params, RSA_PKCS1_PSS_PADDING), 1);
+        assert_int_equal(EVP_PKEY_CTX_set_rsa_pss_saltlen(params, RSA_PSS_SALTLEN_DIGEST), 1);
+    }
     assert_int_equal(EVP_DigestSign(ctx, sig, &size, (const unsigned char *)text.p, text.len), 1);
     EVP_MD_CTX_free(ctx);
-    return EVP_PKEY_is_a(pkey, "EC") ? tokens_raw_signature(sig, size) : size;
+    return EVP_PKEY_is_a(pkey, "EC") ? tokens_raw_signature(sig, size, (EVP_PKEY_get_bits(pkey) + 7) / 8) : size;
 }
 
-/* Signs a header and a payload, both JSON or not; valid until the next one. */
-static inline struct mk_str tokens_sign(struct tokens *t, EVP_PKEY *pkey, const char *header, const char *payload)
+/* Signs a header and a payload, both JSON or not, by an algorithm of the key; valid until the next one. */
+static inline struct mk_str tokens_sign_by(struct tokens *t, EVP_PKEY *pkey, enum jws_alg alg, const char *header,
+                                           const char *payload)
 {
     unsigned char sig[1024];
     t->token.len = 0;
     mk_base64_encode(&t->token, header, strlen(header), MK_BASE64_URL);
     mk_buf_addc(&t->token, '.');
     mk_base64_encode(&t->token, payload, strlen(payload), MK_BASE64_URL);
-    size_t len = tokens_sign_text(pkey, mk_buf_str(&t->token), sig, sizeof(sig));
+    size_t len = tokens_sign_text(pkey, alg, mk_buf_str(&t->token), sig, sizeof(sig));
     mk_buf_addc(&t->token, '.');
     mk_base64_encode(&t->token, sig, len, MK_BASE64_URL);
     assert_int_equal(t->token.err, 0);
     return mk_buf_str(&t->token);
+}
+
+/* The same by the algorithm of the key's type. */
+static inline struct mk_str tokens_sign(struct tokens *t, EVP_PKEY *pkey, const char *header, const char *payload)
+{
+    unsigned alg = 0;
+    while (!jws_fits(alg, pkey))
+        alg++;
+    return tokens_sign_by(t, pkey, alg, header, payload);
 }
 
 /* Decides about a token in memory that ends at a page that cannot be read. */
