@@ -191,22 +191,13 @@ MK_API int mk_cgi_pass_header(struct mk_request *req, struct mk_str name, struct
 
 /* ── error output ── */
 
-enum { MK_CGI_STDERR_LINE_BYTES = 400, MK_CGI_STDERR_LINES_MAX = 100, MK_CGI_STDERR_THREAD_LINES_MAX = 1000 };
+enum { MK_CGI_STDERR_LINE_BYTES = 400 };
 
-/* The lines of all scripts of a thread in the last ten seconds; zeros at first. */
-struct mk_cgi_stderr_rate {
-    uint64_t since_ms;
-    unsigned lines, lost;
-};
-
-/* Splits what a script writes to stderr into lines of the log. Set the first five members, the others are zeros. */
+/* Splits what a script writes to stderr into lines of the log. Set the first three members, the others are zeros. */
 struct mk_cgi_stderr {
     const char *prefix;     /* of each line: "cgi: /srv/cgi/a.py" */
     struct mk_request *req; /* whose lines they are; NULL: it has ended */
     const struct mk_host *host;
-    struct mk_loop *loop;
-    struct mk_cgi_stderr_rate *rate; /* of the thread */
-    unsigned lines, lost;
     uint16_t len;
     bool is_truncated;
     char line[MK_CGI_STDERR_LINE_BYTES];
@@ -214,11 +205,10 @@ struct mk_cgi_stderr {
 
 /*
  * Takes bytes and logs the lines that are complete, each cut at MK_CGI_STDERR_LINE_BYTES; the log escapes them. Lines
- * of blanks and control bytes are left out. Above MK_CGI_STDERR_LINES_MAX lines, and above
- * MK_CGI_STDERR_THREAD_LINES_MAX lines of a thread in ten seconds, lines are only counted.
+ * of blanks and control bytes are left out. All scripts of a host may write what mk_request_log_text() allows.
  */
 MK_API void mk_cgi_stderr_add(struct mk_cgi_stderr *s, struct mk_str bytes);
-/* Logs a last line without an end, and the number of lines that were left out. */
+/* Logs a last line without an end. */
 MK_API void mk_cgi_stderr_end(struct mk_cgi_stderr *s);
 
 MK_C_END

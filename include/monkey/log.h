@@ -51,6 +51,9 @@ MK_API void mk_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2
  */
 MK_API void mk_log_limited(enum mk_log_level level, const void *owner, const char *format, ...) MK_PRINTF(3, 4);
 
+/* What lines with a limit of bytes have in ten seconds: mk_request_log_text() and mk_host_log_text(). */
+enum { MK_LOG_LIMITED_BYTES = 10240 };
+
 /* Writes one line as mk_log(), cut at 1,000 bytes. Async-signal-safe, for handlers of signals. */
 MK_API void mk_log_signal(enum mk_log_level level, const char *message);
 

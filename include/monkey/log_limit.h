@@ -20,7 +20,7 @@ enum { MK_LOG_LIMIT_MS = 10000 };
 struct mk_log_limit_row {
     uint64_t hash;
     uint64_t logged_ms; /* 0: the row is free */
-    unsigned written;   /* lines since then, with the first one */
+    unsigned written;   /* the cost of the lines since then, with the first one */
     unsigned missing;   /* lines that were not written since then */
 };
 
@@ -35,8 +35,11 @@ MK_API uint64_t mk_log_limit_hash(uint64_t hash, const char *text);
 MK_API bool mk_log_limit_is_due(struct mk_log_limit_row *rows, size_t n, uint64_t hash, uint64_t now_ms,
                                 unsigned *ret_missing);
 
-/* The same for `lines_max` lines of each kind in that time; `*ret_is_last`: more are not written for a while. */
-MK_API bool mk_log_limit_admits(struct mk_log_limit_row *rows, size_t n, unsigned lines_max, uint64_t hash,
+/*
+ * The same for a budget: what is written of each kind in that time costs `max`, and more by a part of the last line at
+ * most. The cost of a line is 1, for a number of lines, or its bytes. `*ret_is_last`: more are not written for a while.
+ */
+MK_API bool mk_log_limit_admits(struct mk_log_limit_row *rows, size_t n, unsigned max, unsigned cost, uint64_t hash,
                                 uint64_t now_ms, unsigned *ret_missing, bool *ret_is_last);
 
 MK_C_END

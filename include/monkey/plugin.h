@@ -441,7 +441,10 @@ MK_API struct mk_str mk_host_label(const struct mk_host *host);
  * at 559 bytes. `host` NULL: no name. Lines are limited as those of mk_request_log(). Any thread.
  */
 MK_API void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
-/* The same without that limit, for a caller that has another one. */
+/* The same with the limit of mk_request_log_text(), together with those of the same format. Any thread. */
+MK_API void mk_host_log_text(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
+    MK_PRINTF(3, 4);
+/* The same without a limit, for a caller that has another one. */
 MK_API void mk_host_log_all(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
     MK_PRINTF(3, 4);
 

@@ -175,7 +175,13 @@ MK_API int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info 
  * written in ten seconds, and the others counted (mk_log_limited()). Builds for small devices leave it out.
  */
 MK_API void mk_request_log(struct mk_request *req, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
-/* The same without that limit, for a caller that has another one. */
+/*
+ * The same for text of an application, of which more than four lines are of use: lines of each format and host may have
+ * MK_LOG_LIMITED_BYTES in ten seconds.
+ */
+MK_API void mk_request_log_text(struct mk_request *req, enum mk_log_level level, const char *format, ...)
+    MK_PRINTF(3, 4);
+/* The same without a limit, for a caller that has another one. */
 MK_API void mk_request_log_all(struct mk_request *req, enum mk_log_level level, const char *format, ...)
     MK_PRINTF(3, 4);
 

@@ -79,7 +79,7 @@ void job_log(struct mk_request *req, enum mk_log_level level, struct mk_str user
 
 /*
  * Logs a failure, also when the first request of the job is over: then only the host is known. MaxFailures limits the
- * lines of a client, so that each has its line; without it the log does.
+ * lines of a client, and MK_LOG_LIMITED_BYTES those of all clients; without it the log limits them as other lines.
  */
 static void log_result(const struct login_job *job, struct mk_request *req, struct mk_str user, const char *what)
 {
@@ -87,9 +87,9 @@ static void log_result(const struct login_job *job, struct mk_request *req, stru
     MK_BUF_ON_STACK(text, SUBJECT_BYTES);
     print_subject(&text, &job->client, user);
     if (req)
-        (is_limited ? mk_request_log_all : mk_request_log)(req, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), what);
+        (is_limited ? mk_request_log_text : mk_request_log)(req, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), what);
     else
-        (is_limited ? mk_host_log_all : mk_host_log)(job->host, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), what);
+        (is_limited ? mk_host_log_text : mk_host_log)(job->host, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), what);
 }
 
 void job_log_blocked(struct mk_request *req)
@@ -97,7 +97,7 @@ void job_log_blocked(struct mk_request *req)
     struct mk_address client = mk_request_client(req);
     MK_BUF_ON_STACK(text, SUBJECT_BYTES);
     print_subject(&text, &client, MK_STR_NONE);
-    mk_request_log_all(req, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), blocked);
+    mk_request_log_text(req, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), blocked);
 }
 
 void job_log_evictions(struct auth_process *process, uint64_t now_ms)

@@ -26,8 +26,7 @@ struct thread {
     struct process *process;
     struct mk_account *account;
     struct mk_child_channel *channel; /* NULL: none is open yet */
-    struct mk_cgi_stderr_rate rate;
-    struct mk_list runs; /* struct run */
+    struct mk_list runs;              /* struct run */
     char buffer[THREAD_BUFFER_BYTES];
 };
 

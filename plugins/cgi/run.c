@@ -428,8 +428,7 @@ static struct run *make_run(struct mk_request *req, struct thread *thread, const
     mk_list_init(&r->node);
     mk_list_add(&thread->runs, &r->node);
     snprintf(r->prefix, sizeof(r->prefix), "cgi");
-    r->errors = (struct mk_cgi_stderr){
-        .prefix = r->prefix, .req = req, .host = mk_request_host_conf(req), .loop = r->loop, .rate = &thread->rate};
+    r->errors = (struct mk_cgi_stderr){.prefix = r->prefix, .req = req, .host = mk_request_host_conf(req)};
     *owner = r;
     return r;
 }

@@ -8,8 +8,6 @@
 
 #include <errno.h>
 
-static_assert(sizeof(struct mk_cgi_stderr_rate) <= MK_GATEWAY_THREAD_BYTES, "it is kept for the thread");
-
 /* ── error output ── */
 
 /* What it belongs to may have changed since the last call: the client may have left. */
@@ -19,8 +17,6 @@ static void bind_error_output(const struct mk_gateway_call *c, struct mk_cgi_std
     s->prefix = script ? script->log_prefix : c->protocol->name;
     s->req = c->req;
     s->host = c->host;
-    s->loop = c->loop;
-    s->rate = c->thread;
 }
 
 static void add_error_output(struct mk_str bytes, void *ctx)

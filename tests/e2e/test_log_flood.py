@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines of the error log that a request can cause: a few are written, the others are counted."""
 
+import base64
 import contextlib
 import re
 
@@ -107,6 +108,44 @@ def test_few_lines_and_a_count(serve, clock, tmp_path, name):
         left_out = "lines left out" if name == "a rule" else "more since the last such line"
         found = server.wait_log(rf"{pattern}.*\D(\d+) {left_out}")
         assert len(shown) + int(found[0][1]) == COUNT
+
+
+def scripts_with_errors(folder):
+    text = "#!/bin/sh\nprintf '%0100d\\n' 1 2 3 >&2\nprintf 'Content-Type: text/plain\\n\\n'\n"
+    script = write_scripts(folder, {"x": text}) / "x"
+    return {"text": section("CGI", {"Match": "/", "Script": script})}, 3
+
+
+def wrong_passwords(folder):
+    folder.mkdir()
+    users = folder / "users"
+    users.write_text("ada:{SHA}" + "A" * 27 + "=\n")
+    limits = section("AUTH_LIMITS", {"FailureDelay": "0s", "MaxFailures": 1000})
+    auth = section("AUTH", {"Match": "/", "Realm": "x", "Users": users})
+    return {"text": auth, "config": {"plugins/auth/auth.conf": limits}}, 1
+
+
+@pytest.mark.parametrize("make, pattern", [(scripts_with_errors, "x: 0+[123]"), (wrong_passwords, "auth: .*such user")])
+def test_a_budget_of_bytes(serve, clock, tmp_path, make, pattern):
+    """Text of which more than four lines are of use: 10 KB in ten seconds, of all threads."""
+    config, each = make(tmp_path / "files")
+    server = serve({"Workers": 2}, **config)
+    server.baseline += 3 if make is scripts_with_errors else 0
+
+    def ask(n):
+        user = base64.b64encode(f"{n:0>50}:x".encode()).decode()
+        with server.connect() as client:
+            assert client.ask("/", f"Authorization: Basic {user}").status in (200, 401)
+
+    for n in range(COUNT):
+        ask(n)
+    shown = [line for line in server.lines if re.search(pattern, line)]
+    assert 5_000 < sum(map(len, shown)) < 12_000 and len(shown) < each * COUNT
+    assert "more of these are only counted for 10 s" in shown[-1]
+    clock.advance(10.1)
+    ask(COUNT)
+    found = server.wait_log(rf"{pattern}.*\D(\d+) more since the last such line")
+    assert len(shown) + int(found[0][1]) == each * COUNT
 
 
 def test_each_host_has_its_lines(serve, tmp_path):

@@ -13,25 +13,54 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { ROWS = 64, LINES_MAX = 4, MESSAGE_BYTES = 900 };
+enum { ROWS = 64, LINES_MAX = 4, MESSAGE_BYTES = 900, LINE_COST = 48 /* time, level and names of the rest */ };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mk_log_limit_row rows[ROWS]; /* under the lock */
 
-bool mk__log_limited_admits(enum mk_log_level level, const void *owner, const char *format,
-                            struct mk__log_limited_note *ret)
+static bool admits_cost(const void *owner, const char *format, unsigned max, unsigned cost,
+                        struct mk__log_limited_note *ret)
 {
     const uintptr_t key[] = {(uintptr_t)format, (uintptr_t)owner};
     uint64_t hash = mk_hash_add(MK_HASH_EMPTY, key, sizeof(key));
-    *ret = (struct mk__log_limited_note){0};
-    if (level == MK_LOG_DEBUG)
-        return true;
     pthread_mutex_lock(&lock);
     bool admits =
-        mk_log_limit_admits(rows, ROWS, LINES_MAX, hash, mk_time_monotonic_ms(), &ret->missing, &ret->is_last);
+        mk_log_limit_admits(rows, ROWS, max, cost, hash, mk_time_monotonic_ms(), &ret->missing, &ret->is_last);
     pthread_mutex_unlock(&lock);
     return admits;
+}
+
+bool mk__log_limited_admits(enum mk_log_level level, const void *owner, const char *format,
+                            struct mk__log_limited_note *ret)
+{
+    *ret = (struct mk__log_limited_note){0};
+    return level == MK_LOG_DEBUG || admits_cost(owner, format, LINES_MAX, 1, ret);
+}
+
+/* With four bytes for each that the log escapes. */
+static size_t get_escaped_bytes(struct mk_str message)
+{
+    size_t n = message.len;
+    for (size_t i = 0; i < message.len; i++) {
+        unsigned char c = (unsigned char)message.p[i];
+        n += c < 0x20 || c >= 0x7f || c == '\\' ? 3 : 0;
+    }
+    return n;
+}
+
+bool mk__log_limited_affords(const void *owner, const char *format, struct mk_str message, size_t more_bytes,
+                             struct mk__log_limited_note *ret)
+{
+    unsigned cost = (unsigned)(get_escaped_bytes(message) + more_bytes + LINE_COST);
+    *ret = (struct mk__log_limited_note){0};
+    return admits_cost(owner, format, MK_LOG_LIMITED_BYTES, cost, ret);
+}
+
+void mk__log_limited_clear(void)
+{
+    memset(rows, 0, sizeof(rows));
 }
 
 void mk__log_limited_add_note(struct mk_buf *line, const struct mk__log_limited_note *note)

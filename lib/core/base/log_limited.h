@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Limits lines that clients can cause: some of each format and owner in ten seconds, and none of the others. Not in
- * builds for small devices.
+ * Limits lines that clients can cause: some of each format and owner in ten seconds, or some bytes of them, and none of
+ * the others. Not in builds for small devices.
  */
 #ifndef MK_BASE_LOG_LIMITED_H
 #define MK_BASE_LOG_LIMITED_H
@@ -21,6 +21,14 @@ struct mk__log_limited_note {
  */
 bool mk__log_limited_admits(enum mk_log_level level, const void *owner, const char *format,
                             struct mk__log_limited_note *ret);
+/*
+ * The same with a limit of bytes, MK_LOG_LIMITED_BYTES in ten seconds: those of the message as it is escaped, and
+ * `more_bytes`.
+ */
+bool mk__log_limited_affords(const void *owner, const char *format, struct mk_str message, size_t more_bytes,
+                             struct mk__log_limited_note *ret);
+/* Forgets what was written. For tests. */
+void mk__log_limited_clear(void);
 /* Adds the note behind the message. */
 void mk__log_limited_add_note(struct mk_buf *line, const struct mk__log_limited_note *note);
 

@@ -13,6 +13,13 @@
 
 enum { LINE_BYTES = 1000, MESSAGE_BYTES = 560, PEER_BYTES = 64, LISTENER_BYTES = 128, HOST_BYTES = 128 };
 
+/* What a line has more than its message, but for the time. */
+static size_t get_subject_bytes(const struct mk__log_subject *s)
+{
+    size_t listener = mk_str_truncate(s->listener, LISTENER_BYTES).len, host = mk_str_truncate(s->host, HOST_BYTES).len;
+    return listener + host + (s->is_conn ? PEER_BYTES / 2 : 0);
+}
+
 static void add_subject(struct mk_buf *line, const struct mk__log_subject *s)
 {
     struct mk_str listener = mk_str_truncate(s->listener, LISTENER_BYTES), host = mk_str_truncate(s->host, HOST_BYTES);
@@ -34,11 +41,16 @@ void mk__conn_log_write(enum mk_log_level level, const struct mk__log_subject *s
     static_assert(MESSAGE_BYTES + MK__LOG_LIMITED_NOTE_BYTES + PEER_BYTES + LISTENER_BYTES + HOST_BYTES + 40 <
                       LINE_BYTES,
                   "the subject always fits");
-    if (!mk_log_wants(level) || (!s->has_limit && !mk__log_limited_admits(level, s->owner, format, &note)))
+    if (!mk_log_wants(level))
+        return;
+    if (s->limit == MK__LOG_LIMIT_LINES && !mk__log_limited_admits(level, s->owner, format, &note))
         return;
     int n = vsnprintf(storage, MESSAGE_BYTES, format, args);
     mk_buf_init_fixed(&line, storage, sizeof(storage));
     line.len = n < 0 ? 0 : n < MESSAGE_BYTES ? (size_t)n : MESSAGE_BYTES - 1;
+    if (s->limit == MK__LOG_LIMIT_BYTES &&
+        !mk__log_limited_affords(s->owner, format, mk_buf_str(&line), get_subject_bytes(s), &note))
+        return;
     mk__log_limited_add_note(&line, &note);
     add_subject(&line, s);
     mk_log(level, "%s", mk_buf_cstr(&line));
@@ -58,20 +70,20 @@ void mk_io_log(const struct mk_io *io, const struct mk_address *peer, enum mk_lo
     struct mk__log_subject s = {.peer = peer ? *peer : mk__client_addr_ask(io),
                                 .listener = get_listener(io),
                                 .is_conn = true,
-                                .has_limit = true};
+                                .limit = MK__LOG_LIMIT_NONE};
     va_start(args, format);
     mk__conn_log_write(level, &s, format, args);
     va_end(args);
 }
 
-static struct mk__log_subject get_subject(struct mk_request *req, bool has_limit)
+static struct mk__log_subject get_subject(struct mk_request *req, enum mk__log_limit_kind limit)
 {
     return (struct mk__log_subject){.peer = mk_request_peer(req),
                                     .listener = get_listener(req->ops->io(req)),
                                     .host = mk_request_host(req),
                                     .owner = req->app_data,
                                     .is_conn = true,
-                                    .has_limit = has_limit};
+                                    .limit = limit};
 }
 
 void mk_request_log(struct mk_request *req, enum mk_log_level level, const char *format, ...)
@@ -79,7 +91,18 @@ void mk_request_log(struct mk_request *req, enum mk_log_level level, const char 
     va_list args;
     if (!mk_log_wants(level))
         return;
-    struct mk__log_subject s = get_subject(req, false);
+    struct mk__log_subject s = get_subject(req, MK__LOG_LIMIT_LINES);
+    va_start(args, format);
+    mk__conn_log_write(level, &s, format, args);
+    va_end(args);
+}
+
+void mk_request_log_text(struct mk_request *req, enum mk_log_level level, const char *format, ...)
+{
+    va_list args;
+    if (!mk_log_wants(level))
+        return;
+    struct mk__log_subject s = get_subject(req, MK__LOG_LIMIT_BYTES);
     va_start(args, format);
     mk__conn_log_write(level, &s, format, args);
     va_end(args);
@@ -90,7 +113,7 @@ void mk_request_log_all(struct mk_request *req, enum mk_log_level level, const c
     va_list args;
     if (!mk_log_wants(level))
         return;
-    struct mk__log_subject s = get_subject(req, true);
+    struct mk__log_subject s = get_subject(req, MK__LOG_LIMIT_NONE);
     va_start(args, format);
     mk__conn_log_write(level, &s, format, args);
     va_end(args);

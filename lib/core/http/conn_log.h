@@ -13,13 +13,20 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
+/* Which lines are left out if there are many. */
+enum mk__log_limit_kind {
+    MK__LOG_LIMIT_LINES, /* some are written */
+    MK__LOG_LIMIT_BYTES,
+    MK__LOG_LIMIT_NONE, /* the caller has a limit */
+};
+
 /* What a line is about; a name of no bytes is left out. */
 struct mk__log_subject {
     struct mk_address peer;
     struct mk_str listener, host;
     const void *owner; /* with the format: lines that are limited together */
     bool is_conn;      /* it has a peer */
-    bool has_limit;    /* of the caller's: all lines are written */
+    enum mk__log_limit_kind limit;
 };
 
 /* Writes a line, unless there are too many like it; its message is cut so that the names always fit. */

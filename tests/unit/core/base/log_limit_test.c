@@ -41,7 +41,7 @@ static int count_some(struct mk_log_limit_row *rows, uint64_t kind, uint64_t now
 {
     unsigned missing = 0;
     *ret_is_last = false;
-    return mk_log_limit_admits(rows, 1, 2, kind, now_ms, &missing, ret_is_last) ? (int)missing : -1;
+    return mk_log_limit_admits(rows, 1, 2, 1, kind, now_ms, &missing, ret_is_last) ? (int)missing : -1;
 }
 
 TEST(some_lines_of_a_kind)
@@ -63,4 +63,32 @@ TEST(other_texts_have_other_hashes)
     uint64_t a = mk_log_limit_hash(0, "a");
     assert_true(mk_log_limit_hash(a, "bc") != mk_log_limit_hash(mk_log_limit_hash(0, "ab"), "c"));
     assert_true(mk_log_limit_hash(1, "a") != a && mk_log_limit_hash(0, "a") == a);
+}
+
+/* Bytes instead of lines: the line that exceeds the budget is the last one. */
+TEST(a_budget_of_bytes)
+{
+    static const struct {
+        unsigned cost;
+        uint64_t now_ms;
+        bool admits, is_last;
+        unsigned missing;
+    } steps[] = {
+        {40, 5, true, false, 0},
+        {59, 6, true, false, 0},
+        {500, 7, true, true, 0}, /* one byte was left */
+        {1, 8, false, false, 0},
+        {1, MK_LOG_LIMIT_MS + 4, false, false, 0},
+        {100, MK_LOG_LIMIT_MS + 5, true, true, 2},
+        {1, MK_LOG_LIMIT_MS + 6, false, false, 0},
+    };
+    struct mk_log_limit_row rows[1] = {{0}};
+    for (size_t i = 0; i < MK_COUNT_OF(steps); i++) {
+        unsigned missing = 0;
+        bool is_last = false;
+        assert_int_equal(mk_log_limit_admits(rows, 1, 100, steps[i].cost, 7, steps[i].now_ms, &missing, &is_last),
+                         steps[i].admits);
+        assert_int_equal(missing, steps[i].missing);
+        assert_int_equal(is_last, steps[i].is_last);
+    }
 }
