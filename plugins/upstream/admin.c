@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Names of states, and what was set for each line (admin.h).
- */
-#include "admin.h"
+#include "servers.h"
 
 #include <monkey/arena.h>
 #include <monkey/log.h>

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The directives of [UPSTREAM] about checks (check_conf.h).
- */
 #include "check_conf.h"
 
 #include <errno.h>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The directives of [UPSTREAM] about checks: a second struct for each section, next to struct upstream_conf.
- */
 #ifndef UPSTREAM_CHECK_CONF_H
 #define UPSTREAM_CHECK_CONF_H
 
 #include <monkey/conf.h>
+#include <monkey/http_client.h>
 #include <monkey/status_set.h>
 
+/*
+ * The directives of [UPSTREAM] about checks: a second struct for each section, next to struct upstream_conf.
+ */
 enum { CHECK_HEADERS_MAX = 16, CHECK_BODY_BYTES_MAX = 65536 };
 
 enum check_kind { CHECK_NONE, CHECK_OFF, CHECK_TCP, CHECK_HTTP, CHECK_FASTCGI }; /* none: `Check` is not set */
@@ -59,5 +60,25 @@ static inline bool check_conf_asks(const struct check_conf *c)
 
 /* Checks a section (mk_conf_section.check). */
 void check_conf_check(const struct mk_conf_check *check, void *section);
+
+/*
+ * What a response to a check says of its server. Pure.
+ */
+/* What a response, or its lack, says. */
+enum check_result {
+    CHECK_PASSED,
+    CHECK_FAILED,
+    CHECK_NOT_MADE, /* this process lacks resources: nothing is known of the server */
+};
+
+/* Appends the reason why a check has failed, or was not made. */
+enum check_result check_evaluate(const struct check_conf *conf, const struct mk_http_response *response,
+                                 struct mk_buf *reason);
+
+/*
+ * The request of a check, as it is sent. Pure.
+ */
+/* Appends the request of a check of CHECK_HTTP or CHECK_FASTCGI. Errors stay in the buffer. */
+void check_request_write(const struct check_conf *conf, struct mk_str host, struct mk_buf *out);
 
 #endif

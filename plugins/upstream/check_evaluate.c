@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Tells what a response to a check says of its server (check_evaluate.h).
- */
-#include "check_evaluate.h"
+#include "check_conf.h"
 
 #include <monkey/dial.h>
 

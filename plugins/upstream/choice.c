@@ -1,11 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Chooses a server of a group (choice.h): of those that are in use the backups only if there is no other, and of those
+ * Chooses a server of a group: of those that are in use the backups only if there is no other, and of those
  * that are ejected only if too many are, or all. None that is down by its checks.
  */
-#include "choice.h"
+#include "conf.h"
+#include "groups.h"
+#include "servers.h"
 
+#include <monkey/cookie.h>
 #include <monkey/log.h>
+#include <monkey/siphash.h>
+
+#include <errno.h>
+
+static uint64_t add_weights(const struct candidate *c, unsigned n)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < n; i++)
+        sum += c[i].weight;
+    return sum;
+}
+
+/* Returns the candidate at a place on the line of all weights, without those of `left_out`. */
+static int find_at(const struct candidate *c, unsigned n, uint64_t place, int left_out)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if ((int)i == left_out)
+            continue;
+        if (place < c[i].weight)
+            return (int)i;
+        place -= c[i].weight;
+    }
+    return -1;
+}
+
+/*
+ * Tells whether `a`, with one more request, has no more to do for its weight than `b` has now. While servers are idle
+ * the draw alone decides, so that their shares are those of the weights.
+ */
+static bool is_less_loaded(const struct candidate *a, const struct candidate *b)
+{
+    return ((uint64_t)a->load + 1) * b->weight <= (uint64_t)b->load * a->weight;
+}
+
+int balance_least_loaded(const struct candidate *c, unsigned n, uint64_t random)
+{
+    uint64_t sum = add_weights(c, n);
+    if (!sum)
+        return -1;
+    int first = find_at(c, n, (random & UINT32_MAX) % sum, -1); /* each is drawn by its weight */
+    uint64_t rest = sum - c[first].weight;
+    int second = rest ? find_at(c, n, (random >> 32) % rest, first) : -1;
+    return second >= 0 && is_less_loaded(&c[second], &c[first]) ? second : first;
+}
+
+int balance_first(const struct candidate *c, unsigned n)
+{
+    return find_at(c, n, 0, -1);
+}
+
+static uint64_t mix_bits(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* A server of weight 3 takes part three times. */
+static uint64_t get_score(const struct candidate *c, uint64_t key)
+{
+    uint64_t best = 0;
+    for (uint32_t i = 0; i < c->weight; i++) {
+        uint64_t score = mix_bits(key ^ mix_bits(c->hash + i));
+        best = score > best ? score : best;
+    }
+    return best;
+}
+
+int balance_hash(const struct candidate *c, unsigned n, uint64_t key)
+{
+    uint64_t weights = add_weights(c, n), loads = 1, best = 0;
+    int chosen = -1;
+    for (unsigned i = 0; i < n; i++)
+        loads += c[i].load;
+    for (unsigned i = 0; i < n; i++) {
+        if (!c[i].weight || (uint64_t)c[i].load * 4 * weights >= loads * 5 * c[i].weight)
+            continue;
+        uint64_t score = get_score(&c[i], key);
+        if (chosen < 0 || score > best) {
+            chosen = (int)i;
+            best = score;
+        }
+    }
+    return chosen;
+}
+
+/* Each gets credit by its weight; the one with the most pays for all. */
+int balance_round_robin(const struct candidate *c, struct turn *const *turns, unsigned n)
+{
+    int best = -1;
+    for (unsigned i = 0; i < n; i++) {
+        turns[i]->credit += c[i].weight;
+        if (c[i].weight && (best < 0 || turns[i]->credit > turns[best]->credit))
+            best = (int)i;
+    }
+    if (best >= 0)
+        turns[best]->credit -= (int64_t)add_weights(c, n);
+    return best;
+}
+
+static const struct {
+    const char *word;
+    bool takes_name;
+} kinds[HASH_BY_KINDS] = {
+    [HASH_BY_CLIENT] = {"Client", false}, [HASH_BY_PATH] = {"Path", false},    [HASH_BY_URL] = {"Url", false},
+    [HASH_BY_HEADER] = {"Header", true},  [HASH_BY_COOKIE] = {"Cookie", true}, [HASH_BY_QUERY] = {"Query", true},
+};
+
+/* Tells whether a header, a cookie or a parameter may have a name, which is compared as the request has it. */
+static bool is_name(struct mk_str s, uint8_t kind)
+{
+    static const char *const others[HASH_BY_KINDS] = {
+        [HASH_BY_HEADER] = "\"(),/:;<=>?@[\\]{}", [HASH_BY_COOKIE] = "=;,", [HASH_BY_QUERY] = "=&#"};
+    return s.len && mk_str_is_visible(s, others[kind]);
+}
+
+int hash_by_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct hash_by *by = field;
+    for (uint8_t i = 0; i < HASH_BY_KINDS; i++) {
+        if (!mk_str_ieq(value->words[0], mk_str_c(kinds[i].word)) || value->n != (kinds[i].takes_name ? 2 : 1))
+            continue;
+        if (kinds[i].takes_name && !is_name(value->words[1], i))
+            return mk_conf_fault(value, 1, 0, error, "no request can have such a name");
+        by->kind = i;
+        by->name = kinds[i].takes_name ? mk_arena_dup(arena, value->words[1]) : MK_STR("");
+        return by->name.p ? 0 : -ENOMEM;
+    }
+    return mk_conf_fail(error, "it takes Client, Path, Url, Header NAME, Cookie NAME or Query NAME");
+}
+
+struct mk_str hash_by_find_parameter(struct mk_str query, struct mk_str name)
+{
+    while (query.len) {
+        struct mk_str pair = mk_str_split(&query, '&');
+        if (pair.len > name.len && pair.p[name.len] == '=' && memcmp(pair.p, name.p, name.len) == 0)
+            return mk_str(pair.p + name.len + 1, pair.len - name.len - 1);
+    }
+    return MK_STR_NONE;
+}
+
+static struct mk_str find_value(const struct hash_by *by, struct mk_request *req)
+{
+    switch (by->kind) {
+    case HASH_BY_HEADER:
+        return mk_request_header_by_name(req, by->name);
+    case HASH_BY_COOKIE:
+        return mk_request_cookie(req, by->name);
+    case HASH_BY_QUERY:
+        return hash_by_find_parameter(mk_request_query(req), by->name);
+    default:
+        return mk_request_path(req);
+    }
+}
+
+/* The same on each machine and after each start, so that all of them choose alike. */
+static uint64_t hash_bytes(const void *data, size_t len)
+{
+    static const uint64_t key[2] = {0};
+    return mk_siphash(key, data, len);
+}
+
+bool hash_by_get(const struct hash_by *by, struct mk_request *req, uint64_t *ret)
+{
+    if (by->kind == HASH_BY_CLIENT) {
+        struct mk_address client = mk_request_client(req);
+        *ret = hash_bytes(client.bytes, sizeof(client.bytes));
+        return client.family == AF_INET || client.family == AF_INET6;
+    }
+    struct mk_str value = find_value(by, req), query = mk_request_query(req);
+    *ret = hash_bytes(value.p, value.len);
+    if (by->kind == HASH_BY_URL && query.p)
+        *ret += hash_bytes(query.p, query.len);
+    return value.len > 0;
+}
 
 enum { SLOW_PERCENT_LEAST = 10 };
 

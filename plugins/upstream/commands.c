@@ -3,7 +3,6 @@
  * The commands of commands.h: lists groups with their servers, and sets the state and the weight of a server.
  */
 #include "commands.h"
-
 #include "groups.h"
 
 #include <monkey/counters.h>

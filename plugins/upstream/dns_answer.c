@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads answers (dns_answer.h).
+ * Reads answers.
  *
  *     header (12 bytes) │ question: name, type, class │ records: name, type, class, TTL, length, data │ ...
  */

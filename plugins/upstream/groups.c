@@ -1,13 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Makes groups, and keeps their lists of servers (groups.h).
- */
 #include "groups.h"
 
 #include <monkey/random.h>
+#include <monkey/siphash.h>
 #include <monkey/time.h>
 
 #include <errno.h>
+
+enum { ADDRESS_TEXT_BYTES = 64 };
+
+static const uint64_t no_key[2]; /* servers have the same hash on each machine */
+
+/* The addresses of a line; none: the line itself is a server. */
+struct line_addresses {
+    const struct lookup_address *items;
+    unsigned n;
+};
+
+static struct line_addresses get_addresses(const struct name_watch *watch)
+{
+    struct line_addresses found = {0};
+    if (watch->name)
+        found.items = names_get(watch, &found.n);
+    return found;
+}
+
+/* A service whose records are not known has no server. */
+static unsigned count_servers(const struct server_line *line, unsigned addresses)
+{
+    return addresses ? addresses : !line->is_srv;
+}
+
+static unsigned count_members(const struct upstream_conf *conf, const struct name_watch *watches)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < conf->servers.n; i++)
+        n += count_servers(&conf->servers.items[i], get_addresses(&watches[i]).n);
+    return n < GROUP_MEMBERS_MAX ? n : GROUP_MEMBERS_MAX;
+}
+
+/* ── weights ── */
+
+/*
+ * Returns the weight of an SRV record (RFC 2782) among those of its priority: as it is, if all are within the range of
+ * lines. Otherwise, or if one is 0, which means a small share, by the largest one.
+ */
+static uint32_t scale_weight(const struct line_addresses *addresses, const struct lookup_address *one)
+{
+    uint32_t most = 0;
+    bool has_zero = false;
+    for (unsigned i = 0; i < addresses->n; i++) {
+        const struct lookup_address *other = &addresses->items[i];
+        if (other->priority != one->priority)
+            continue;
+        most = other->weight > most ? other->weight : most;
+        has_zero |= !other->weight;
+    }
+    if (!most)
+        return 1;
+    uint32_t weight =
+        most <= UPSTREAM_WEIGHT_MAX && !has_zero ? one->weight : (uint32_t)one->weight * UPSTREAM_WEIGHT_MAX / most;
+    return weight ? weight : 1;
+}
+
+/* ── lists ── */
+
+/* Returns 0 or -ENOMEM. */
+static int add_member(struct members *members, struct pool *pool, const struct server_line *line, struct mk_str address)
+{
+    struct member *m = &members->items[members->n];
+    struct mk_str hashed = address.len ? address : line->name;
+    *m = (struct member){.line = line};
+    m->hash = mk_siphash(no_key, hashed.p, hashed.len);
+    m->server = servers_hold(pool, line->name, address);
+    if (!m->server)
+        return -ENOMEM;
+    members->n++;
+    return 0;
+}
+
+static int add_addresses(struct members *members, struct pool *pool, const struct server_line *line,
+                         const struct line_addresses *addresses)
+{
+    for (unsigned i = 0; i < addresses->n && members->n < GROUP_MEMBERS_MAX; i++) {
+        const struct lookup_address *one = &addresses->items[i];
+        MK_BUF_ON_STACK(text, ADDRESS_TEXT_BYTES);
+        lookup_print(&one->address, &text);
+        if (add_member(members, pool, line, mk_buf_str(&text)) < 0)
+            return -ENOMEM;
+        members->items[members->n - 1].priority = one->priority;
+        if (line->is_srv)
+            members->items[members->n - 1].weight = scale_weight(addresses, one);
+    }
+    return 0;
+}
+
+static int add_line(struct members *members, struct pool *pool, const struct server_line *line,
+                    const struct line_addresses *addresses)
+{
+    if (addresses->n)
+        return add_addresses(members, pool, line, addresses);
+    bool has_room = members->n < GROUP_MEMBERS_MAX;
+    return count_servers(line, 0) && has_room ? add_member(members, pool, line, MK_STR("")) : 0;
+}
+
+static void free_members(struct members *members)
+{
+    for (unsigned i = 0; i < members->n; i++)
+        server_release(members->items[i].server);
+    mk_account_free(NULL, members, 0);
+}
+
+/*
+ * Makes the list of a group. `watches`: of the lines; those without a name are zeroed. Under the lock of names. Returns
+ * NULL without memory.
+ */
+static struct members *make_members(const struct upstream_conf *conf, struct pool *pool,
+                                    const struct name_watch *watches)
+{
+    unsigned n = count_members(conf, watches);
+    struct members *members = mk_account_alloc(NULL, sizeof(*members) + n * sizeof(*members->items));
+    if (!members)
+        return NULL;
+    members->n = 0;
+    for (unsigned i = 0; i < conf->servers.n; i++) {
+        struct line_addresses addresses = get_addresses(&watches[i]);
+        if (add_line(members, pool, &conf->servers.items[i], &addresses) == 0)
+            continue;
+        free_members(members);
+        return NULL;
+    }
+    return members;
+}
+
+static void free_retired(struct mk_retired *retired)
+{
+    free_members(MK_CONTAINER_OF(retired, struct members, retired));
+}
+
+/* Frees a list that no new request can find, as soon as no loop can see it. */
+static void retire_members(struct members *members)
+{
+    mk_epoch_retire(servers_retired(), &members->retired, free_retired);
+    mk_epoch_reclaim(servers_retired());
+}
+
+/* Finds a server; NULL: the list has it not. `from`: where it is likely. */
+static const struct member *find_member(const struct members *members, const struct mk_upstream_server *server,
+                                        unsigned from)
+{
+    for (unsigned i = 0; i < members->n; i++) {
+        const struct member *m = &members->items[(from + i) % members->n];
+        if (&m->server->base == server)
+            return m;
+    }
+    return NULL;
+}
+
+/* A server that stays is mostly after the one that was found last. */
+static void take_turns(struct members *members, const struct members *former)
+{
+    unsigned next = 0;
+    for (unsigned i = 0; i < members->n; i++) {
+        const struct member *same = find_member(former, &members->items[i].server->base, next);
+        if (!same)
+            continue;
+        members->items[i].turn = same->turn;
+        next = (unsigned)(same - former->items) + 1;
+    }
+}
+
+/* Makes the values of the cookies. */
+static void make_tokens(struct members *members, const uint64_t key[2])
+{
+    for (unsigned i = 0; i < members->n; i++) {
+        const struct mk_upstream_server *server = &members->items[i].server->base;
+        sticky_make_token(key, server->group, server->key, members->items[i].token);
+    }
+}
 
 /* ── servers ── */
 
@@ -22,22 +192,22 @@ static void fill_new_servers(struct mk_upstream_group *group, const struct membe
 /* Makes the list of servers anew. Under the lock of names. Returns 0, or -ENOMEM: it stays as it was. */
 static int update_members(struct mk_upstream_group *group)
 {
-    struct members *former = group->members, *members = members_make(group->conf, group->pool, group->watches);
+    struct members *former = group->members, *members = make_members(group->conf, group->pool, group->watches);
     if (!members)
         return -ENOMEM;
     if (group->has_tokens)
-        members_make_tokens(members, group->sticky_key);
+        make_tokens(members, group->sticky_key);
     pthread_mutex_lock(&group->pool->lock);
     pthread_mutex_lock(&group->turns_lock);
     if (former)
-        members_take_turns(members, former);
+        take_turns(members, former);
     pthread_mutex_unlock(&group->turns_lock);
     atomic_store_explicit(&group->members, members, memory_order_release);
     atomic_fetch_add(&group->version, 1);
     pthread_mutex_unlock(&group->pool->lock);
     if (!former)
         return 0;
-    members_retire(former);
+    retire_members(former);
     fill_new_servers(group, members);
     return 0;
 }
@@ -130,7 +300,7 @@ void group_free(struct mk_upstream_group *group)
     if (group->pool)
         end_current(group);
     if (group->members)
-        members_free(group->members);
+        free_members(group->members);
     if (group->pool)
         pool_release(group->pool);
     pthread_mutex_destroy(&group->turns_lock);
@@ -155,13 +325,13 @@ void group_make_tokens(struct mk_upstream_group *group, const uint64_t key[2])
     names_lock();
     memcpy(group->sticky_key, key, sizeof(group->sticky_key));
     group->has_tokens = true;
-    members_make_tokens(group->members, key);
+    make_tokens(group->members, key);
     names_unlock();
 }
 
 const struct member *group_find_member(const struct mk_upstream_group *group, const struct mk_upstream_server *server)
 {
-    return members_find(group_members(group), server, 0);
+    return find_member(group_members(group), server, 0);
 }
 
 struct server *group_find_sticky(const struct mk_upstream_group *group, struct mk_str value)

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Asks for the addresses of a name, and collects them (lookup.h).
- */
 #include "lookup_state.h"
 
 #include <monkey/arena.h>

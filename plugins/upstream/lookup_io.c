@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Waits for the sockets of lookups (lookup.h): in a loop, or while the caller is blocked.
+ * Waits for the sockets of lookups: in a loop, or while the caller is blocked.
  */
 #include "lookup_state.h"
 

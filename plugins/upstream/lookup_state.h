@@ -6,7 +6,7 @@
 #define UPSTREAM_LOOKUP_STATE_H
 
 #include "dns_answer.h"
-#include "lookup.h"
+#include "conf.h"
 
 #include <ares.h>
 

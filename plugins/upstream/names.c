@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeps the addresses of names (names.h), and says in the log when they change or name servers do not answer.
+ * Keeps the addresses of names, and says in the log when they change or name servers do not answer.
  */
-#include "names.h"
-
+#include "groups.h"
 #include "servers.h"
 
 #include <monkey/arena.h>

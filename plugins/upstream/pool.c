@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Keeps the pools (pool.h).
- */
-#include "pool.h"
+#include "servers.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Decides about retries (retry.h).
- */
-#include "retry.h"
+#include "conf.h"
 
 static const char *const kinds[] = {
     [RETRY_CONNECT] = "Connect", [RETRY_IDEMPOTENT] = "Idempotent", [RETRY_OFF] = "Off"};

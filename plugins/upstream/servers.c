@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Keeps servers (servers.h).
- */
 #include "servers.h"
 
 #include <monkey/counters.h>

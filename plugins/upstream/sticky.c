@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The cookie of Balance Sticky (sticky.h).
- */
-#include "sticky.h"
+#include "conf.h"
 
 #include <monkey/log.h>
 #include <monkey/siphash.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Gives requests to servers of a group, or has them wait (groups.h). With MaxConnections each decision is under the
+ * Gives requests to servers of a group, or has them wait. With MaxConnections each decision is under the
  * lock of the group's pool, so that the number is exact over all workers.
  */
-#include "choice.h"
 #include "groups.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Which of several servers gets a request: shares by weight, and the smaller load of two. */
 #include "testing.h"
 
-#include "plugins/upstream/balance.h"
+#include "plugins/upstream/servers.h"
 
 enum { ROUNDS = 60000, SERVERS = 6 };
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "plugins/upstream/check_evaluate.h"
+#include "plugins/upstream/check_conf.h"
 
 static struct check_conf conf;
 

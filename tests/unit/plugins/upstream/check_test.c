@@ -2,7 +2,7 @@
 /* The request of a check, and which changes make it another check. */
 #include "testing.h"
 
-#include "plugins/upstream/check.h"
+#include "plugins/upstream/checks.h"
 
 static struct check_conf conf;
 static const struct check_client plain;

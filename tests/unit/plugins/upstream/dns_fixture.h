@@ -5,7 +5,7 @@
 #ifndef MK_UNIT_UPSTREAM_DNS_FIXTURE_H
 #define MK_UNIT_UPSTREAM_DNS_FIXTURE_H
 
-#include "plugins/upstream/lookup.h"
+#include "plugins/upstream/conf.h"
 
 /* What the server does for a name and type. */
 enum dns_answer { ANSWER, ANSWER_SERVFAIL, ANSWER_NOTHING, ANSWER_GARBAGE };

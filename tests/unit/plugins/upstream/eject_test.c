@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* EjectOn: its values, and what is a failure. */
-#include "plugins/upstream/eject.h"
+#include "plugins/upstream/conf.h"
 
 #include "plugins/upstream/values_fixture.h"
 

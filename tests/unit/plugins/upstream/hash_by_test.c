@@ -2,7 +2,7 @@
 /* HashBy: its values, and parameters of queries. */
 #include "testing.h"
 
-#include "plugins/upstream/hash_by.h"
+#include "plugins/upstream/conf.h"
 
 #include <errno.h>
 

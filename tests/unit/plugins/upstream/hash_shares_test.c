@@ -5,7 +5,7 @@
  */
 #include "plugins/upstream/group_fixture.h"
 
-#include "plugins/upstream/hash_by.h"
+#include "plugins/upstream/conf.h"
 
 #include "http/request.h"
 

@@ -2,7 +2,7 @@
 /* What results of checks say of a server, and when the next check is due. */
 #include "testing.h"
 
-#include "plugins/upstream/health.h"
+#include "plugins/upstream/servers.h"
 
 static const struct health_rules rules = {.down = 3, .up = 2, .interval_ms = 5000};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Retry: its values, what it allows, and the budget of a group. */
-#include "plugins/upstream/retry.h"
+#include "plugins/upstream/conf.h"
 
 #include "plugins/upstream/values_fixture.h"
 

@@ -5,7 +5,7 @@
 #include "loop/loop.h"
 #include "server/worker/worker.h"
 
-#include "plugins/upstream/runner.h"
+#include "plugins/upstream/checks.h"
 
 enum { LOOPS = 2, GENERATIONS = 3, USERS = 2 };
 

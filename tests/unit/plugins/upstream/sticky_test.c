@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The cookie of Balance Sticky: its directive, its keys and its values. */
-#include "plugins/upstream/sticky.h"
+#include "plugins/upstream/conf.h"
 
 #include "plugins/upstream/values_fixture.h"
 
