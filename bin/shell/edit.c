@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Line editing (edit.h). The state is static: libedit calls back without a context, and a program has one terminal.
+ * Line editing. The state is static: libedit calls back without a context, and a program has one terminal.
  */
-#include "edit.h"
+#include "shell.h"
 
 #include <editline/readline.h>
 #include <errno.h>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Talks to a server (link.h).
- */
-#include "link.h"
+#include "shell.h"
 
 #include <errno.h>
 #include <poll.h>

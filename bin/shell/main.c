@@ -3,9 +3,7 @@
  * monkey-shell, which `monkey shell` executes: shows and controls a running server through the socket of the plugin
  * cheetah. A separate program, so that line editing never enters the server.
  */
-#include "edit.h"
-#include "top.h"
-#include "view.h"
+#include "shell.h"
 
 #include <getopt.h>
 #include <langinfo.h>

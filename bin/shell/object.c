@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Reads the objects of an answer with libjansson (object.h).
- */
-#include "object.h"
+#include "shell.h"
 
 #include <jansson.h>
-
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Uses the terminal as a screen (screen.h). The state is static, because signal handlers have no context.
+ * Uses the terminal as a screen. The state is static, because signal handlers have no context.
  */
-#include "screen.h"
+#include "shell.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Formats text and numbers (text.h).
- */
-#include "text.h"
+#include "shell.h"
 
 #include <monkey/utf8.h>
 
@@ -125,7 +122,8 @@ void text_add_bytes(struct mk_buf *out, double n)
     mk_buf_addf(out, unit && n < 99.95 ? "%.1f %s" : "%.0f %s", n, units[unit]);
 }
 
-void text_add_rate(struct mk_buf *out, double n)
+/* Appends 3.2 below 100, else 436,089. */
+static void add_rate(struct mk_buf *out, double n)
 {
     char digits[32];
     if (n > 0 && n < 99.95) {
@@ -137,7 +135,8 @@ void text_add_rate(struct mk_buf *out, double n)
         mk_buf_addf(out, i && (len - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
 }
 
-void text_add_us(struct mk_buf *out, uint64_t us)
+/* Appends 0.21 ms, 12.5 ms or 3.0 s. */
+static void add_us(struct mk_buf *out, uint64_t us)
 {
     double ms = (double)us / 1000;
     if (ms < 999.5)
@@ -194,4 +193,116 @@ void text_add_history(struct mk_buf *out, const double *values, size_t n, bool u
         unsigned height = most > 0 && values[i] > 0 ? (unsigned)(values[i] / most * 7 + 0.5) + 1 : 0;
         mk_buf_adds(out, mk_str_c((unicode ? bars : letters)[height]));
     }
+}
+
+struct cell cell_bytes(double n, const char *suffix)
+{
+    struct cell cell;
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, cell.text, sizeof(cell.text));
+    text_add_bytes(&out, n);
+    mk_buf_addf(&out, "%s", suffix);
+    mk_buf_cstr(&out);
+    return cell;
+}
+
+struct cell cell_rate(double n, const char *suffix)
+{
+    struct cell cell;
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, cell.text, sizeof(cell.text));
+    add_rate(&out, n);
+    mk_buf_addf(&out, "%s", suffix);
+    mk_buf_cstr(&out);
+    return cell;
+}
+
+struct cell cell_us(uint64_t us)
+{
+    struct cell cell = {"-"};
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, cell.text, sizeof(cell.text));
+    if (us) {
+        add_us(&out, us);
+        mk_buf_cstr(&out);
+    }
+    return cell;
+}
+
+struct cell cell_seconds(long long n)
+{
+    struct cell cell;
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, cell.text, sizeof(cell.text));
+    text_add_seconds(&out, n, 2);
+    mk_buf_cstr(&out);
+    return cell;
+}
+
+enum { TEXT_BYTES_MAX = 4096 };
+
+struct line line_begin(struct mk_buf *out, const struct text_style *style)
+{
+    return (struct line){.out = out, .style = style, .left = style->columns};
+}
+
+void line_skip(struct line *l, size_t n)
+{
+    for (; n && l->left; n--, l->left--)
+        mk_buf_addc(l->out, ' ');
+}
+
+void line_end(struct line *l, bool fill)
+{
+    if (fill)
+        line_skip(l, l->left);
+    text_add_colour(l->out, l->style, PLAIN);
+    mk_buf_addc(l->out, '\n');
+}
+
+/* Appends a text, escaped and cut. Returns the columns that were used. */
+static size_t add_text(struct mk_buf *out, const char *text, size_t width, const struct text_style *style)
+{
+    MK_BUF_ON_STACK(safe, TEXT_BYTES_MAX);
+    text_add_safe(&safe, text);
+    return text_add_truncated(out, safe.err ? "..." : mk_buf_cstr(&safe), width, style);
+}
+
+enum padding { PAD_NONE, PAD_LEFT, PAD_RIGHT };
+
+static void add_field(struct line *l, enum text_colour colour, const char *text, size_t width, enum padding padding)
+{
+    MK_BUF_ON_STACK(cell, TEXT_BYTES_MAX);
+    width = width < l->left ? width : l->left;
+    size_t used = add_text(&cell, text, width, l->style);
+    if (colour != PLAIN)
+        text_add_colour(l->out, l->style, colour);
+    if (padding == PAD_LEFT)
+        line_skip(l, width - used);
+    mk_buf_adds(l->out, mk_buf_str(&cell));
+    l->left -= used;
+    if (padding == PAD_RIGHT)
+        line_skip(l, width - used);
+    if (colour != PLAIN && colour != HEADING)
+        text_add_colour(l->out, l->style, PLAIN);
+}
+
+void line_add(struct line *l, enum text_colour colour, const char *text)
+{
+    add_field(l, colour, text, l->left, PAD_NONE);
+}
+
+void line_addf(struct line *l, enum text_colour colour, const char *format, ...)
+{
+    char text[TEXT_BYTES_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    line_add(l, colour, text);
+}
+
+void line_field(struct line *l, enum text_colour colour, const char *text, size_t width, bool right)
+{
+    add_field(l, colour, text, width, right ? PAD_LEFT : PAD_RIGHT);
 }

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Takes samples and shows them (top.h).
- */
-#include "top.h"
-
-#include "screen.h"
-#include "top_screen.h"
+#include "shell.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +9,7 @@
 
 enum { COLUMNS_DEFAULT = 80, ROWS_DEFAULT = 24, COLUMNS_MAX = 400, OUT_BYTES_MAX = 1024 * 1024, SAMPLES = 3 };
 
-/* After so many seconds without an answer the screen tells it, and a key ends. A worker may take two (walk.h). */
+/* After so many seconds without an answer the screen tells it, and a key ends. A worker may take two. */
 static const double late_s = 3;
 
 struct top {

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Shows answers (view.h).
- */
-#include "view.h"
-
-#include "screen.h"
-#include "table.h"
+#include "shell.h"
 
 #include <stdio.h>
 #include <unistd.h>

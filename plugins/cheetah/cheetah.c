@@ -9,8 +9,6 @@
  */
 #include "client.h"
 #include "commands.h"
-#include "endpoint.h"
-#include "plugin_commands.h"
 
 #include <monkey/inspect.h>
 

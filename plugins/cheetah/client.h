@@ -1,4 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifndef CHEETAH_CLIENT_H
+#define CHEETAH_CLIENT_H
+
+#include <monkey/buf.h>
+#include <monkey/str.h>
+#include <monkey/threads.h>
+
+#include <sys/types.h>
+
+/*
+ * What this plugin keeps for each thread: its clients, and what ends with it.
+ */
+struct thread {
+    struct mk_thread base;
+    const void *server;     /* does not change; what follows is of the thread itself */
+    struct mk_list at_end;  /* struct thread_at_end */
+    struct mk_list clients; /* of client.c */
+    unsigned n_clients;
+};
+
+/* A function that is called when the thread ends, before calls are refused. */
+struct thread_at_end {
+    struct mk_list node;
+    void (*fn)(struct thread_at_end *at_end);
+};
+
+extern const struct mk_thread_type thread_type;
+
+static inline struct thread *thread_of(struct mk_thread *base)
+{
+    return MK_CONTAINER_OF(base, struct thread, base);
+}
+
+/* Stores up to `max` threads of the same server, in the order of their indexes; each is held. Returns how many. */
+unsigned thread_list_all(const struct thread *t, struct mk_thread **ret, unsigned max);
+
+/*
+ * Returns the worker in use, in its thread; if that does not have this plugin any more, one of those that the thread
+ * keeps from before.
+ */
+struct mk_worker *thread_worker(const struct thread *t);
+
+/*
+ * A request of a shell is one line: a command and its arguments.
+ *
+ *     connections state=idle            words; "..." and '...' keep blanks, a backslash the byte after it
+ *     ["connections", "state=idle"]     or a JSON array of strings
+ */
+enum { WORDS_MAX = 64, WORDS_LINE_BYTES = 16 * 1024 };
+
+struct words {
+    unsigned n;
+    struct mk_str items[WORDS_MAX]; /* in the bytes of the line, which were changed; without a NUL */
+};
+
+/*
+ * Splits a line without its end; the words take the place of the line. Returns NULL, or a sentence that says what is
+ * wrong.
+ */
+const char *words_split(char *line, size_t len, struct words *ret);
+
 /*
  * A connected shell: its requests line by line, and their answers.
  *
@@ -7,16 +68,6 @@
  *
  * A shell that does not read its answer for Timeout is closed. In the thread of the worker that accepts.
  */
-#ifndef CHEETAH_CLIENT_H
-#define CHEETAH_CLIENT_H
-
-#include "threads.h"
-#include "words.h"
-
-#include <monkey/buf.h>
-
-#include <sys/types.h>
-
 enum { CLIENT_OUT_FULL = 64 * 1024, CLIENT_OUT_MAX = 1024 * 1024, CLIENT_OBJECT_MAX = 64 * 1024 };
 
 struct client;

@@ -1,12 +1,232 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The table of commands (commands.h).
- */
 #include "commands.h"
 
-#include "plugin_commands.h"
+#include <monkey/counters.h>
+#include <monkey/inspect.h>
+#include <monkey/json.h>
 
 #include <assert.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+
+enum { PATTERN_BYTES = 256, NAME_BYTES = 1024 };
+
+struct counts_query {
+    struct client *client;
+    char pattern[PATTERN_BYTES];
+};
+
+static void make_name(const struct mk_counter_value *v, char *to, size_t size)
+{
+    snprintf(to, size, "%.*s%s%.*s", MK_STR_ARG(v->plugin), v->plugin.len ? "_" : "", MK_STR_ARG(v->name));
+}
+
+/* Adds the buckets that are not empty, as "END:NUMBER END:NUMBER ..." with the microseconds after the bucket. */
+static void add_buckets(struct mk_buf *out, const uint64_t *buckets)
+{
+    char text[MK_COUNTER_BUCKETS * 44]; /* two numbers of 20 digits, and what separates them */
+    int len = 0;
+    for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++) {
+        uint64_t end = mk_counter_bucket_end_us(i);
+        const char *blank = len ? " " : "";
+        if (buckets[i] && end == UINT64_MAX)
+            len += snprintf(text + len, sizeof(text) - (size_t)len, "%sinf:%" PRIu64, blank, buckets[i]);
+        else if (buckets[i])
+            len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%" PRIu64 ":%" PRIu64, blank, end, buckets[i]);
+    }
+    mk_json_str(out, "_buckets", mk_str(text, (size_t)len));
+}
+
+static void add_counter(struct mk_buf *out, const struct mk_counter_value *v, const char *name)
+{
+    static const char *const kinds[] = {"sum", "level", "histogram"};
+    mk_json_open(out, NULL, '{');
+    mk_json_cstr(out, "counter", name);
+    mk_json_str(out, "labels", v->labels);
+    mk_json_cstr(out, "kind", kinds[v->kind]);
+    mk_json_number(out, "value", v->value);
+    if (v->kind == MK_COUNTER_HISTOGRAM) {
+        mk_json_number(out, "sum_us", (int64_t)v->sum_us);
+        add_buckets(out, v->buckets);
+    }
+    mk_json_str(out, "help", v->help);
+    mk_json_close_line(out);
+}
+
+static int show_counter(const struct mk_counter_value *v, void *ctx)
+{
+    struct counts_query *q = ctx;
+    char name[NAME_BYTES];
+    make_name(v, name, sizeof(name));
+    if (fnmatch(q->pattern, name, 0) != 0)
+        return 0;
+    if (!client_has_room(q->client))
+        return 1;
+    add_counter(&q->client->out, v, name);
+    return 0;
+}
+
+static void run_counters(struct client *c, const struct words *words)
+{
+    struct counts_query q = {.client = c, .pattern = "*"};
+    if (words->n > 1)
+        snprintf(q.pattern, sizeof(q.pattern), "*%.*s*", (int)(words->items[1].len < 200 ? words->items[1].len : 200),
+                 words->items[1].p);
+    client_begin(c, "table");
+    mk_counters_each(show_counter, &q);
+    client_end(c, NULL);
+}
+
+/*
+ * The command `explain`: what would become of a request. The plugins tell it (mk_explain()); the file is then looked up
+ * by a job, because that may wait for a disk.
+ */
+struct explain_run {
+    struct run run; /* `client` is NULL once it has gone */
+    struct mk_job job;
+    struct mk_worker *worker; /* held: the host is of its generation */
+    struct mk_explain_result result;
+    const struct mk_plugin *plugin; /* that responds; NULL: none */
+    size_t found_len;
+    char found[2 * PATH_MAX];
+};
+
+static void add_step(const struct mk_explain_step *step, void *ctx)
+{
+    struct client *c = ctx;
+    if (!client_has_room(c))
+        return;
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_cstr(&c->out, "phase", step->phase);
+    mk_json_str(&c->out, "plugin", step->plugin);
+    mk_json_cstr(&c->out, "effect", step->effect);
+    mk_json_str(&c->out, "what", step->text);
+    mk_json_str(&c->out, "place", step->place);
+    mk_json_close_line(&c->out);
+}
+
+/* ── the file ── */
+
+static void free_run(struct explain_run *r)
+{
+    mk_buf_release(&r->result.path);
+    mk_account_free(NULL, r, sizeof(*r));
+}
+
+/* On a disk thread. */
+static void look_up_path(struct mk_job *job)
+{
+    struct explain_run *r = MK_CONTAINER_OF(job, struct explain_run, job);
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, r->found, sizeof(r->found));
+    r->plugin = mk_explain_path(r->result.host, mk_str(mk_buf_cstr(&r->result.path), r->result.path.len), &out);
+    r->found_len = out.len;
+}
+
+static void report_file(struct client *c, const struct explain_run *r)
+{
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_cstr(&c->out, "phase", "file");
+    mk_json_cstr(&c->out, "plugin", r->plugin ? r->plugin->name : "");
+    mk_json_cstr(&c->out, "effect", "note");
+    mk_json_str(&c->out, "what", r->plugin ? mk_str(r->found, r->found_len) : MK_STR("there is no file"));
+    mk_json_cstr(&c->out, "place", "");
+    mk_json_close_line(&c->out);
+}
+
+static void finish_lookup(struct mk_job *job)
+{
+    struct explain_run *r = MK_CONTAINER_OF(job, struct explain_run, job);
+    struct mk_worker *worker = r->worker;
+    struct client *c = r->run.client;
+    if (c) {
+        report_file(c, r);
+        client_end(c, NULL);
+    }
+    free_run(r);
+    mk_worker_put(worker);
+    if (c)
+        client_flush(c);
+}
+
+static void stop_explain(struct run *run)
+{
+    run->client = NULL; /* the job frees the run */
+}
+
+static int start_lookup(struct client *c, const struct mk_explain_result *result)
+{
+    struct explain_run *r = mk_account_alloc(NULL, sizeof(*r));
+    if (!r)
+        return -ENOMEM;
+    *r = (struct explain_run){.run = {.client = c, .stop = stop_explain},
+                              .job = {.work = look_up_path, .done = finish_lookup},
+                              .worker = mk_worker_get(client_worker(c)),
+                              .result = *result};
+    int err = mk_job_submit(c->thread->base.loop, &r->job);
+    if (err == 0) {
+        c->run = &r->run;
+        return 0;
+    }
+    mk_worker_put(r->worker);
+    mk_account_free(NULL, r, sizeof(*r));
+    return err;
+}
+
+/* ── the command ── */
+
+/* Reads "Name: value" or client=ADDRESS. */
+static bool read_argument(struct mk_str word, struct mk_explain_request *request, struct mk_explain_header *headers)
+{
+    static const struct mk_str client = MK_STR("client=");
+    const char *colon = memchr(word.p, ':', word.len);
+    if (mk_str_starts(word, client))
+        return mk_address_parse(mk_str(word.p + client.len, word.len - client.len), &request->client) == 0;
+    if (!colon || colon == word.p)
+        return false;
+    size_t n = (size_t)(colon - word.p);
+    headers[request->n_headers++] =
+        (struct mk_explain_header){mk_str(word.p, n), mk_str_trim(mk_str(colon + 1, word.len - n - 1))};
+    return true;
+}
+
+static void explain_request(struct client *c, const struct mk_explain_request *request)
+{
+    struct mk_explain_result result = {.host = NULL};
+    client_begin(c, "table");
+    int err = mk_explain(client_worker(c), request, add_step, c, &result);
+    if (err < 0) {
+        client_end(c, err == -ENOMEM ? "out of memory" : "the method or the URL is malformed: explain GET /path?query");
+        return;
+    }
+    if (result.path.len && start_lookup(c, &result) == 0)
+        return;
+    mk_buf_release(&result.path);
+    client_end(c, NULL);
+}
+
+static void run_explain(struct client *c, const struct words *words)
+{
+    struct mk_explain_header headers[WORDS_MAX];
+    struct mk_explain_request request = {.headers = headers};
+    if (words->n < 3) {
+        client_refuse(c, "explain needs a method and a URL: explain GET http://example.org/path");
+        return;
+    }
+    request.method = words->items[1];
+    request.url = words->items[2];
+    for (unsigned i = 3; i < words->n; i++) {
+        if (read_argument(words->items[i], &request, headers))
+            continue;
+        client_refuse(c, "%.*s is neither a header (Name: value) nor client=ADDRESS",
+                      (int)(words->items[i].len < 100 ? words->items[i].len : 100), words->items[i].p);
+        return;
+    }
+    explain_request(c, &request);
+}
 
 /* clang-format off */
 const struct command commands[] = {
@@ -31,8 +251,8 @@ const struct command commands[] = {
     {"trace", '\0', "ID | peer=ADDRESS", "the states of a connection, or of all of a client, until a line is entered",
      trace_run, "connection"},
     {"explain", '\0', "METHOD URL [client=ADDRESS] [NAME: VALUE ...]",
-     "what would become of a request: host, sections, rules, handler and file", explain_run, "method"},
-    {"counters", '\0', "[PATTERN]", "what the server and its plugins count", counts_run, NULL},
+     "what would become of a request: host, sections, rules, handler and file", run_explain, "method"},
+    {"counters", '\0', "[PATTERN]", "what the server and its plugins count", run_counters, NULL},
     {"clear", 'c', "", "clears the screen", NULL, NULL},
     {"quit", 'q', "", "leaves the shell", NULL, NULL},
     {"\\?", '?', "", NULL, info_help, NULL},

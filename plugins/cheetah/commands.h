@@ -1,12 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The commands of the shell itself, as a table. Plugins have more: plugin_commands.h.
- */
 #ifndef CHEETAH_COMMANDS_H
 #define CHEETAH_COMMANDS_H
 
 #include "client.h"
 
+#include <monkey/buf.h>
+#include <monkey/command.h>
+#include <monkey/inspect.h>
+#include <monkey/loop.h>
+#include <monkey/plugin.h>
+#include <monkey/str.h>
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * A command that asks all threads of the server, one after the other and each in pieces:
+ *
+ *     client's thread          another thread
+ *     ask ───────── piece ───────► fn(piece, worker)
+ *     add to the answer ◄───────── piece
+ *
+ * A thread that does not answer within two seconds is named in the answer, which continues without it. Its piece is
+ * freed when it comes back. Between two pieces the connections of a thread may change: see struct mk_inspect_cursor.
+ */
+enum { WALK_PIECE_CONNS = 64, WALK_TEXT_MAX = 256, WALK_ANSWER_MS = 2000, WALK_PIECE_BYTES = 512 * 1024 };
+
+struct walk;
+struct piece;
+/* Runs in the thread that is asked. */
+typedef void (*piece_fn)(struct piece *p, struct mk_worker *worker);
+
+/* What connections a command is about. Texts are empty if they do not matter. */
+struct conn_filter {
+    uint64_t id; /* 0: any */
+    struct mk_address peer;
+    bool by_peer;
+    char state[24], listener[WALK_TEXT_MAX], host[WALK_TEXT_MAX];
+    uint32_t age_min_s;
+    bool with_request, without_request; /* only those that have one under way, or none */
+};
+
+struct piece {
+    struct mk_thread_call call;
+    struct walk *walk; /* of the client's thread only; NULL: it has ended */
+    struct thread *thread, *home;
+    piece_fn fn;
+    struct thread_at_end at_end;     /* of the thread that is asked: closes the cursor */
+    struct mk_inspect_cursor cursor; /* likewise; in use if `open` */
+    bool open;
+    /* what fn reads and writes */
+    struct conn_filter filter;
+    void *tracer;                     /* of trace.c */
+    void (*release)(struct piece *p); /* frees it with the piece; NULL: there is none */
+    struct mk_buf out;
+    bool more;                 /* fn is to be called again */
+    uint64_t found, found_max; /* found_max 0: no limit */
+    struct mk_inspect_worker worker;
+};
+
+/* Is called in the client's thread for each piece that has come back, before its output is added. May be NULL. */
+typedef void (*walk_collect_fn)(struct walk *w, struct piece *p);
+/* Is called at the end; adds the rest of the answer and calls client_end(), or begins another run. */
+typedef void (*walk_finish_fn)(struct walk *w, struct client *c);
+
+struct walk {
+    struct run run;
+    piece_fn fn;
+    walk_collect_fn collect;
+    walk_finish_fn finish; /* NULL: the answer just ends */
+    struct conn_filter filter;
+    void *data; /* of the command; `drop` frees it if the walk is stopped. Both may be NULL */
+    void (*drop)(struct walk *w);
+    uint64_t found, found_max; /* found_max 0: no limit */
+    struct mk_inspect_worker totals;
+    unsigned workers;
+    /* of walk.c */
+    struct piece *piece; /* of the thread that is asked now */
+    bool waiting;
+    struct mk_timer timer;
+    struct mk_thread **threads;
+    unsigned n, at;
+};
+
+/* Returns a walk that has not begun; NULL without memory (the answer was ended). */
+struct walk *walk_new(struct client *c, piece_fn fn);
+/* Begins it; the caller has begun the answer. */
+void walk_start(struct walk *w);
+
+/* For a piece_fn: shows the next connections to `fn`, and sets p->more. `ctx` is the piece. */
+void piece_next_conns(struct piece *p, struct mk_worker *worker, mk_inspect_conn_fn fn);
+/* Returns whether a connection passes the filter. */
+bool conn_filter_holds(const struct conn_filter *f, const struct mk_inspect_conn *conn);
+
+/*
+ * The commands of the shell itself, as a table. Plugins have more: plugin_commands.h.
+ */
 /* Runs a command with the words of a line, the first of which is its name. Sends the answer, or begins a run. */
 typedef void (*command_fn)(struct client *c, const struct words *words);
 
@@ -51,9 +140,102 @@ void control_log(struct client *c, const struct words *words);
 void control_reload(struct client *c, const struct words *words);
 void control_reopen(struct client *c, const struct words *words);
 void control_drain(struct client *c, const struct words *words);
-/* explain.c */
-void explain_run(struct client *c, const struct words *words);
-/* counts.c */
-void counts_run(struct client *c, const struct words *words);
+
+/*
+ * Which connections a command is about: arguments such as state=idle.
+ */
+struct conns_query {
+    struct conn_filter filter;
+    uint64_t limit; /* 0: none */
+};
+
+/* Reads an argument. Returns false if it is wrong; the answer was ended then. */
+bool conns_read_argument(struct client *c, struct mk_str word, struct conns_query *q);
+
+/*
+ * What the server as a whole tells of itself.
+ */
+/* Adds the members of `status` that need no other thread. */
+void info_add_status(struct client *c);
+
+/*
+ * The commands of plugins (<monkey/command.h>), as the generation in use has them.
+ */
+/* A command and the plugin that has it; the strings are valid as long as the generation. */
+struct plugin_command {
+    const struct mk_command *command;
+    const char *plugin;
+};
+
+/* Gets the n-th command of all plugins in their order. Returns false after the last one. Any thread. */
+bool plugin_commands_get(const struct mk_generation *g, unsigned n, struct plugin_command *ret);
+/* Finds the command of a name; NULL: no plugin has it. Any thread. */
+const struct mk_command *plugin_commands_find(const struct mk_generation *g, struct mk_str name);
+
+/* Runs a command: `words` are its name and its arguments, which are checked. Sends the answer, or begins a run. */
+void plugin_commands_run(struct client *c, const struct mk_command *command, const struct words *words);
+/* Answers with what the next argument may be: `words` are "complete", a command and the arguments so far. */
+void plugin_commands_complete(struct client *c, const struct words *words);
+
+/* Tells whether the shell itself has a command of that name. */
+typedef bool (*plugin_commands_own_fn)(struct mk_str name);
+/* Reports commands whose names the shell or another plugin has. From generation_check on. Returns 0 or -EINVAL. */
+int plugin_commands_check(const struct mk_generation *g, plugin_commands_own_fn is_own, struct mk_buf *error);
+
+/*
+ * The Unix socket at which shells connect. Generations with the same path share it, so that a reload keeps it.
+ *
+ * An upgrade passes the socket on (mk_socket_keep()). A path in use by another server that lives is refused; the socket
+ * of a server that has died is replaced.
+ */
+enum { ENDPOINT_PATH_MAX = 107 }; /* bytes of sun_path without the NUL */
+
+struct endpoints {
+    struct mk_list all;     /* struct endpoint; used in the hooks of the configuration only */
+    char default_path[256]; /* empty: it was not needed yet */
+};
+
+struct endpoint {
+    struct mk_list node;
+    unsigned refs;     /* generations */
+    unsigned watchers; /* workers that hold it in their loop, all in one thread */
+    bool closed;       /* by endpoint_close() */
+    bool watched;      /* its event is in `loop` */
+    struct mk_loop *loop;
+    struct mk_event event;
+    void (*on_accept)(struct endpoint *e, int fd); /* the descriptor is close-on-exec and does not block */
+    void *ctx;
+    uid_t owner; /* of the socket */
+    dev_t device;
+    ino_t inode;
+    char path[ENDPOINT_PATH_MAX + 1];
+};
+
+/*
+ * Returns the endpoint of a path, which is opened if no generation has it. NULL: `error` has a sentence without a full
+ * stop.
+ */
+struct endpoint *endpoint_get(struct endpoints *all, const char *path, struct mk_buf *error);
+/* Releases it; the last release closes the socket, and removes the path if it still leads to it. */
+void endpoint_put(struct endpoint *e);
+/*
+ * Does that now, because the configuration in use does not have it, although others may still hold it. In the thread
+ * that accepts, while a reload waits for it.
+ */
+void endpoint_close(struct endpoint *e);
+
+/*
+ * Hold it in a loop as long as there is a watcher. endpoint_watch() returns 0 or -errno; shells wait in the backlog of
+ * the socket until endpoint_accept(), from which on they are accepted.
+ */
+int endpoint_watch(struct endpoint *e, struct mk_loop *loop);
+void endpoint_accept(struct endpoint *e);
+void endpoint_unwatch(struct endpoint *e, bool loop_lives);
+
+/*
+ * Returns the path that is used if the configuration has none: the same for the process as long as it lives, since it
+ * may give its rights up after the first one.
+ */
+const char *endpoint_default_path(struct endpoints *all);
 
 #endif

@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The command `connections`: lists connections, or closes one.
- */
-#include "conns.h"
-
 #include "commands.h"
 
 #include <monkey/json.h>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Opens and closes the socket of shells (endpoint.h).
- */
-#include "endpoint.h"
+#include "commands.h"
 
 #include <monkey/arena.h>
 #include <monkey/log.h>

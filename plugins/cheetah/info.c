@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Commands about the server as a whole: help, status, configuration, plugins, hosts.
- */
-#include "info.h"
-
 #include "commands.h"
-#include "plugin_commands.h"
 
 #include <monkey/inspect.h>
 #include <monkey/json.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds and runs the commands of plugins (plugin_commands.h). Between two calls of a command a reload may have removed
+ * Finds and runs the commands of plugins. Between two calls of a command a reload may have removed
  * its plugin, so each call checks the generation first.
  */
-#include "plugin_commands.h"
+#include "commands.h"
 
 #include <monkey/inspect.h>
 #include <monkey/json.h>

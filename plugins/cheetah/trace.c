@@ -8,7 +8,6 @@
  * A tracer ends in its own thread: when the client has ended the command, or with the thread.
  */
 #include "commands.h"
-#include "conns.h"
 
 #include <monkey/json.h>
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Asks all threads (walk.h).
- */
-#include "walk.h"
+#include "commands.h"
 
 #include <assert.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Splits the line of a request (words.h). Pure: the words are unescaped in place, and are never longer than what stands
+ * Splits the line of a request. Pure: the words are unescaped in place, and are never longer than what stands
  * for them.
  */
-#include "words.h"
+#include "client.h"
 
 #include <monkey/escape.h>
 

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Commands about the workers: what each of them holds.
- */
 #include "commands.h"
-#include "info.h"
-#include "walk.h"
 
 #include <monkey/json.h>
 

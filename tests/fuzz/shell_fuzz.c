@@ -4,9 +4,8 @@
  * the other. They are then written as a member of an object, which the shell must read as the same text; and the line
  * is read as an object itself, and shown in a table without any control character.
  */
-#include "../../bin/shell/object.h"
-#include "../../bin/shell/table.h"
-#include "../../plugins/cheetah/words.h"
+#include "../../bin/shell/shell.h"
+#include "../../plugins/cheetah/client.h"
 
 #include <monkey/json.h>
 

@@ -2,7 +2,7 @@
 /* Commands as the server reads them: words with any bytes. */
 #include "testing.h"
 
-#include "bin/shell/link.h"
+#include "bin/shell/shell.h"
 
 TEST(words_keep_their_bytes)
 {

@@ -2,8 +2,7 @@
 /* The objects that the shell reads, and the tables that it makes of them. */
 #include "testing.h"
 
-#include "bin/shell/table.h"
-#include "bin/shell/value.h"
+#include "bin/shell/shell.h"
 
 #include <stdio.h>
 #include <stdlib.h>

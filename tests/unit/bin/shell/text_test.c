@@ -2,8 +2,7 @@
 /* Text of clients, cut and escaped; numbers with units; bars. */
 #include "testing.h"
 
-#include "bin/shell/cell.h"
-#include "bin/shell/line.h"
+#include "bin/shell/shell.h"
 
 static const struct text_style unicode = {.terminal = true, .unicode = true, .columns = 20}, ascii = {.columns = 20};
 static char storage[64 * 1024];

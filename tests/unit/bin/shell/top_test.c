@@ -2,7 +2,7 @@
 /* What `top` makes of two samples. */
 #include "testing.h"
 
-#include "bin/shell/top_screen.h"
+#include "bin/shell/shell.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,6 @@
 #include "testing.h"
 
 #include "plugins/cheetah/commands.h"
-#include "plugins/cheetah/plugin_commands.h"
 #include "server/generation/generation.h"
 #include "server/worker/thread.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The line of a request: words with quotes, or a JSON array; flush against a page that cannot be read. */
-#include "plugins/cheetah/words.h"
+#include "plugins/cheetah/client.h"
 
 #include "testing.h"
 
