@@ -233,8 +233,6 @@ int keys_read(struct key_set *keys, enum keys_kind kind, const char *name, struc
  */
 int jwks_read(struct key_set *keys, const char *name, struct mk_str text, struct mk_buf *message);
 
-/* Reads public keys and certificates in PEM (RFC 7468). */
-
 /*
  * Checks the claims of a token whose signature is right (RFC 7519 section 4.1), and further ones that a section
  * demands. Pure, any thread: the time is an argument.

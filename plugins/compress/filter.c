@@ -1,15 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Compresses a body piece by piece (filter.h). It holds one piece of input, and what the encoder holds. When there is
+ * Compresses a body piece by piece. It holds one piece of input, and what the encoder holds. When there is
  * no input for now, it flushes the encoder, so that slow responses arrive as they are written. The encoder is closed
  * after its last byte, or with the exchange.
  */
-#include "filter.h"
-
-#include "coding_counters.h"
+#include "compress.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <time.h>
+
+/*
+ * Counts against the limits. Time above the limit of a window is taken from the following ones: at a high
+ * level one piece may take longer than a window.
+ */
+enum { WINDOW_MS = 100, PERCENT_NS = WINDOW_MS * 10000, WINDOWS_MAX = 1000 };
+
+static _Thread_local struct {
+    unsigned streams;
+    size_t bytes;
+    uint64_t window; /* the number of the window that was seen last */
+    int64_t left_ns; /* of this window; below 0: taken from the next ones */
+} worker_budget;
+
+bool budget_reserve(const struct budget_limits *limits, const struct mk_account *account, size_t bytes)
+{
+    size_t max = account && account->bytes_max ? account->bytes_max / 2 : SIZE_MAX;
+    if (worker_budget.streams >= limits->streams || bytes > max || worker_budget.bytes > max - bytes)
+        return false;
+    worker_budget.streams++;
+    worker_budget.bytes += bytes;
+    return true;
+}
+
+void budget_release(size_t bytes)
+{
+    assert(worker_budget.streams > 0 && bytes <= worker_budget.bytes);
+    worker_budget.streams--;
+    worker_budget.bytes -= bytes;
+}
+
+static bool is_limited(const struct budget_limits *limits)
+{
+    return limits->cpu_percent > 0 && limits->cpu_percent < 100;
+}
+
+bool budget_has_time(const struct budget_limits *limits, uint64_t now_ms)
+{
+    uint64_t window = now_ms / WINDOW_MS, passed = window - worker_budget.window;
+    int64_t whole = limits->cpu_percent * PERCENT_NS;
+    if (!is_limited(limits))
+        return true;
+    if (passed)
+        worker_budget.left_ns += whole * (int64_t)(passed < WINDOWS_MAX ? passed : WINDOWS_MAX);
+    if (worker_budget.left_ns > whole)
+        worker_budget.left_ns = whole; /* unused time is not kept */
+    worker_budget.window = window;
+    return worker_budget.left_ns > 0;
+}
+
+uint32_t budget_wait_ms(uint64_t now_ms)
+{
+    return (uint32_t)(WINDOW_MS - now_ms % WINDOW_MS);
+}
+
+uint64_t budget_clock(const struct budget_limits *limits)
+{
+    struct timespec now;
+    if (!is_limited(limits) || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) < 0)
+        return 0;
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void budget_spend(const struct budget_limits *limits, uint64_t since)
+{
+    assert(!is_limited(limits) || since <= budget_clock(limits));
+    worker_budget.left_ns -= (int64_t)(budget_clock(limits) - since);
+}
+
+static const struct mk_counter_info responses = {"compress", "responses", "compressed responses, by coding",
+                                                 MK_COUNTER_SUM};
+static const struct mk_counter_info bytes_in = {"compress", "input_bytes",
+                                                "bytes of bodies before they were compressed, by coding",
+                                                MK_COUNTER_SUM};
+static const struct mk_counter_info bytes_out = {"compress", "output_bytes", "bytes of compressed bodies, by coding",
+                                                 MK_COUNTER_SUM};
+static const struct mk_counter_info skipped = {
+    "compress", "skipped_responses",
+    "responses that were not compressed because of Streams, CpuLimit or the memory, by coding", MK_COUNTER_SUM};
+
+enum { CODINGS = MK_CODING_COUNT - 1 }; /* without MK_CODING_IDENTITY */
+#define PLACE(count, coding) ((count)*CODINGS + (coding)-1)
+#define ROWS(count, info) \
+    [PLACE(count, MK_CODING_GZIP)] = {&(info), {"coding", "gzip"}}, \
+                  [PLACE(count, MK_CODING_BR)] = {&(info), {"coding", "br"}}, \
+                  [PLACE(count, MK_CODING_ZSTD)] = {&(info), {"coding", "zstd"}}
+
+static const struct mk_counter_row rows[CODING_COUNTS * CODINGS] = {
+    ROWS(CODING_RESPONSES, responses),
+    ROWS(CODING_BYTES_IN, bytes_in),
+    ROWS(CODING_BYTES_OUT, bytes_out),
+    ROWS(CODING_SKIPPED, skipped),
+};
+
+static const struct mk_counter *counters[CODING_COUNTS * CODINGS];
+
+void coding_counters_open(void)
+{
+    mk_counters_open(rows, CODING_COUNTS * CODINGS, counters);
+}
+
+/* Adds to a counter. In the thread of the worker; NULL: none. */
+static void add_to_counter(enum coding_count count, enum mk_coding coding, const struct mk_worker *worker, size_t n)
+{
+    assert(count < CODING_COUNTS && coding > MK_CODING_IDENTITY && coding < MK_CODING_COUNT);
+    mk_counter_add(counters[PLACE(count, coding)], worker, (int64_t)n);
+}
 
 enum { INPUT_BYTES_MIN = 1024, INPUT_BYTES_MAX = 16 * 1024 }; /* mk_filter_fn: `size` is 1,024 at least */
 
@@ -60,7 +166,7 @@ static ssize_t read_input(struct compress_filter *f, struct mk_filter *filter)
     if (n > 0) {
         f->input_pos = 0;
         f->input_len = (size_t)n;
-        coding_counters_add(CODING_BYTES_IN, f->coding, f->worker, f->input_len);
+        add_to_counter(CODING_BYTES_IN, f->coding, f->worker, f->input_len);
         f->unflushed = true;
     } else if (n == 0) {
         f->op = ENCODER_FINISH;
@@ -127,7 +233,7 @@ static ssize_t read_compressed(struct mk_filter *filter, char *to, size_t size, 
         if (r < 0)
             return r;
     }
-    coding_counters_add(CODING_BYTES_OUT, f->coding, f->worker, (size_t)(at - to));
+    add_to_counter(CODING_BYTES_OUT, f->coding, f->worker, (size_t)(at - to));
     return at - to;
 }
 
@@ -171,7 +277,7 @@ int filter_start(struct mk_request *req, enum mk_coding coding, int level, uint6
     f->bytes = sizeof(*f) + input + encoder_bytes_max(coding, level, size);
     mk_timer_init(&f->timer, resume_response);
     int err = open_encoder(f, coding, level, size);
-    coding_counters_add(err < 0 ? CODING_SKIPPED : CODING_RESPONSES, coding, worker, 1);
+    add_to_counter(err < 0 ? CODING_SKIPPED : CODING_RESPONSES, coding, worker, 1);
     if (err < 0) {
         mk_account_free(account, f, sizeof(*f) + input);
         return err;

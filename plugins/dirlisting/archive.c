@@ -44,6 +44,10 @@ static int64_t count_slots(const struct mk_address *client)
     return count;
 }
 
+/*
+ * Takes a slot for a client: an IPv6 network of 64 bits is one, and so are the clients of Unix sockets.
+ * Returns 0, -EAGAIN (all archives are in use) or -EDQUOT (those of this client are).
+ */
 static int take_slot(struct archive_slot *slot, const struct mk_address *client, const struct listing_limits *limits)
 {
     slot->client = *client;

@@ -106,11 +106,6 @@ struct archive_slot {
 };
 
 /*
- * Takes a slot for a client: an IPv6 network of 64 bits is one, and so are the clients of Unix sockets.
- * Returns 0, -EAGAIN (all archives are in use) or -EDQUOT (those of this client are).
- */
-
-/*
  * Responds with a folder as an archive. Memory is bounded: two buffers, one of which a disk thread fills while the
  * client takes the other.
  */

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Parses the conditions of an access log, and applies them (filter.h).
- */
-#include "filter.h"
+#include "logger.h"
 
 #include <errno.h>
 

@@ -1,13 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Parses formats into ops, and runs them (format.h).
- */
-#include "format.h"
-
-#include "foreign.h"
+#include "logger.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
+
+static const struct {
+    struct mk_str start;
+    const char *here;
+} directives[] = {
+    {MK_STR("%h"), "client"},
+    {MK_STR("%a"), "client"},
+    {MK_STR("%u"), "user"},
+    {MK_STR("%t"), "time_clf"},
+    {MK_STR("%r"), "request"},
+    {MK_STR("%>s"), "status"},
+    {MK_STR("%s"), "status"},
+    {MK_STR("%b"), "body_bytes_out"},
+    {MK_STR("%B"), "body_bytes_out"},
+    {MK_STR("%O"), "bytes_out"},
+    {MK_STR("%D"), "request_time_us"},
+    {MK_STR("%m"), "method"},
+    {MK_STR("%U"), "path"},
+    {MK_STR("%v"), "host"},
+    {MK_STR("%V"), "host"},
+    {MK_STR("%{"), "header_NAME"},
+};
+
+const char *foreign_find_directive(struct mk_str s)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(directives); i++)
+        if (mk_str_starts(s, directives[i].start))
+            return directives[i].here;
+    return NULL;
+}
 
 enum { VALUES_MAX = LINE_FIXED_MAX / LINE_VARIABLE_FIXED };
 

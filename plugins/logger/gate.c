@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Holds requests that wait for room in a log (gate.h).
- */
-#include "gate.h"
+#include "logger.h"
 
 #include <monkey/arena.h>
 #include <monkey/loop.h>

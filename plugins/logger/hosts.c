@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Opens the logs of hosts, and chooses those of a path (hosts.h).
- */
-#include "hosts.h"
+#include "logger.h"
 
 #include <monkey/file.h>
 

@@ -3,10 +3,9 @@
  * logger: access and error logs of hosts. This file has the hooks of workers and requests. hosts.c chooses the logs of
  * an exchange, filter.c tells whether it gets a line, format.c makes the line, the kit (log_writer) writes it.
  */
-#include <monkey/inspect.h>
+#include "logger.h"
 
-#include "gate.h"
-#include "hosts.h"
+#include <monkey/inspect.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Opens and watches files of networks (files.h).
- */
-#include "files.h"
+#include "mandril.h"
 
 #include <errno.h>
 

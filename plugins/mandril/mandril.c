@@ -13,7 +13,102 @@
 
 #include <monkey/program.h>
 
+#include <assert.h>
 #include <errno.h>
+
+static const struct mk_counter_info decisions = {"mandril", "decisions",
+                                                 "decisions about requests and connections, by section and action",
+                                                 MK_COUNTER_SUM};
+
+#define ROWS(kind, section, action) \
+    [2 * (kind)] = {&decisions, {"section", section, "action", action, "dry_run", "no"}}, \
+         [2 * (kind) + 1] = {&decisions, {"section", section, "action", action, "dry_run", "yes"}}
+
+static const struct mk_counter_row rows[2 * DECISION_KINDS] = {
+    ROWS(DECISION_RULE_ALLOW, "rules", "allow"),        ROWS(DECISION_RULE_DENY, "rules", "deny"),
+    ROWS(DECISION_RULE_DROP, "rules", "drop"),          ROWS(DECISION_RULE_DELAY, "rules", "delay"),
+    ROWS(DECISION_LIMIT_DENY, "client_limits", "deny"), ROWS(DECISION_CONNECTION_DROP, "connections", "drop"),
+};
+
+static const struct mk_counter *counters[2 * DECISION_KINDS];
+
+void decision_counters_open(void)
+{
+    mk_counters_open(rows, 2 * DECISION_KINDS, counters);
+}
+
+void decision_counters_add(enum decision_kind kind, bool dry_run, const struct mk_worker *worker)
+{
+    assert(kind < DECISION_KINDS);
+    mk_counter_add(counters[2 * kind + dry_run], worker, 1);
+}
+
+static struct mk_str describe_decision(const struct rule_decision *d)
+{
+    return d->too_costly ? MK_STR("deny 403, because a pattern takes too much time for the path,")
+                         : d->rule->conf->action.text;
+}
+
+static enum decision_kind get_kind(const struct rule_decision *d)
+{
+    static const enum decision_kind kinds[] = {
+        [ACTION_ALLOW] = DECISION_RULE_ALLOW,
+        [ACTION_DENY] = DECISION_RULE_DENY,
+        [ACTION_DROP] = DECISION_RULE_DROP,
+        [ACTION_DELAY] = DECISION_RULE_DELAY,
+    };
+    assert(d->kind != ACTION_NONE && (size_t)d->kind < MK_COUNT_OF(kinds));
+    return kinds[d->kind];
+}
+
+/* Counts and logs a decision; allowed requests are logged at the level debug. */
+static void log_decision(const struct rule_decision *d, const struct conditions_subject *subject)
+{
+    const struct active_section *s = &d->rule->base;
+    struct zone_decision line = {
+        .place = s->place,
+        .name = s->name,
+        .what = describe_decision(d),
+        .client = subject->client,
+        .req = subject->req,
+        .level = d->kind == ACTION_ALLOW ? MK_LOG_DEBUG : MK_LOG_INFO,
+        .dry_run = d->rule->conf->dry_run,
+    };
+    decision_counters_add(get_kind(d), line.dry_run, mk_request_worker(subject->req));
+    zone_log(s->zone, &line, mk_loop_now_ms(mk_request_loop(subject->req)));
+}
+
+/* Sets what a rule decides. Returns false if the rule does not hold. */
+static bool ask_rule(const struct rule *rule, struct files_refs *files, const struct conditions_subject *subject,
+                     struct rule_decision *ret)
+{
+    const struct rule_action *action = &rule->conf->action;
+    if (!filter_contains(&rule->base.clients, files, &subject->client))
+        return false;
+    int found = conditions_match(&rule->conf->when, subject);
+    *ret = (struct rule_decision){rule, action->kind, action->status, found < 0};
+    if (found < 0) {
+        ret->kind = ACTION_DENY;
+        ret->status = 403;
+    }
+    return found != 0;
+}
+
+/* Finds what the rules decide. `quiet`: neither counts nor logs. */
+static struct rule_decision decide_request(const struct host_state *host, struct files_refs *files,
+                                           const struct conditions_subject *subject, bool quiet)
+{
+    struct rule_decision d;
+    for (uint32_t i = 0; i < host->n_rules; i++) {
+        if (!ask_rule(&host->rules[i], files, subject, &d))
+            continue;
+        if (!quiet)
+            log_decision(&d, subject);
+        if (!d.rule->conf->dry_run)
+            return d;
+    }
+    return (struct rule_decision){.kind = ACTION_NONE};
+}
 
 enum { DELAYED_MAX = 4096, ARENA_BYTES_MAX = 256 * 1024 * 1024 };
 
@@ -252,7 +347,7 @@ static int check_request(struct mk_request *req)
     int r = counts_conn ? connections_check_request(g, files, &subject) : MK_DECLINED;
     if (r != MK_DECLINED)
         return r;
-    struct rule_decision d = rules_decide(host, files, &subject, false);
+    struct rule_decision d = decide_request(host, files, &subject, false);
     r = apply_decision(req, &d);
     return r == MK_DECLINED ? limits_apply(host, files, &subject) : r;
 }
@@ -267,7 +362,7 @@ static int allows_path(struct mk_request *req, struct mk_str path)
                                          .client = mk_request_client(req)};
     if (!host)
         return 0;
-    struct rule_decision d = rules_decide(host, get_files(req), &subject, true);
+    struct rule_decision d = decide_request(host, get_files(req), &subject, true);
     if (d.kind == ACTION_ALLOW)
         mk_request_allow(req);
     if (d.kind == ACTION_DENY && !d.too_costly)

@@ -2,9 +2,7 @@
 /*
  * Follows a request through [REWRITE] and [REDIRECT], as rewrite.c and redirect.c do, without sending anything.
  */
-#include "explain.h"
-
-#include "rewrite.h"
+#include "redirect.h"
 
 #include <errno.h>
 

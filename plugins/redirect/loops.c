@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Follows sample paths through the rules of a host (loops.h).
- */
-#include "loops.h"
+#include "redirect.h"
 
 #include <monkey/escape.h>
 
 #include <assert.h>
 #include <errno.h>
-
-#include "rewrite.h"
 
 enum { REDIRECTS_MAX = 16, PATH_BYTES = 4096 };
 

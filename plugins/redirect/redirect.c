@@ -3,17 +3,14 @@
  * redirect: rewrites requests and redirects clients by the rules of a host, before plugins look for content. The first
  * rule that matches is used. This file has the directives and hooks, and sends redirects.
  */
+#include "redirect.h"
+
 #include <monkey/escape.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>
 #include <errno.h>
-
-#include "explain.h"
-#include "loops.h"
-#include "redirect_counters.h"
-#include "rewrite.h"
 
 extern const struct mk_plugin mk_plugin_redirect;
 

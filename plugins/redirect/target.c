@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Parses targets, and adds captures to them (target.h).
- */
 #include "target.h"
 
 #include <monkey/escape.h>

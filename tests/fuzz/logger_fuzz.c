@@ -3,7 +3,7 @@
  * The lines of logs: whatever a head holds, each is one line of printable ASCII that fits its buffer; a JSON line is an
  * object, by the grammar of RFC 8259. The first line of the input is the format, the rest the head.
  */
-#include "../../plugins/logger/format.h"
+#include "../../plugins/logger/logger.h"
 
 #include <monkey/escape.h>
 

@@ -4,7 +4,7 @@
  * it is: m MATCH, w CONDITION (of When), r (ForeignReferer); the head of a request follows. If the first section is
  * said to cover the second, then it holds for all requests for which the second holds.
  */
-#include "../../plugins/mandril/conditions.h"
+#include "../../plugins/mandril/mandril.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,9 +7,8 @@
 
 #include <monkey/arena.h>
 
-#include "../../plugins/mandril/bucket.h"
+#include "../../plugins/mandril/mandril.h"
 #include "../../plugins/mandril/networks.h"
-#include "../../plugins/mandril/settings.h"
 
 #define CHECK(fact) \
     do { \

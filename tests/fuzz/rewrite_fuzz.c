@@ -4,7 +4,7 @@
  * Whatever a client sends, the new path is one of the host, captures change neither the number of the query's
  * parameters nor begin a query, and a condition and its negation are never both true.
  */
-#include "../../plugins/redirect/rewrite.h"
+#include "../../plugins/redirect/redirect.h"
 
 #include <errno.h>
 #include <stdlib.h>

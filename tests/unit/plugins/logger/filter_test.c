@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Conditions of access logs: how they are read, and which exchanges get a line. */
-#include "plugins/logger/filter.h"
+#include "plugins/logger/logger.h"
 
 #include "conf_value.h"
 

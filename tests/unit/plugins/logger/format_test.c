@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Formats: how they are read, what is wrong with those that cannot be, and what each field says of a request. */
-#include "plugins/logger/format.h"
-
 #include "arena.h"
-
 #include "http/client_addr.h"
 #include "http/request.h"
+#include "plugins/logger/logger.h"
+#include "testing.h"
 
 #include <errno.h>
 #include <stdio.h>
+
+TEST(directives)
+{
+    assert_string_equal(foreign_find_directive(MK_STR("%h %u")), "client");
+    assert_string_equal(foreign_find_directive(MK_STR("%{Referer}i")), "header_NAME");
+    assert_null(foreign_find_directive(MK_STR("100%")));
+    assert_null(foreign_find_directive(MK_STR("%")));
+    assert_null(foreign_find_directive(MK_STR("")));
+}
 
 static char reason[512], storage[LINE_BYTES_MAX];
 static struct line l;

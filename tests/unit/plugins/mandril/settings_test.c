@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "plugins/mandril/settings.h"
+#include "plugins/mandril/mandril.h"
 
 enum { WORDS_MAX = 8 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Targets: what they may be, and what captures can and cannot do to them; and the paths that rewrites make. */
-#include "plugins/redirect/rewrite.h"
+#include "plugins/redirect/redirect.h"
 
 #include "arena.h"
 #include "conf/internal.h"

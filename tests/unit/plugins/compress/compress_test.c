@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What compress reads in types, lists and entity tags. */
-#include "plugins/compress/match.h"
-
+#include "plugins/compress/compress.h"
 #include "testing.h"
 
 TEST(type_patterns)

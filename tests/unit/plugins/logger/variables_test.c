@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lines: whatever a value holds leaves as printable ASCII, within the size of a line; times and numbers. */
-#include "plugins/logger/line.h"
-
+#include "plugins/logger/logger.h"
 #include "testing.h"
 
 static struct line l;
