@@ -99,6 +99,20 @@ static void read_ahead(const struct find_result *f)
     (void)!pread(f->fd, &last, 1, (off_t)f->bytes - 1); /* an error shows itself again when the response reads */
 }
 
+/* Finds in the folder of a user. EISDIR: a folder there has no index, which the worker cannot see without waiting. */
+static void find_of_user(struct disk_lookup *l)
+{
+    struct mk_str path = l->at.path;
+    l->found = mk__static_userdir_find(&l->at, &(struct find_mode){.accept = &l->accept});
+    if (l->found.kind != FOUND_NOTHING || l->found.err != ENOENT || !mk_str_ends(path, MK_STR("/")))
+        return;
+    struct find_result folder = mk__static_userdir_find_folder(&l->at);
+    if (folder.kind != FOUND_DIRECTORY)
+        return;
+    close(folder.fd);
+    l->found.err = EISDIR;
+}
+
 static void run_lookup(struct mk_job *job)
 {
     struct disk_lookup *l = MK_CONTAINER_OF(job, struct disk_lookup, job);
@@ -108,7 +122,7 @@ static void run_lookup(struct mk_job *job)
     else if (!MK_SMALL && l->at.site->root_fd >= 0 && mk__static_root_has_changed(l->at.site))
         mk__static_root_update(l->at.site); /* the cache may be waiting for that */
     if (!MK_SMALL && userdir_is_matched(&l->at))
-        l->found = mk__static_userdir_find(&l->at, &(struct find_mode){.accept = &l->accept});
+        find_of_user(l);
     else
         l->found = find_path(l->at.site, l->at.path, &l->accept, false);
     read_ahead(&l->found);

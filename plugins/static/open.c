@@ -333,7 +333,7 @@ void mk__static_open_release(struct find_result *f)
 
 bool mk__static_open_is_missing(int err)
 {
-    static const int missing[] = {ENOENT, ENOTDIR, ELOOP, EXDEV, ENAMETOOLONG, ENXIO};
+    static const int missing[] = {ENOENT, ENOTDIR, ELOOP, EXDEV, ENAMETOOLONG, ENXIO, EISDIR};
     for (size_t i = 0; i < MK_COUNT_OF(missing); i++)
         if (missing[i] == err)
             return true;

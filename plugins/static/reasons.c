@@ -34,6 +34,7 @@ static const struct {
     {ENXIO, MK_REASON_NO_FILE},
     {ENOENT, MK_REASON_MISSING},
     {ENOTDIR, MK_REASON_MISSING},
+    {EISDIR, MK_REASON_NO_INDEX},
 };
 
 void mk__static_reasons_note(struct mk_request *req, const struct static_site *site, int err)

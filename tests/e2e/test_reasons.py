@@ -9,9 +9,12 @@ import pytest
 
 from harness import build
 from harness.backend import Backend, answer
+from harness.content import populate
 from harness.messages import request
 from harness.proxies import TEXT, proxy_section
 from harness.server import await_true, section
+from test_sources import wrap_users
+from test_userdir import needs_root
 
 pytestmark = pytest.mark.skipif(
     not (build.PLUGINS / "logger.so").exists(), reason=f"the preset {build.PRESET} has no logger"
@@ -171,6 +174,22 @@ def test_an_alias(logged, tmp_path):
     alias = section("ALIAS", {"Match": "/al", "To": tmp_path / "server0" / "root" / "alias"})
     server, found = logged({}, get("/al/empty/"), get("/al/none/"), text=alias)
     assert found == [(404, "no-index"), (404, "missing")]
+
+
+@needs_root
+def test_the_folder_of_a_user(serve, tmp_path):
+    """The same reasons, by the path of the client."""
+    files = {"a.txt": b"a\n", ".env": b"secret\n", "empty/a.txt": b""}
+    home = populate(tmp_path / "home" / "bob" / "public_html", files)
+    (home / "link").symlink_to("a.txt")
+    server = serve(files=FILES, host={"UserDir": "public_html", "SymLink": "Off"}, wrapper=wrap_users(tmp_path))
+    with server.connect() as client:
+        assert client.ask("/~bob/a.txt").body == b"a\n"
+        targets = ("/~bob/.env", "/~bob/link", "/~bob/empty/")
+        assert [client.ask(target).status for target in (*targets, "/~bob/none", "/~eve/a.txt")] == [404] * 5
+    for target, reason in zip(targets, ("hidden", "link", "no-index")):
+        said = [line for line in server.lines if f" 404 for {target}: " in line]
+        assert len(said) == 1 and ADVICE[reason] in said[0], server.log
 
 
 @pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="no proxy in this build")
