@@ -128,6 +128,10 @@ TYPED = {
     ("-s", "reload"): f"there is no option -s; {SIGNALS}",
     ("-k", "graceful"): f"there is no option -k; {SIGNALS}",
     ("--http", "r"): "there is no option --http; HTTP is spoken without an option, HTTPS with --https",
+    ("-V",): 'there is no option -V; "monkey -v" prints the version',
+    ("--tls", "r"): "there is no option --tls; HTTPS is spoken with --https",
+    ("-t", "-q"): 'there is no option -q; "monkey -t" prints what is wrong, and one line if nothing is',
+    ("reverse-proxy", "--to", ":9000"): 'there is no option --to; "monkey proxy URL" passes requests on to URL',
     ("--conf", "r"): "there is no option --conf; did you mean --config?",
     ("--conf=r",): "there is no option --conf=r; did you mean --config?",
     ("-t", "-c", "r/monkey.conf"): '--config wants the directory of monkey.conf, and "r/monkey.conf" is a file; write '
