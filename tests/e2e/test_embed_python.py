@@ -244,7 +244,8 @@ def pieces(environment, tmp_path):
 @pytest.mark.parametrize("path, status, body, length", [
     ("/list", 200, b"abc", "3"), ("/tuple", 200, b"a", "1"), ("/generator", 200, b"abc", None),
     ("/empty", 200, b"", "0"),
-    ("/empty-generator", 200, b"", "0"), ("/length", 200, b"ab", "2"), ("/late", 203, b"late", None),
+    ("/empty-generator", 200, b"", "0"), ("/length", 200, b"ab", "2"),
+    ("/no-more", 200, b"ab", "2"), ("/late", 203, b"late", None),
     ("/replaced", 502, b"replaced", "8"), ("/written", 200, b"written,yielded", None),
 ])  # fmt: skip
 def test_wsgi_responses(pieces, path, status, body, length):
@@ -260,9 +261,19 @@ def test_wsgi_large_pieces(pieces):
 
 
 @pytest.mark.parametrize("path", ["/text", "/number", "/numbers", "/no-start", "/two-starts", "/bad-status",
-                                  "/bad-length", "/bad-header", "/fails"])  # fmt: skip
+                                  "/bad-length", "/bad-header", "/too-long", "/fails"])  # fmt: skip
 def test_wsgi_applications_that_fail(pieces, path):
     assert pieces.ask(path).status == 500
+    assert pieces.ask("/list").body == b"abc"
+
+
+def test_wsgi_length_that_is_not_reached(pieces):
+    """The response is cut."""
+    with Client(pieces.address) as client:
+        client.send(request("/too-short"))
+        assert client.head().status == 200
+        assert client.rest() == b"a"
+    assert pieces.ask("/too-short", method="HEAD").status == 200
     assert pieces.ask("/list").body == b"abc"
 
 

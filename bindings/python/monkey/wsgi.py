@@ -118,6 +118,8 @@ class Response:
         self.status = self.headers = self.pieces = self.iterator = None
         self.waiting = []  # views of bytes that are to be sent
         self.has_head = self.is_complete = False
+        self.is_head = request.method == "HEAD"
+        self.left = None  # how many bytes of the declared length are to come
         self.context = ffi.new_handle(self)
         self.task = ffi.new("struct mk_task *")
         lib.mk_task_init(self.task, on_turn)
@@ -173,11 +175,16 @@ class Response:
             length = sum(map(len, self.pieces))
         if length is not None:
             check(lib.mk_response_set_length(self.handle, int(length)))
+            self.left = None if self.is_head or self.status in (204, 304) else int(length)
         self.has_head = True
 
     def send_slice(self):
         """Adds some bytes to the response. Returns whether the client is to take them first."""
-        data, kept = make_str(self.waiting[0][:SLICE_BYTES])
+        piece = self.waiting[0][:SLICE_BYTES]
+        if self.left is not None and len(piece) > self.left:
+            raise AssertionError("the body has more bytes than its Content-Length says")
+        self.left = self.left and self.left - len(piece)
+        data, kept = make_str(piece)
         result = check(lib.mk_response_write(self.handle, data))
         del kept
         self.waiting[0] = self.waiting[0][SLICE_BYTES:]
@@ -191,6 +198,8 @@ class Response:
             if self.send_slice():
                 return  # until on_writable()
         if self.iterator is None:
+            if self.left:
+                raise AssertionError("the body has fewer bytes than its Content-Length says")
             self.is_complete = True
             lib.mk_response_end(self.handle)
         else:
