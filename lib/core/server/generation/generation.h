@@ -110,7 +110,8 @@ struct mk_generation {
     struct mk__mime mime;
     const struct mk_transport *transport;
     const struct mk_plugin *plugins[MK__PLUGINS_MAX];
-    struct mk__module *modules[MK__PLUGINS_MAX];                    /* of plugins that are shared objects; else NULL */
+    struct mk__module_list *module_list;         /* opened to tell whose an unknown name is; NULL: none */
+    struct mk__module *modules[MK__PLUGINS_MAX]; /* of plugins that are shared objects; else NULL */
     void *states[MK__PLUGINS_MAX], *plugin_states[MK__PLUGINS_MAX]; /* of generation_start and of start */
     uint32_t used, started;    /* plugins started for the process, and for this generation, a bit each */
     uint32_t failed;           /* those with errors in their sections or starts: no generation_check */

@@ -105,7 +105,7 @@ static void offer_transport(const struct mk_plugin *plugin, void *ctx)
 }
 
 /* Returns the transport that was probably meant, also one in a module that is not loaded; or NULL. */
-static const char *suggest_transport(const struct mk_generation *g, struct mk_str name)
+static const char *suggest_transport(struct mk_generation *g, struct mk_str name)
 {
     struct mk__suggestion suggestion = mk__suggest_init(name);
     if (mk_str_ieq(name, MK_STR("ssl")) || mk_str_ieq(name, MK_STR("https")))
@@ -113,12 +113,12 @@ static const char *suggest_transport(const struct mk_generation *g, struct mk_st
     for (unsigned i = 0; i < g->n_plugins; i++)
         offer_transport(g->plugins[i], &suggestion);
     if (!suggestion.name && MK_HAS_MODULES)
-        mk__module_each(offer_transport, &suggestion);
+        mk__module_each(&g->module_list, offer_transport, &suggestion);
     return suggestion.name;
 }
 
 /* Returns what the configuration needs for this transport, or the name that was probably meant. */
-static const char *describe_fix(const struct mk_generation *g, struct mk_str name, char *text, size_t size)
+static const char *describe_fix(struct mk_generation *g, struct mk_str name, char *text, size_t size)
 {
     struct mk_buf cure;
     const char *meant = suggest_transport(g, name);
@@ -556,6 +556,8 @@ void mk__generation_release(struct mk_generation *g)
         mk__conf_free(g->conf);
     if (g->load_conf)
         mk__conf_free(g->load_conf);
+    if (MK_HAS_MODULES)
+        mk__module_close_all(&g->module_list);
     mk_arena_release(&g->arena);
     mk__plugins_close(g);
     *g = (struct mk_generation){0};

@@ -127,7 +127,7 @@ void mk_build_info(struct mk_buf *out)
     if (!MK_HAS_MODULES)
         return;
     mk_buf_addf(out, "plugins in %s:\n", mk_plugin_dir());
-    mk__module_each(print_plugin, out);
+    mk__module_each(NULL, print_plugin, out);
     mk_buf_addf(out, "their order without plugins.load:");
     for (const char *const *name = mk__plugin_order; *name; name++)
         mk_buf_addf(out, " %s", *name);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "version.h"
 
+#include <monkey/arena.h>
 #include <monkey/library.h>
 
 #include <assert.h>
@@ -190,7 +191,19 @@ void mk__module_close(struct mk__module *module, const struct mk_plugin *plugin)
         mk_library_close(module);
 }
 
-void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx)
+/* ── all modules ── */
+
+enum { LISTED_MAX = 64 };
+
+struct mk__module_list {
+    unsigned n;
+    struct {
+        struct mk__module *module;
+        const struct mk_plugin *plugin;
+    } items[LISTED_MAX];
+};
+
+static void open_all(struct mk__module_list *list, void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx)
 {
     MK_BUF_ON_STACK(error, 256);
     struct mk_arena arena;
@@ -201,8 +214,32 @@ void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void
     for (size_t i = 0; i < n; i++) {
         struct mk__module *module;
         const struct mk_plugin *plugin;
-        if (mk__module_open(files[i].p, &module, &plugin, &error) == 0)
-            fn(plugin, ctx);
+        if (mk__module_open(files[i].p, &module, &plugin, &error) < 0)
+            continue;
+        if (list && list->n < LISTED_MAX) {
+            list->items[list->n].module = module;
+            list->items[list->n++].plugin = plugin;
+        }
+        fn(plugin, ctx);
     }
     mk_arena_release(&arena);
+}
+
+void mk__module_each(struct mk__module_list **list, void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx)
+{
+    bool is_open = list && *list;
+    if (list && !*list)
+        *list = mk_account_zalloc(NULL, sizeof(**list));
+    if (!is_open)
+        open_all(list ? *list : NULL, fn, ctx);
+    for (unsigned i = 0; is_open && i < (*list)->n; i++)
+        fn((*list)->items[i].plugin, ctx);
+}
+
+void mk__module_close_all(struct mk__module_list **list)
+{
+    for (unsigned i = 0; *list && i < (*list)->n; i++)
+        mk_library_close((*list)->items[i].module);
+    mk_account_free(NULL, *list, sizeof(**list));
+    *list = NULL;
 }

@@ -45,7 +45,13 @@ void mk__module_unlock_hooks(void);
 int mk__module_use_plugin(const struct mk_plugin *plugin, void **ret_state);
 void mk__module_release_plugin(const struct mk_plugin *plugin);
 
-/* Calls `fn` for every module of mk_plugin_dir(); they stay open until the program ends. */
-void mk__module_each(void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx);
+/*
+ * Calls `fn` for every module of mk_plugin_dir(). They stay open until mk__module_close_all(), and are not opened again
+ * for the same list; with NULL, or without memory, they stay open until the program ends.
+ */
+struct mk__module_list;
+void mk__module_each(struct mk__module_list **list, void (*fn)(const struct mk_plugin *plugin, void *ctx), void *ctx);
+/* Closes the modules of a list, of which nothing is in use any more, and frees it. */
+void mk__module_close_all(struct mk__module_list **list);
 
 #endif

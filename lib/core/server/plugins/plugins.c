@@ -66,7 +66,7 @@ int mk__plugins_declare_all(struct mk__conf *conf)
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
         err = declare_plugin(conf, *p, true);
     if (err == 0 && MK_HAS_MODULES)
-        mk__module_each(declare_module, conf);
+        mk__module_each(NULL, declare_module, conf);
     return err;
 }
 
@@ -88,8 +88,9 @@ static void declare_absent(const struct mk_plugin *plugin, void *ctx)
 /* Called at the first unknown name only: modules that are not loaded are opened to find out whose it is. */
 static void declare_absent_modules(struct mk__conf *conf, void *ctx)
 {
+    struct mk_generation *g = ctx;
     (void)conf;
-    mk__module_each(declare_absent, ctx);
+    mk__module_each(&g->module_list, declare_absent, g);
 }
 
 void mk__plugins_describe_place(const char *name, struct mk_buf *out, void *generation)
@@ -167,7 +168,7 @@ static const char *find_successor(struct mk_str name)
 }
 
 /* Returns the plugin that was probably meant, among those of the build and the installed modules; or NULL. */
-static const char *suggest_plugin(struct mk_str text)
+static const char *suggest_plugin(struct mk_generation *g, struct mk_str text)
 {
     struct mk_str name = get_former_name(text);
     struct mk__suggestion suggestion = mk__suggest_init(name);
@@ -180,24 +181,25 @@ static const char *suggest_plugin(struct mk_str text)
         mk__suggest_add(&suggestion, *known);
     }
     if (!suggestion.name && MK_HAS_MODULES)
-        mk__module_each(offer_plugin, &suggestion);
+        mk__module_each(&g->module_list, offer_plugin, &suggestion);
     return suggestion.name;
 }
 
-static void report_unknown_plugin(struct mk__conf *conf, struct mk__conf_origin origin, struct mk_str name,
+static void report_unknown_plugin(struct mk_generation *g, struct mk__conf_origin origin, struct mk_str name,
                                   const char *path)
 {
-    const char *meant = MK_SMALL ? NULL : suggest_plugin(name);
+    const char *meant = MK_SMALL ? NULL : suggest_plugin(g, name);
     char place[PATH_BYTES + 32] = " in this build";
     if (memchr(name.p, '/', name.len))
         place[0] = '\0';
     else if (path)
         snprintf(place, sizeof(place), ", neither in this build nor as %s", path);
     if (meant)
-        mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s" MK__SUGGEST_PHRASE "\"%s\"?", MK_STR_ARG(name),
-                       place, meant);
+        mk__conf_error(g->load_conf, origin, "there is no plugin \"%.*s\"%s" MK__SUGGEST_PHRASE "\"%s\"?",
+                       MK_STR_ARG(name), place, meant);
     else
-        mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s; `monkey -b` lists them", MK_STR_ARG(name), place);
+        mk__conf_error(g->load_conf, origin, "there is no plugin \"%.*s\"%s; `monkey -b` lists them", MK_STR_ARG(name),
+                       place);
 }
 
 static const struct mk_plugin *open_module(struct mk_generation *g, const char *path, struct mk__conf_origin origin)
@@ -223,7 +225,7 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
     bool is_path = memchr(name.p, '/', name.len);
     if (MK_HAS_MODULES && (mk__file_exists(path) || (is_path && get_former_name(name).p == name.p)))
         return open_module(g, path, origin);
-    report_unknown_plugin(g->load_conf, origin, name, MK_HAS_MODULES ? path : NULL);
+    report_unknown_plugin(g, origin, name, MK_HAS_MODULES ? path : NULL);
     return NULL;
 }
 
