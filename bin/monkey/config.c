@@ -82,21 +82,21 @@ static int check_module(const char *option, const char *module)
 
 const char *config_find_installed(void)
 {
-    const char *by_program = MK_SMALL ? NULL : find_by_program();
+    const char *by_program = find_by_program();
     return by_program ? by_program : MONKEY_CONF_DIR;
 }
 
 int config_find(struct options *o)
 {
-    if (!MK_SMALL && o->backend)
+    if (o->backend)
         return check_module("proxy", "proxy");
     if (o->dir || o->root)
-        return !MK_SMALL && o->list ? check_module("--list", "dirlisting") : EXIT_OK;
+        return o->list ? check_module("--list", "dirlisting") : EXIT_OK;
     o->dir = "conf";
     if (access("conf/monkey.conf", R_OK) == 0)
         return EXIT_OK;
     o->dir = config_find_installed();
-    return MK_SMALL || o->json || has_config(o->dir) ? EXIT_OK : report_missing(o->dir);
+    return o->json || has_config(o->dir) ? EXIT_OK : report_missing(o->dir);
 }
 
 /* ── loading ── */
@@ -104,7 +104,7 @@ int config_find(struct options *o)
 /* Requests are logged on stdout, unless the server goes to the background. */
 static void configure_log(struct mk_server *server, const struct options *o, const char *origin)
 {
-    if (MK_SMALL || o->daemon)
+    if (o->daemon)
         return;
     mk_server_set_plugin(server, "LOGGER", "AccessLog", "stdout", origin);
     mk_server_set_plugin(server, "LOGGER", "Flush", "50ms", origin);
@@ -127,10 +127,9 @@ static void configure_proxy(struct mk_server *server, const struct options *o)
 static void configure_one_shot(struct mk_server *server, const struct options *o)
 {
     mk_server_one_shot(server, o->root);
-    if (!MK_SMALL && o->list) /* a section with the defaults of all other keys */
+    if (o->list) /* a section with the defaults of all other keys */
         mk_server_set_plugin(server, "DIRLISTING", "ReadMe", "README.md", "option --list");
-    if (!MK_SMALL)
-        mk_server_set_plugin(server, "CACHE", "Memory", "32M", "option --one-shot");
+    mk_server_set_plugin(server, "CACHE", "Memory", "32M", "option --one-shot");
     configure_log(server, o, "option --one-shot");
 }
 
@@ -138,23 +137,23 @@ int config_load(struct mk_server *server, const struct options *o, char *listen_
 {
     assert(o->dir || o->root || o->backend);
     const char *listen = options_listen(o, listen_text, size), *https = o->https ? "option --https" : "option --proxy";
-    if (!MK_SMALL && o->backend)
+    if (o->backend)
         configure_proxy(server, o);
     else if (o->root)
         configure_one_shot(server, o);
     else
         mk_server_configure(server, o->dir);
-    if (!MK_SMALL && (o->action == ACTION_TEST || o->action == ACTION_SHOW))
+    if (o->action == ACTION_TEST || o->action == ACTION_SHOW)
         mk_server_check_only(server);
-    if (!MK_SMALL && o->action == ACTION_SERVE)
+    if (o->action == ACTION_SERVE)
         mk_server_drops_root(server);
-    if (MK_HAS_SUPERVISOR && o->action == ACTION_SERVE && !launcher_exists())
+    if (o->action == ACTION_SERVE && !launcher_exists())
         mk_server_check_only_supervised(server);
     if (listen)
         mk_server_set(server, "SERVER", "Listen", listen, o->listen ? "option --listen" : "option --port");
     if (o->workers)
         mk_server_set(server, "SERVER", "Workers", o->workers, "option --workers");
-    if (MK_HAS_TLS && (o->https || o->backend)) {
+    if (o->https || o->backend) {
         mk_server_set(server, "SERVER", "TransportLayer", "tls", https);
         mk_server_set(server, "TLS", "SelfSigned", "On", https);
     }

@@ -57,7 +57,7 @@ static void write_kept(enum mk_log_level level)
 
 static int get_stderr(void)
 {
-    return MK_HAS_SUPERVISOR ? launcher_get_stderr() : STDERR_FILENO;
+    return launcher_get_stderr();
 }
 
 static int open_log(const struct mk_server_info *info)
@@ -74,11 +74,9 @@ static int open_log(const struct mk_server_info *info)
         close(fd);
     }
     mk_log_to(log_fd, info->log_level);
-    if (!MK_SMALL)
-        write_kept(info->log_level);
+    write_kept(info->log_level);
     created_by_us = fresh;
-    if (MK_HAS_SUPERVISOR)
-        launcher_send_log(log_fd);
+    launcher_send_log(log_fd);
     return 0;
 }
 
@@ -113,8 +111,7 @@ void errorlog_write_problems(const struct mk_server *server, enum mk_log_level l
     char *save = NULL;
     for (char *line = text.len ? strtok_r((char *)(uintptr_t)mk_buf_cstr(&text), "\n", &save) : NULL; line;
          line = strtok_r(NULL, "\n", &save)) {
-        if (!MK_SMALL)
-            level = find_level(line, level);
+        level = find_level(line, level);
         mk_log(level, "%s", line);
     }
     mk_buf_release(&text);

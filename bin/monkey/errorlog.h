@@ -9,7 +9,7 @@
 
 /*
  * Keeps lines in memory until errorlog_open(), which writes them: plugins and services log while the configuration that
- * names the log is loaded. Small builds do without.
+ * names the log is loaded.
  */
 void errorlog_keep(void);
 /* Opens the error log. With `background` and without ErrorLog it is discarded. Returns 0 or -errno. */
@@ -23,7 +23,6 @@ void errorlog_chown(uint32_t uid, uint32_t gid);
 
 /*
  * Logs the problems of a configuration, each line at the level of its problem; `level` is that of lines that have none.
- * Builds for small devices log all of them at `level`.
  */
 void errorlog_write_problems(const struct mk_server *server, enum mk_log_level level);
 

@@ -26,8 +26,7 @@
 
 static int test_config(struct mk_server *server, const struct options *o, int loaded)
 {
-    if (!MK_SMALL)
-        return report_test(server, o, loaded);
+    return report_test(server, o, loaded);
     int err = loaded == -ENOMEM ? loaded : mk_server_check(server);
     print_problems(server, 0);
     if (err < 0 || loaded < 0)
@@ -59,7 +58,7 @@ static int run_action(const struct options *o)
         fprintf(stderr, "monkey: out of memory\n");
         return EXIT_RUN;
     }
-    if (!MK_SMALL && o->action == ACTION_SERVE) {
+    if (o->action == ACTION_SERVE) {
         errorlog_keep();
         launcher_offer_listen_fds();
     }
@@ -70,7 +69,7 @@ static int run_action(const struct options *o)
         code = print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
     else if (code == EXIT_OK && o->action == ACTION_SHOW)
         code = print_config(server, o->name);
-    else if (MK_HAS_SUPERVISOR && code == EXIT_OK && wants_supervisor(server))
+    else if (code == EXIT_OK && wants_supervisor(server))
         code = become_supervisor();
     else if (code == EXIT_OK)
         code = serve_run(server, o);
@@ -94,9 +93,8 @@ int main(int argc, char **argv)
     struct options o;
     signals_reset();
     keep_standard_descriptors();
-    if (!MK_SMALL)
-        privileges_forbid_dumps(); /* until the configuration allows it */
-    if (!MK_SMALL && argc > 1 && strcmp(argv[1], "shell") == 0)
+    privileges_forbid_dumps(); /* until the configuration allows it */
+    if (argc > 1 && strcmp(argv[1], "shell") == 0)
         return exec_shell(argv + 1);
     int code = options_read(&o, argc, argv);
     if (code != 0)
@@ -115,14 +113,12 @@ int main(int argc, char **argv)
         code = config_find(&o);
         if (code != EXIT_OK)
             return code;
-        if (MK_HAS_SUPERVISOR) {
-            launcher_init();
-            exec_init(&o);
-            if (o.daemon)
-                exec_use_absolute_paths(&o);
-            if (o.action == ACTION_SERVE && o.supervise && !launcher_is_supervisor())
-                return supervisor_run(&o);
-        }
+        launcher_init();
+        exec_init(&o);
+        if (o.daemon)
+            exec_use_absolute_paths(&o);
+        if (o.action == ACTION_SERVE && o.supervise && !launcher_is_supervisor())
+            return supervisor_run(&o);
         return run_action(&o);
     }
 }

@@ -27,13 +27,6 @@ enum {
     LONGOPT_PROXY
 };
 
-/* Options that builds for small devices lack. */
-#if MK_SMALL
-#define LARGE_ROW(...)
-#else
-#define LARGE_ROW(...) {__VA_ARGS__},
-#endif
-
 #define FIELD(member) -1, offsetof(struct options, member)
 
 /* clang-format off */
@@ -45,17 +38,17 @@ static const struct option_row {
 } rows[] = {
     {'c', "config", "DIR", "read the configuration from DIR", FIELD(dir)},
     {'o', "one-shot", "DIR", "the same as DIR alone: serve it, without a configuration", FIELD(root)},
-    LARGE_ROW(LONGOPT_PROXY, "proxy", "URL", "the same as proxy URL: pass requests on to URL", FIELD(backend))
+    {LONGOPT_PROXY, "proxy", "URL", "the same as proxy URL: pass requests on to URL", FIELD(backend)},
     {'p', "port", "PORT", "listen on PORT", FIELD(port)},
     {'l', "listen", "ADDR", "listen on ADDR: address, address:port or unix:/path", FIELD(listen)},
     {'w', "workers", "N", "start N workers; 0 is one for each processor", FIELD(workers)},
-    LARGE_ROW(LONGOPT_LIST, "list", NULL, "with -o: list folders that have no index page", FIELD(list))
-    LARGE_ROW(LONGOPT_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", FIELD(https))
+    {LONGOPT_LIST, "list", NULL, "with -o: list folders that have no index page", FIELD(list)},
+    {LONGOPT_HTTPS, "https", NULL, "with -o: HTTPS, with a certificate made for it", FIELD(https)},
     {'D', "daemon", NULL, "go to the background once it serves", FIELD(daemon)},
-    LARGE_ROW(LONGOPT_SUPERVISE, "supervise", NULL, "run the server as a child, and restart it if it crashes",
-              FIELD(supervise))
+    {LONGOPT_SUPERVISE, "supervise", NULL, "run the server as a child, and restart it if it crashes",
+     FIELD(supervise)},
     {'t', "test", NULL, "check the configuration, listeners included, and stop", ACTION_TEST, 0},
-    LARGE_ROW(LONGOPT_JSON, "json", NULL, "with -t: tell what is wrong as JSON, on standard output", FIELD(json))
+    {LONGOPT_JSON, "json", NULL, "with -t: tell what is wrong as JSON, on standard output", FIELD(json)},
     {LONGOPT_SHOW, "show-config", "[HOST]", "print the values in use, and where each comes from", ACTION_SHOW, 0},
     {LONGOPT_REFERENCE, "reference", "[SECTION]", "print the manual of all directives, or of one section",
      ACTION_REFERENCE, 0},
@@ -72,10 +65,9 @@ void options_help(void)
 {
     printf("monkey serves web sites.\n\n"
            "    monkey DIR [-p PORT]    serve the files in DIR\n"
-           "    monkey [-c DIR]         serve what the configuration in DIR says\n%s\n",
-           MK_SMALL ? ""
-                    : "    monkey proxy URL        pass requests on to URL, from HTTPS\n"
-                      "    monkey shell [COMMAND]  show and control the running server\n");
+           "    monkey [-c DIR]         serve what the configuration in DIR says\n"
+           "    monkey proxy URL        pass requests on to URL, from HTTPS\n"
+           "    monkey shell [COMMAND]  show and control the running server\n\n");
     for (unsigned i = 0; i < ROWS; i++) {
         char form[40], letter[4] = {'-', rows[i].letter, ',', '\0'};
         snprintf(form, sizeof(form), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
@@ -103,7 +95,7 @@ static const char *find_nearest_name(const char *word)
 
 static int report_unknown_option(const char *argument)
 {
-    const char *instead = MK_SMALL ? NULL : foreign_options_find(argument);
+    const char *instead = foreign_options_find(argument);
     const char *near = argument[1] == '-' ? find_nearest_name(argument + 2) : NULL;
     fprintf(stderr, "monkey: there is no option %s", argument);
     if (instead)
@@ -242,7 +234,7 @@ static int check_root(const char *word)
 static int read_operands(struct options *o, int argc, char **argv)
 {
     bool named = o->action == ACTION_SHOW || o->action == ACTION_REFERENCE;
-    if (optind == argc || (!MK_SMALL && read_backend(o, argc - optind, argv + optind)))
+    if (optind == argc || read_backend(o, argc - optind, argv + optind))
         return 0;
     if (named && !o->name && optind + 1 == argc) {
         o->name = argv[optind];
@@ -258,7 +250,7 @@ static int read_operands(struct options *o, int argc, char **argv)
         return EXIT_OPTIONS;
     }
     o->root = argv[optind];
-    return MK_SMALL ? 0 : check_root(o->root);
+    return check_root(o->root);
 }
 
 /* Reports a configuration that is named by its file. Returns 0 or EXIT_OPTIONS. */
@@ -289,29 +281,29 @@ static int check_options(const struct options *o)
         fprintf(stderr, "monkey: --%s needs the name of a directory\n", o->dir ? "config" : "one-shot");
         return EXIT_OPTIONS;
     }
-    if (!MK_SMALL && o->dir && check_dir(o->dir) != 0)
+    if (o->dir && check_dir(o->dir) != 0)
         return EXIT_OPTIONS;
     if (o->listen && !is_address(o->listen)) {
         fprintf(stderr, "monkey: --listen wants an address such as 127.0.0.1, [::1]:8080 or unix:/path, not \"%s\"\n",
                 o->listen);
         return EXIT_OPTIONS;
     }
-    if (!MK_SMALL && o->backend && (o->root || o->dir || o->list)) {
+    if (o->backend && (o->root || o->dir || o->list)) {
         fprintf(stderr, "monkey: proxy needs no configuration and serves no directory: leave out --%s\n",
                 o->dir    ? "config"
                 : o->list ? "list"
                           : "one-shot");
         return EXIT_OPTIONS;
     }
-    if (MK_HAS_TLS && o->https && !o->root && !o->backend) {
+    if (o->https && !o->root && !o->backend) {
         fprintf(stderr, "monkey: --https goes with --one-shot; a configuration has Listen 443 tls\n");
         return EXIT_OPTIONS;
     }
-    if (!MK_SMALL && o->list && !o->root) {
+    if (o->list && !o->root) {
         fprintf(stderr, "monkey: --list goes with --one-shot; a configuration has a section [DIRLISTING]\n");
         return EXIT_OPTIONS;
     }
-    if (!MK_SMALL && o->json && o->action != ACTION_TEST) {
+    if (o->json && o->action != ACTION_TEST) {
         fprintf(stderr, "monkey: --json goes with --test\n");
         return EXIT_OPTIONS;
     }
@@ -341,7 +333,7 @@ int options_read(struct options *o, int argc, char **argv)
         if (rows[i].argument)
             shorts[n++] = ':';
     }
-    int code = MK_SMALL ? 0 : check_long_options(argc, argv);
+    int code = check_long_options(argc, argv);
     if (code != 0)
         return code;
     opterr = 0;

@@ -125,7 +125,7 @@ static int print_section(const char *name)
 int print_info(const struct options *o)
 {
     struct mk_buf text;
-    if (!MK_SMALL && o->action == ACTION_REFERENCE && o->name)
+    if (o->action == ACTION_REFERENCE && o->name)
         return print_section(o->name);
     mk_buf_init(&text, TEXT_BYTES_MAX);
     if (o->action == ACTION_REFERENCE)
@@ -141,7 +141,7 @@ int print_config(const struct mk_server *server, const char *host)
 {
     struct mk_buf text;
     mk_buf_init(&text, TEXT_BYTES_MAX);
-    if (MK_SMALL || !host) {
+    if (!host) {
         mk_server_show(server, &text);
     } else if (mk_server_show_host(server, mk_str_c(host), &text) == -ENOENT) {
         fprintf(stderr, "monkey: no host serves the name %s, and no file in sites has this name\n", host);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The output of `monkey -t`: the problems of a configuration as text or as one JSON document, and a summary. Builds for
- * small devices print only the list.
+ * The output of `monkey -t`: the problems of a configuration as text or as one JSON document, and a summary.
  */
 #ifndef MONKEY_REPORT_H
 #define MONKEY_REPORT_H

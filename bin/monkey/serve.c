@@ -25,7 +25,7 @@
 
 static int write_pid(const char *path)
 {
-    int err = !path ? 0 : MK_HAS_SUPERVISOR ? launcher_claim_pid_file(path) : daemon_write_pid(path);
+    int err = !path ? 0 : launcher_claim_pid_file(path);
     if (err == -EWOULDBLOCK)
         fprintf(stderr, "monkey: another server is running: it holds %s\n", path);
     else if (err < 0)
@@ -55,7 +55,7 @@ static int open_and_drop_root(struct mk_server *server, const struct options *o)
 /* With a supervisor or a predecessor the background is left to it: it waits for this very process. */
 static int go_to_background(const struct mk_server_info *info, const struct options *o)
 {
-    if (!o->daemon || (MK_HAS_SUPERVISOR && launcher_exists()))
+    if (!o->daemon || launcher_exists())
         return EXIT_OK;
     if (!info->error_log)
         fprintf(stderr, "monkey: the log on stderr is lost in the background; ErrorLog keeps it in a file\n");
@@ -83,12 +83,10 @@ static int start_server(struct mk_server *server, const struct mk_server_info *i
         code = write_pid(info->pid_file);
     if (code != EXIT_OK)
         return code;
-    if (!MK_SMALL) {
-        launcher_report_counters();
-        launcher_inherit_listen_fds(server);
-        code = open_and_drop_root(server, o);
-        privileges_apply_core_dumps(server);
-    }
+    launcher_report_counters();
+    launcher_inherit_listen_fds(server);
+    code = open_and_drop_root(server, o);
+    privileges_apply_core_dumps(server);
     if (code == EXIT_OK && mk_server_start(server) < 0)
         code = print_problems(server, EXIT_RUN);
     if (code != EXIT_OK)
@@ -106,7 +104,7 @@ static void print_urls(const struct mk_server *server, const struct options *o)
 {
     if (is_upgrade())
         return;
-    const char *served = !MK_SMALL && o->backend ? o->backend : o->root;
+    const char *served = o->backend ? o->backend : o->root;
     if (served)
         urls_print(server, served);
     else
@@ -124,14 +122,13 @@ int serve_run(struct mk_server *server, const struct options *o)
     }
     signals_block();
     daemon_raise_descriptors();
-    if (!MK_SMALL && privileges_set_no_new_privs() < 0)
+    if (privileges_set_no_new_privs() < 0)
         return EXIT_RUN;
-    if (!MK_SMALL)
-        signals_take_commands(server);
+    signals_take_commands(server);
     int code = start_server(server, &info, o);
     if (code == EXIT_OK)
         mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);
-    if (!MK_SMALL && code == EXIT_OK) {
+    if (code == EXIT_OK) {
         errorlog_write_problems(server, MK_LOG_WARN);
         launcher_notify_ready(server, info.workers);
         print_urls(server, o);

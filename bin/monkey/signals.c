@@ -108,18 +108,16 @@ static void log_reload(int err)
 
 static bool reload_config(struct mk_server *server)
 {
-    if (MK_HAS_SUPERVISOR)
-        launcher_notify_reloading();
+    launcher_notify_reloading();
     int err = mk_server_reload(server);
     if (err == 0)
         errorlog_reopen(server);
     errorlog_write_problems(server, err == 0 ? MK_LOG_WARN : MK_LOG_ERROR);
-    if (!MK_SMALL && err == 0) {
+    if (err == 0) {
         privileges_apply_core_dumps(server);
         warn_restart_needed(server);
     }
-    if (MK_HAS_SUPERVISOR) /* before the log says it: the supervisor holds the sockets that it names */
-        notify_ready(server);
+    notify_ready(server); /* before the log says it: the supervisor holds the sockets that it names */
     log_reload(err);
     return false;
 }
@@ -133,10 +131,7 @@ static bool reopen_logs(struct mk_server *server)
 
 static bool upgrade_program(struct mk_server *server)
 {
-    if (MK_HAS_SUPERVISOR)
-        return upgrade_run(server);
-    mk_log_info("signal %d is ignored: this build cannot upgrade", SIGUSR2);
-    return false;
+    return upgrade_run(server);
 }
 
 static const struct {
@@ -187,14 +182,12 @@ static void call_server(void (*fn)(struct mk_server *server))
 /* Runs until the process ends, and ends it if the server does not stop although it was asked to stop at once. */
 static void *watch_signals(void *ctx)
 {
-    if (MK_HAS_SUPERVISOR && stop.upgraded) {
+    if (stop.upgraded) {
         wait_for_stop(NULL);
         call_server(mk_server_drain_now);
     }
     wait_for_stop(NULL);
     call_server(mk_server_stop_now);
-    if (MK_SMALL) /* it has no plugins that block */
-        return ctx;
     sleep(STOP_NOW_SECONDS);
     mk_log_error("a plugin or a web service does not return: the process ends without it");
     _exit(EXIT_RUN);
@@ -203,7 +196,7 @@ static void *watch_signals(void *ctx)
 
 static void log_stop(int number, bool upgraded)
 {
-    if (MK_HAS_SUPERVISOR && upgraded)
+    if (upgraded)
         mk_log_info("stopping: another process serves; connections end with their next response");
     else
         mk_log_info("signal %d: stopping; another one stops at once", number);
@@ -226,16 +219,15 @@ void signals_serve(struct mk_server *server)
 {
     assert(server);
     pthread_t thread;
-    if (!MK_SMALL)
-        save_identity(server);
+    save_identity(server);
     int number = wait_for_stop(server);
     stop.server = server;
     stop.upgraded = number == SIGUSR2;
-    if (MK_HAS_SUPERVISOR && !stop.upgraded)
+    if (!stop.upgraded)
         launcher_notify_stopping();
     log_stop(number, stop.upgraded);
     int err = pthread_create(&thread, NULL, watch_signals, NULL);
-    if (err == 0 && !MK_SMALL) /* which leaves it to the end of the process */
+    if (err == 0) /* which leaves it to the end of the process */
         pthread_detach(thread);
     mk_server_stop(server);
     pthread_mutex_lock(&stop.lock);

@@ -23,8 +23,6 @@
  * The plugin cheetah serves shells in the thread of a worker. The functions of a command run there, under the
  * generation in use: they must not block, and may do what any thread may, and what the thread of `call->worker` may.
  * Rows are objects of <monkey/json.h>; the units are the ends of their keys ("_bytes", "_s", "_ms", "_us").
- *
- * Builds for small devices have no shell.
  */
 #ifndef MONKEY_COMMAND_H
 #define MONKEY_COMMAND_H

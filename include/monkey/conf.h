@@ -35,7 +35,7 @@
 
 MK_C_BEGIN
 
-/* A text of the manual; builds for small devices leave it out. */
+/* A text of the manual. */
 #ifdef MK_NO_MANUAL
 #define MK_CONF_DOC(text) ""
 #else

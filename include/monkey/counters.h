@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counters: what the server and its plugins count, for pages and programs that watch it. Builds for small devices leave
- * them out.
+ * Counters: what the server and its plugins count, for pages and programs that watch it.
  *
  *     static const struct mk_counter_info hits_info = {"cache", "hits", "requests answered from the cache"};
  *

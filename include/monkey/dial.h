@@ -56,7 +56,7 @@ MK_API int mk_dial_target_parse(struct mk_arena *arena, struct mk_str text, int 
 struct mk_generation;
 /*
  * Returns true if connections to a target come to a Listen line of this server. A name is looked up in /etc/hosts only.
- * May ask the file system; from host_start on. Builds for small devices leave it out.
+ * May ask the file system; from host_start on.
  */
 MK_API bool mk_generation_listens(const struct mk_generation *g, const struct mk_dial_target *target);
 

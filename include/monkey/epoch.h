@@ -8,8 +8,6 @@
  * A loop that has joined sees what it finds until its turn ends; while it waits for events it sees nothing. So the
  * memory of an unlinked object may be freed when each loop that has joined has ended the turn in which the object may
  * have been found. Threads without a loop must not search such memory; they hold references instead.
- *
- * Not in small builds.
  */
 #ifndef MONKEY_EPOCH_H
 #define MONKEY_EPOCH_H

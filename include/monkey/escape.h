@@ -24,7 +24,7 @@ MK_API void mk_path_encode(struct mk_buf *out, struct mk_str path);
 /*
  * Decodes the percent-escapes of a path once and normalizes it, as the server does for the path of a request: `//`
  * becomes `/`, and the segments "." and ".." are removed without leaving the root. Writes it to `out` with a NUL after
- * it. Any thread. Builds for small devices leave it out.
+ * it. Any thread.
  * Returns its length, -EINVAL (no leading slash, a malformed escape, a NUL), -ENOENT (an encoded slash) or
  * -ENAMETOOLONG.
  */

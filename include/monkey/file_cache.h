@@ -8,8 +8,7 @@
  *
  *     path ─► names ─► open() of the cache ─► known: from memory, or ─► open() of struct mk_file_root
  *
- * All functions run in the thread of the request's worker, unless they say otherwise. Builds for small devices have no
- * cache.
+ * All functions run in the thread of the request's worker, unless they say otherwise.
  */
 #ifndef MONKEY_FILE_CACHE_H
 #define MONKEY_FILE_CACHE_H

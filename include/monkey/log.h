@@ -27,11 +27,11 @@ typedef void (*mk_log_fn)(enum mk_log_level level, const char *message, void *ct
 /*
  * Passes lines at `level` and more urgent ones to `fn` from now on, instead of writing them to a descriptor. Several
  * threads call it, also at the same time; it must not block, and must not log. mk_log_to() ends it. Call it while no
- * server runs. Builds for small devices leave it out.
+ * server runs.
  */
 MK_API void mk_log_to_function(mk_log_fn fn, void *ctx, enum mk_log_level level);
 
-/* Changes the level; the next mk_log_to() sets it again. Any thread. Builds for small devices leave it out. */
+/* Changes the level; the next mk_log_to() sets it again. Any thread. */
 MK_API void mk_log_set_level(enum mk_log_level level);
 
 /* Returns whether lines at `level` are written. */
@@ -47,7 +47,7 @@ MK_API void mk_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2
 /*
  * Writes a line that clients can cause, as mk_log(): four with the same format and owner in ten seconds, at
  * MK_LOG_DEBUG all. Those that are left out are counted, and the next one has their number. `owner` is what the line is
- * about, and only compared; NULL: all such lines count together. Any thread. Not in builds for small devices.
+ * about, and only compared; NULL: all such lines count together. Any thread.
  */
 MK_API void mk_log_limited(enum mk_log_level level, const void *owner, const char *format, ...) MK_PRINTF(3, 4);
 

@@ -50,7 +50,7 @@ MK_API int mk_server_set(struct mk_server *server, const char *section, const ch
                          const char *origin);
 /*
  * The same for a key of a plugin, in the scope where the plugin has it: the server or each host. It has no effect if
- * the plugin is not available or if plugins.load does not load it. Builds for small devices lack it.
+ * the plugin is not available or if plugins.load does not load it.
  * Returns 0 or -ENOBUFS (16 keys are set already, those of mk_server_set() included).
  */
 MK_API int mk_server_set_plugin(struct mk_server *server, const char *section, const char *key, const char *value,
@@ -58,15 +58,14 @@ MK_API int mk_server_set_plugin(struct mk_server *server, const char *section, c
 
 /*
  * Says that what is loaded is only checked or shown: plugins do not change or run anything then
- * (mk_generation_is_check()). Call it before mk_server_load(); such a server cannot be started. Builds for small
- * devices leave it out.
+ * (mk_generation_is_check()). Call it before mk_server_load(); such a server cannot be started.
  */
 MK_API void mk_server_check_only(struct mk_server *server);
 /* Says that the process gives root up for `User` before it serves. Call it before mk_server_load(). */
 MK_API void mk_server_drops_root(struct mk_server *server);
 /*
  * Says that what is loaded is checked as by a reload after a start as root: files that root has opened stay open. Call
- * it before mk_server_load(). Builds for small devices leave it out.
+ * it before mk_server_load().
  */
 MK_API void mk_server_check_after_root(struct mk_server *server);
 /*
@@ -90,7 +89,7 @@ typedef bool (*mk_server_is_own_fn)(int pid, void *ctx);
 /*
  * Sets the function that mk_server_check() asks about processes that listen on an address of the configuration: one
  * that serves it already would keep the address at its next reload. Without a function an address that is in use is an
- * error. Builds for small devices leave it out.
+ * error.
  */
 MK_API void mk_server_on_check(struct mk_server *server, mk_server_is_own_fn fn, void *ctx);
 
@@ -108,7 +107,7 @@ struct mk_problem_counts {
 
 /*
  * Appends the errors and warnings in the form of `flags`, without those that `known` has, too (NULL: all). Lists the
- * first 100 and counts all. Builds for small devices leave it out.
+ * first 100 and counts all.
  * Returns how many there are.
  */
 MK_API struct mk_problem_counts mk_server_list_problems(const struct mk_server *server, const struct mk_server *known,
@@ -119,11 +118,10 @@ MK_API struct mk_problem_counts mk_server_list_problems(const struct mk_server *
  * are NULL or 0.
  */
 MK_API void mk_server_info(const struct mk_server *server, struct mk_server_info *ret_info);
-/* Appends the effective configuration, in the syntax of its files; builds for small devices append a comment. */
+/* Appends the effective configuration, in the syntax of its files. */
 MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
 /*
- * The same with one host only: the one that serves `name`, else the one whose file in sites/ has that name. Builds for
- * small devices lack it. Returns 0, -ENOENT (there is no such host), -EINVAL (nothing is loaded) or -ENOMEM.
+ * The same with one host only: the one that serves `name`, else the one whose file in sites/ has that name. Returns 0, -ENOENT (there is no such host), -EINVAL (nothing is loaded) or -ENOMEM.
  */
 MK_API int mk_server_show_host(const struct mk_server *server, struct mk_str name, struct mk_buf *out);
 
@@ -140,8 +138,7 @@ MK_API int mk_server_inherit(struct mk_server *server, int fd, bool own);
 /*
  * Offers plugins a listening socket that the process has inherited from a server before it, whose plugins may have had
  * it (mk_socket_take()). Before mk_server_load(); mk_server_inherit() has to be called for the same descriptor later,
- * and closes it if a plugin has taken it. Only Unix sockets with a path are offered, 256 at most. Builds for small
- * devices leave it out.
+ * and closes it if a plugin has taken it. Only Unix sockets with a path are offered, 256 at most.
  */
 MK_API void mk_socket_offer(int fd);
 /*
@@ -197,7 +194,7 @@ enum mk_server_command { MK_SERVER_RELOAD, MK_SERVER_REOPEN_LOGS, MK_SERVER_STOP
 typedef int (*mk_server_command_fn)(enum mk_server_command command);
 /*
  * Sets the function that takes commands of plugins (<monkey/inspect.h>). Without one they are refused. Call it before
- * mk_server_start(). Builds for small devices leave it out.
+ * mk_server_start().
  */
 MK_API void mk_server_on_command(struct mk_server *server, mk_server_command_fn fn);
 /*

@@ -109,7 +109,7 @@ struct mk_plugin {
     const struct mk_transport *transport;
     /*
      * Transports that it needs, for mk_generation_transport(); ends with a row without a name. Their plugins are loaded
-     * even if plugins.load does not name them, before all others, as if it did. Builds for small devices do not.
+     * even if plugins.load does not name them, before all others, as if it did.
      */
     const struct mk_plugin_need *needs;
 
@@ -142,7 +142,7 @@ struct mk_plugin {
 
     /*
      * Checks what concerns several hosts, after all of them have been prepared.
-     * Returns 0 or -errno: -EINVAL if it has reported what is wrong. Builds for small devices do not call it.
+     * Returns 0 or -errno: -EINVAL if it has reported what is wrong.
      */
     int (*generation_check)(struct mk_generation *g, void *state);
 
@@ -237,7 +237,7 @@ struct mk_plugin {
      * decoded and normalized, ends with a NUL, and ends with a slash if it names a folder. The hook sends nothing,
      * counts nothing and does not change `req`. But a plugin with rules or logins calls mk_request_allow(),
      * mk_request_deny() and mk_request_access() as in on_request: they are about `path` then, and a denial waits for
-     * the later plugins. Is called by mk_request_allows_path(); not in builds for small devices.
+     * the later plugins. Is called by mk_request_allows_path().
      * Returns 1 (yes, or denied by mk_request_deny()), 0 (no) or -errno (it is not known: no).
      */
     int (*allows_path)(struct mk_request *req, struct mk_str path);
@@ -256,7 +256,7 @@ struct mk_plugin {
     /*
      * Tells an operator what the plugin would do with a request, and why (<monkey/inspect.h>). Called once for each
      * phase of the request, in the order of the hooks. Sends nothing and counts nothing. In the thread of a worker
-     * under the generation of `host`. Not in builds for small devices.
+     * under the generation of `host`.
      */
     void (*explain)(const struct mk_host *host, struct mk_explain *e);
     /* Adds what it finds for GET of a path, and returns whether it responds: mk_explain_path(). A job; may block. */
@@ -276,31 +276,31 @@ struct mk_plugin {
      * a rewrite has replaced it. If one decodes it, the path is as if the client had sent a slash.
      *
      * Not asked, but 404, are paths in which "." or ".." is next to an encoded slash, and those that have "%2F" as
-     * text ("%252F") as well. Asked only if the plugin has on_content. Not in builds for small devices.
+     * text ("%252F") as well. Asked only if the plugin has on_content.
      */
     int (*accepts_encoded_slash)(const struct mk_host *host, struct mk_str path);
     /*
      * Sends the response when on_content of all plugins has declined, in place of the server's 404 or 501: for a plugin
      * that forwards what is not there (mk_file_server.tries). If a line of [HANDLERS] names one plugin for the path,
      * only that one is called. Returns as on_request; but a plugin that has taken the request does not decline it
-     * later. Not in builds for small devices.
+     * later.
      */
     int (*on_fallback)(struct mk_request *req);
     /*
      * Three quarters of MemoryLimit are used in the thread of `worker`, which is the caller's, and a connection was
      * accepted: the plugin frees memory of the worker that it keeps only to save time. Idle connections of clients are
-     * closed after this. `state` is that of start. Not in builds for small devices.
+     * closed after this. `state` is that of start.
      */
     void (*low_on_memory)(struct mk_worker *worker, void *state);
     /* The functions of a plugin that knows groups of servers, for those that pass requests to them. */
     const struct mk_upstreams *upstreams;
-    /* Commands that it adds to `monkey shell`; ends with a row without a name. Not in builds for small devices. */
+    /* Commands that it adds to `monkey shell`; ends with a row without a name. */
     const struct mk_command *commands;
     /*
      * Tells by a name alone whether it is that of a program which the plugin runs for `host`, or of a copy of one
      * (<monkey/source.h>), also if this plugin would not take a request for it: such a file is never sent. Called only
      * for hosts that have a state of the plugin, from generation_check on, and often: it allocates nothing and does not
-     * block. Any thread. Is called by mk_host_is_source(); not in builds for small devices.
+     * block. Any thread. Is called by mk_host_is_source().
      */
     bool (*is_source)(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
     /* Returns whether is_source may return true for a name of `host`, once it has started; NULL: it may. */
@@ -314,8 +314,7 @@ struct mk_plugin {
      * Tells whether all requests for the paths of a section of the plugin end here, so that none gets to the plugins
      * after: for a plugin with sections that answer requests (MK_CONF_SERVES) by a key `Match`. Its sections of one
      * name come before those of the next name in `sections`, as it asks them itself. The server warns of sections that
-     * no request gets to. Called after generation_check, for hosts whose host_start has succeeded. Not in builds for
-     * small devices.
+     * no request gets to. Called after generation_check, for hosts whose host_start has succeeded.
      */
     bool (*takes_section)(const struct mk_host *host, const struct mk_conf_section *section,
                           const void *section_struct);
@@ -348,8 +347,7 @@ typedef void (*mk_worker_visit_fn)(struct mk_worker *worker, void *state, void *
  * The workers continue running. So `fn` may read of the states only what is atomic or does not change after
  * worker_start, and call only mk_worker_index() and mk_worker_generation(). No state is freed meanwhile: a worker that
  * starts or ends waits for the visit, so `fn` must not block. A count that should last longer than its worker is added
- * to the state of start by worker_stop, at which time the worker is not visited any more. Builds for small devices
- * leave it out.
+ * to the state of start by worker_stop, at which time the worker is not visited any more.
  */
 MK_API void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visit_fn fn, void *ctx);
 
@@ -382,7 +380,7 @@ MK_API int mk_host_conf_match(const struct mk_host *host, const struct mk_conf_s
 
 /*
  * Returns whether a repeating section of that name, of any loaded plugin, holds for the host: its file has it, or
- * monkey.conf has it for all hosts. Builds for small devices leave it out.
+ * monkey.conf has it for all hosts.
  */
 MK_API bool mk_host_has_section(const struct mk_host *host, struct mk_str name);
 /* Returns the state that host_start of `plugin` has returned; NULL if it has none. */
@@ -421,19 +419,19 @@ MK_API int mk_host_check_rules(struct mk_host *host, const struct mk_conf_sectio
 
 /*
  * Appends file and line of a section ("sites/default:12"), for log lines and messages about it. From host_start on,
- * any thread. Builds for small devices leave it out.
+ * any thread.
  */
 MK_API void mk_host_conf_origin(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
 /*
  * Appends the file of the host ("sites/default"), not one that it includes. With the host's first name it tells the
  * host apart from all others, also over reloads: hosts of different listeners may have the same name. Hosts of a
- * program (<monkey/embed.h>) have "text". From host_start on, any thread. Builds for small devices leave it out.
+ * program (<monkey/embed.h>) have "text". From host_start on, any thread.
  */
 MK_API void mk_host_file(const struct mk_host *host, struct mk_buf *out);
 
 /*
  * Returns what the host is called in counters and logs: its first name, without one that of its file ("intranet" of
- * sites/intranet), else "default". Any thread. Builds for small devices leave out this function and the next.
+ * sites/intranet), else "default". Any thread.
  */
 MK_API struct mk_str mk_host_label(const struct mk_host *host);
 /*
@@ -460,7 +458,7 @@ MK_API bool mk_host_uses_access(const struct mk_host *host);
 
 /*
  * Returns the n-th name of the host, from 0, as ServerName has it; `.p` is NULL if there are not that many. A name may
- * be a wildcard ("*.example.org"). Builds for small devices leave out this function and the next.
+ * be a wildcard ("*.example.org").
  */
 MK_API struct mk_str mk_host_name(const struct mk_host *host, unsigned n);
 /* Returns true if requests for `name` (without a port, in any case) go to this host by a name or wildcard of it. */
@@ -478,7 +476,6 @@ MK_API void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text);
 
 /*
  * Returns whether clients on other machines may reach the host: it has a Listen line that is not of a loopback address.
- * Builds for small devices leave it out.
  */
 MK_API bool mk_host_is_public(const struct mk_host *host);
 
@@ -492,12 +489,12 @@ MK_API bool mk_host_serves_https(const struct mk_host *host, struct mk_str autho
 
 /*
  * Returns true if clients of the host are asked for a certificate when they connect with TLS, so that mk_tls_info may
- * name one. Only in generation_check. Builds for small devices leave it out.
+ * name one. Only in generation_check.
  */
 MK_API bool mk_host_asks_certificate(const struct mk_host *host);
 /*
  * Returns HandlerTimeout of the host in milliseconds, and in `*ret_least` the least one that it has for any path
- * ([LIMITS]). Only in generation_check. Builds for small devices leave it out.
+ * ([LIMITS]). Only in generation_check.
  */
 MK_API uint32_t mk_host_handler_timeout_ms(const struct mk_host *host, uint32_t *ret_least);
 
@@ -513,13 +510,13 @@ enum mk_open_flags {
  * (<monkey/loop.h>) that holds the worker. Any thread. mk_request_allows_path() tells whether a client may have it.
  * Returns a descriptor for reading (close-on-exec) of a regular file or, if the path ends with a slash, of the index of
  * the folder or else of the folder itself; -ENOENT and similar (there is nothing, or a source), -EISDIR (a folder, and
- * the path has no slash), -EACCES or another -errno. Builds for small devices leave it out.
+ * the path has no slash), -EACCES or another -errno.
  */
 MK_API int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags);
 
 /*
  * Files that are programs, and copies of them: every plugin that sends, shows or packs files of a host asks these
- * functions, and treats what they return true for as missing. Any thread; builds for small devices leave them out.
+ * functions, and treats what they return true for as missing. Any thread.
  * mk_host_has_sources(): whether the host has such files at all (mk_plugin.is_source). From generation_check on.
  * mk_host_is_source(): whether a name is that of one. `name` need not end with a NUL.
  * mk_host_is_source_fd(): whether an open file or folder is one, by its name at this moment, behind all links. Costs a
@@ -531,7 +528,7 @@ MK_API bool mk_host_is_source(const struct mk_host *host, enum mk_source_name ki
 MK_API bool mk_host_is_source_fd(const struct mk_host *host, int fd);
 MK_API bool mk_host_is_source_below(const struct mk_host *host, int fd, int folder_fd, struct mk_str prefix);
 
-/* ── folders of files that plugins add to a host; builds for small devices leave these out ── */
+/* ── folders of files that plugins add to a host ── */
 
 /* A folder that is served below a path, as an [ALIAS] of the host would be, but with TryFiles. */
 struct mk_host_folder {
@@ -597,22 +594,20 @@ MK_API uint32_t mk_generation_shutdown_timeout_ms(const struct mk_generation *g)
  */
 MK_API struct mk_host *mk_generation_first_host(const struct mk_generation *g);
 MK_API struct mk_host *mk_host_next(const struct mk_host *host);
-/* Returns true if the address is in TrustedProxies. Any thread. Builds for small devices leave it out. */
+/* Returns true if the address is in TrustedProxies. Any thread. */
 MK_API bool mk_generation_trusts(const struct mk_generation *g, const struct mk_address *address);
-/* Returns true if TrustedProxies is set. Any thread. Builds for small devices leave it out. */
+/* Returns true if TrustedProxies is set. Any thread. */
 MK_API bool mk_generation_trusts_proxies(const struct mk_generation *g);
 
 /*
  * Returns the transport of a loaded plugin, for connections that the caller opens (connect() of <monkey/transport.h>);
  * see mk_plugin.needs. It stays valid when the generation ends. NULL: there is none, and `error` has a phrase, "the
- * plugin tls is missing: it takes the file /usr/lib/monkey/tls.so". From generation_start on, any thread. Builds for
- * small devices leave it out.
+ * plugin tls is missing: it takes the file /usr/lib/monkey/tls.so". From generation_start on, any thread.
  */
 MK_API const struct mk_transport *mk_generation_transport(const struct mk_generation *g, const char *name,
                                                           struct mk_buf *error);
 /*
- * The budget for bodies that wait (<monkey/spool.h>), which the whole process shares: [SPOOL]. Builds for small devices
- * leave it out.
+ * The budget for bodies that wait (<monkey/spool.h>), which the whole process shares: [SPOOL].
  * mk_host_hold_spools(): makes it for the generation of the host, in host_start, once or more often. Returns 0, -ENOMEM
  *     or -EINVAL (no file can be made in Folder, which is reported). `*ret_folder` is the folder, valid as long as the
  *     generation, and `*ret_err` 0, or with a folder that is not configured -errno: no file can be made in it.
@@ -622,7 +617,7 @@ struct mk_spool_budget;
 MK_API int mk_host_hold_spools(struct mk_host *host, const char **ret_folder, int *ret_err);
 MK_API struct mk_spool_budget *mk_generation_spools(const struct mk_generation *g);
 
-/* ── generations, for plugins with a transport; builds for small devices leave these out ── */
+/* ── generations, for plugins with a transport ── */
 
 /*
  * Returns the host for a name without a port at the `listener` of a struct mk_io: the host of that name, or the default
@@ -655,7 +650,7 @@ MK_API void mk_generation_listen_error(struct mk_generation *g, const struct mk_
  * mk_socket_drop(): does not any more; to be called before the plugin closes the socket. Returns whether another
  *     process has it, so that its path must stay: the next one, or the one before if this one has not served.
  * mk_socket_is_handed_over(): another process accepts there, so this one should not. In worker_retire.
- * Any thread, unless it says otherwise. Builds for small devices leave them out.
+ * Any thread, unless it says otherwise.
  */
 MK_API int mk_socket_take(const char *path);
 MK_API int mk_socket_keep(int fd);
@@ -677,8 +672,7 @@ MK_API struct mk_loop *mk_worker_loop(const struct mk_worker *worker);
 MK_API struct mk_account *mk_worker_account(const struct mk_worker *worker);
 /*
  * Notes a descriptor that the plugin has opened for a request, such as that of a dial; a negative one: there was none
- * left. If they are running short, low_on_descriptors of the plugins is called, as for connections of clients. Builds
- * for small devices leave it out.
+ * left. If they are running short, low_on_descriptors of the plugins is called, as for connections of clients.
  */
 MK_API void mk_worker_note_descriptor(struct mk_worker *worker, int fd);
 /* Returns how many connections are open in the worker's thread, whichever generation accepted them. */
@@ -699,12 +693,12 @@ MK_API void mk_worker_put(struct mk_worker *worker);
 /*
  * Count work for which no client waits, but a stop of the server does, up to ShutdownTimeout: the thread of the worker
  * ends with the last of it. worker_stop ends what is left then, without mk_worker_end_work(). The work also holds the
- * worker: mk_worker_get(). In the thread of the worker. Not in builds for small devices.
+ * worker: mk_worker_get(). In the thread of the worker.
  */
 MK_API void mk_worker_begin_work(struct mk_worker *worker);
 MK_API void mk_worker_end_work(struct mk_worker *worker);
 
-/* ── connections, in their worker's thread; builds for small devices leave these out ── */
+/* ── connections, in their worker's thread ── */
 
 /* Returns the address of the other end, as mk_request_peer(). With `Listen ... proxy` that is the proxy. */
 MK_API struct mk_address mk_connection_peer(struct mk_connection *conn);
@@ -771,7 +765,7 @@ MK_API void mk_request_decline(struct mk_request *req);
  * content instead of sending the file; a source (mk_host_is_source()) is allowed to no client. `path`: decoded,
  * normalized, with a NUL after it, and with a slash at its end for a folder. Says nothing about the file: see
  * mk_host_open_path().
- * Returns 1 (yes), 0 (no) or -errno (it is not known: no). Builds for small devices leave it out.
+ * Returns 1 (yes), 0 (no) or -errno (it is not known: no).
  */
 MK_API int mk_request_allows_path(struct mk_request *req, struct mk_str path);
 /*
@@ -782,8 +776,7 @@ MK_API int mk_request_allows_source(struct mk_request *req, const struct mk_plug
 /*
  * Finds the plugin that makes the content of another path of the host, for a message about a path that is not allowed:
  * [HANDLERS] names it, or it says by allows_path that the path is its own. The plugin that handles `req` now does not
- * count. Returns NULL if there is none: the path is that of a file, or of nothing. Builds for small devices leave it
- * out.
+ * count. Returns NULL if there is none: the path is that of a file, or of nothing.
  */
 MK_API const struct mk_plugin *mk_request_find_responder(struct mk_request *req, struct mk_str path);
 
@@ -799,7 +792,7 @@ MK_API const struct mk_host *mk_request_host_conf(const struct mk_request *req);
  * Keep a pointer of `plugin` for this exchange: the later hooks and callbacks of the exchange get it, up to on_done. It
  * may point into the arena of the exchange; what it points to elsewhere is the plugin's, to be freed in on_done or with
  * mk_arena_defer(). mk_request_state() returns NULL if none was set. mk_request_set_state() returns 0, -ENOMEM, or
- * -ENOENT (`plugin` does not belong to the generation of the exchange). Builds for small devices leave them out.
+ * -ENOENT (`plugin` does not belong to the generation of the exchange).
  */
 MK_API int mk_request_set_state(struct mk_request *req, const struct mk_plugin *plugin, void *state);
 MK_API void *mk_request_state(const struct mk_request *req, const struct mk_plugin *plugin);
@@ -817,13 +810,13 @@ enum { MK_REWRITES_MAX = 10, MK_REWRITE_BYTES_MAX = 16384 };
  * path, as CONNECT; or `path` does not begin with a slash, has a byte other than visible ASCII, a `?`, `#`, backslash,
  * malformed escape, NUL, or a segment "." or ".."; or `query` has a byte other than visible ASCII, or a `#`), -ENOENT
  * (an encoded slash in a segment), -ENAMETOOLONG (more than MK_REWRITE_BYTES_MAX bytes), -ELOOP (the request was
- * rewritten MK_REWRITES_MAX times) or -ENOMEM. Builds for small devices leave it out.
+ * rewritten MK_REWRITES_MAX times) or -ENOMEM.
  */
 MK_API int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str query);
 
 /*
  * Returns whether a plugin claims the request (mk_plugin.claims). For plugins that redirect, or that take a site out of
- * service, before they do. Builds for small devices leave it out.
+ * service, before they do.
  */
 MK_API bool mk_request_is_claimed(struct mk_request *req);
 

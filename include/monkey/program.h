@@ -2,7 +2,7 @@
 /*
  * Which plugin of a host takes a path, and which programs its plugins run: for those that run files or pass requests
  * on, and the one that serves files. mk_host_is_source() (<monkey/plugin.h>) tells of one file. From generation_check
- * on, any thread. Builds for small devices leave it out.
+ * on, any thread.
  */
 #ifndef MONKEY_PROGRAM_H
 #define MONKEY_PROGRAM_H

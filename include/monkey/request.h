@@ -64,7 +64,7 @@ MK_API struct mk_str mk_request_method_name(const struct mk_request *req);
 MK_API struct mk_str mk_request_target(const struct mk_request *req);
 /*
  * Returns the path of the target as the client sent it, neither decoded nor normalized nor rewritten: "/" if the target
- * has none, "" for CONNECT and OPTIONS *. Builds for small devices leave it out.
+ * has none, "" for CONNECT and OPTIONS *.
  */
 MK_API struct mk_str mk_request_raw_path(const struct mk_request *req);
 /*
@@ -81,7 +81,7 @@ enum mk_encoded_slash {
 
 /*
  * Returns true if the path has an encoded slash, for a plugin that accepts such paths (<monkey/plugin.h>). Each "%2F"
- * in mk_request_path() is one then; in all other paths it is text. Builds for small devices leave it out.
+ * in mk_request_path() is one then; in all other paths it is text.
  */
 MK_API bool mk_request_has_encoded_slash(const struct mk_request *req);
 /*
@@ -91,7 +91,7 @@ MK_API bool mk_request_has_encoded_slash(const struct mk_request *req);
 MK_API struct mk_str mk_request_query(const struct mk_request *req);
 /*
  * Returns the path as the client asked for it, decoded as that of mk_request_path(), whether or not the request was
- * rewritten. Builds for small devices leave it out.
+ * rewritten.
  */
 MK_API struct mk_str mk_request_original_path(const struct mk_request *req);
 /*
@@ -141,7 +141,7 @@ MK_API bool mk_request_header_reserved(struct mk_str name);
  * The hooks that are called later find the new lines, after the others. Copies names and values. Strings that other
  * functions have returned stay valid as they say.
  * Returns 0 or, with nothing changed, -EINVAL (a name is reserved or not a token, or a value has control bytes),
- * -ENOBUFS (the head would have more than 64 KB) or -ENOMEM. Builds for small devices leave out these three.
+ * -ENOBUFS (the head would have more than 64 KB) or -ENOMEM.
  */
 MK_API int mk_request_replace_headers(struct mk_request *req, const struct mk_header_field *headers, unsigned n);
 
@@ -150,7 +150,7 @@ MK_API int mk_request_replace_headers(struct mk_request *req, const struct mk_he
 /*
  * Returns the address of the other end of the connection: of the client, or of a proxy. It is AF_UNSPEC if the system
  * does not know it: after a PROXY header it is read anew by each call, and is unknown once the proxy has reset the
- * connection. Builds for small devices leave out this function, the next two, and mk_request_tls_info().
+ * connection.
  */
 MK_API struct mk_address mk_request_peer(struct mk_request *req);
 /*
@@ -172,7 +172,7 @@ MK_API int mk_request_tls_info(const struct mk_request *req, struct mk_tls_info 
 /*
  * Writes a line to the error log as mk_log(), and after the message whose request it was: ", peer: 192.0.2.7,
  * listener: 0.0.0.0:443, host: example.org". The message is cut at 559 bytes. Of each format and host a few lines are
- * written in ten seconds, and the others counted (mk_log_limited()). Builds for small devices leave it out.
+ * written in ten seconds, and the others counted (mk_log_limited()).
  */
 MK_API void mk_request_log(struct mk_request *req, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
 /*
@@ -254,7 +254,7 @@ enum { MK_NOTES_MAX = 16, MK_NOTE_BYTES_MAX = 1024 };
  * the name replaces the first. `name` (letters, digits and "_") must be a literal or valid until the exchange ends;
  * `value` is copied.
  * Returns 0, -EINVAL (no name), -EMSGSIZE (a value of more than MK_NOTE_BYTES_MAX bytes), -ENOBUFS (MK_NOTES_MAX other
- * names already) or -ENOMEM. Builds for small devices leave notes out.
+ * names already) or -ENOMEM.
  */
 MK_API int mk_request_note(struct mk_request *req, struct mk_str name, struct mk_str value);
 /* Returns the value of a note; `.p` is NULL if there is none. Valid until it is replaced or the exchange ends. */
@@ -286,7 +286,7 @@ struct mk_reason_info {
     uint16_t status;    /* of such a response */
 };
 
-/* Returns the row of a reason. Any thread. Builds for small devices leave this and the next two functions out. */
+/* Returns the row of a reason. Any thread. */
 MK_API const struct mk_reason_info *mk_reason_info(enum mk_reason reason);
 /* Sets the reason for which the request will be refused unless another plugin responds; a later one replaces it. */
 MK_API void mk_request_set_reason(struct mk_request *req, enum mk_reason reason);
@@ -297,7 +297,7 @@ enum { MK_REQUEST_WAIT_MAX_MS = 86400000 };
 /*
  * Sets how long the exchange may wait for its handler, in place of HandlerTimeout: for the response to begin, counted
  * from this call, and then whenever the response adds nothing. A further call sets another time, and begins anew.
- * Returns 0, -EINVAL (0, or more than MK_REQUEST_WAIT_MAX_MS) or -ENOMEM. Builds for small devices leave it out.
+ * Returns 0, -EINVAL (0, or more than MK_REQUEST_WAIT_MAX_MS) or -ENOMEM.
  */
 MK_API int mk_request_wait(struct mk_request *req, uint32_t ms);
 
@@ -333,7 +333,7 @@ MK_API struct mk_loop *mk_request_loop(const struct mk_request *req);
 /*
  * Returns a number that changes with each turn of the loop, and within a turn with each read of input that a client may
  * have sent during it. So what a plugin has looked at since the number has changed is newer than the requests of all
- * clients that wait for no other response. Builds for small devices change it with the turn only.
+ * clients that wait for no other response.
  */
 MK_API uint64_t mk_request_arrival(const struct mk_request *req);
 /* Returns the account of the worker, for memory that must outlive the exchange. It outlives all jobs. */
@@ -363,20 +363,20 @@ typedef ssize_t (*mk_body_splice_fn)(struct mk_request *req, int fd, size_t size
 /*
  * As mk_request_read(), for bytes that go to a socket. Where they come as they are, on HTTP/1 without TLS and chunks,
  * `splice` is called in place of `fn`, which gets what has come with the head, and the end as an empty piece. The
- * socket is the server's: non-blocking, and only for bytes of this body. Builds for small devices leave it out.
+ * socket is the server's: non-blocking, and only for bytes of this body.
  */
 MK_API void mk_request_splice(struct mk_request *req, mk_body_fn fn, mk_body_splice_fn splice, void *ctx);
 /*
  * Ends the exchange when the client ends its side of the connection (HTTP/1) while the exchange waits for its handler,
  * for one whose work is of no use without the client. By default it continues, because a client may end its side
  * after its last request and still read; one that has done so before the handler was called is served in any case.
- * A client that resets the connection or the stream always ends the exchange. Builds for small devices leave it out.
+ * A client that resets the connection or the stream always ends the exchange.
  */
 MK_API void mk_request_end_with_client(struct mk_request *req);
 
 /*
  * Gets the length of the body: 0 without one. Returns false for a body whose length is not known before its end: in
- * chunks, or over HTTP/2 without Content-Length. Builds for small devices leave out this function and the next two.
+ * chunks, or over HTTP/2 without Content-Length.
  */
 MK_API bool mk_request_body_length(const struct mk_request *req, uint64_t *ret_bytes);
 
@@ -451,8 +451,7 @@ MK_API void mk_date_write(struct mk_buf *out, int64_t seconds);
 /*
  * Sends the Date of an origin in place of the server's (RFC 9110 section 6.6.1), for a response that a backend has
  * made. Copies it; mk_response_error() and other complete responses replace it again. Server stays the server's.
- * Returns 0, -EALREADY (the head was sent), -EINVAL (not a date of RFC 9110 section 5.6.7) or -ENOMEM. Builds for small
- * devices leave it out.
+ * Returns 0, -EALREADY (the head was sent), -EINVAL (not a date of RFC 9110 section 5.6.7) or -ENOMEM.
  */
 MK_API int mk_response_set_date(struct mk_request *req, struct mk_str date);
 /*
@@ -467,7 +466,6 @@ MK_API bool mk_response_header_reserved(struct mk_str name);
 MK_API struct mk_str mk_response_get_header(const struct mk_request *req, struct mk_str name);
 /*
  * Gets the n-th header that was added, from 0; valid until the exchange ends. Returns false if there are not that many.
- * Builds for small devices leave it out.
  */
 MK_API bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
                                   struct mk_str *ret_value);
@@ -489,7 +487,7 @@ MK_API bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_b
 /* Closes the connection after this response. Has no effect once the head was sent. */
 MK_API void mk_response_close_connection(struct mk_request *req);
 
-/* ── interim responses (RFC 9110 section 15.2), until the head is sent; not in builds for small devices ── */
+/* ── interim responses (RFC 9110 section 15.2), until the head is sent ── */
 
 enum { MK_INTERIM_FIELDS_MAX = 64, MK_INTERIM_BYTES_MAX = 16384 };
 /*
@@ -549,7 +547,7 @@ typedef ssize_t (*mk_splice_fn)(struct mk_request *req, int fd, size_t size, voi
 /*
  * As mk_response_generate(), for bytes that come from a socket. Where they go to the client as they are, `splice` is
  * called in place of `fn`: on HTTP/1 without TLS, filters and chunks. All that was queued before is sent then. The
- * socket is the server's: non-blocking, and only for bytes of this part. Builds for small devices leave it out.
+ * socket is the server's: non-blocking, and only for bytes of this part.
  */
 MK_API int mk_response_splice(struct mk_request *req, mk_generate_fn fn, mk_splice_fn splice, void *ctx);
 /*
@@ -569,8 +567,7 @@ MK_API void mk_response_on_writable(struct mk_request *req, mk_writable_fn fn, v
  * until the last byte of the body was taken, for example by the generator that ends it. Copies the value; name and
  * value are as for mk_response_header(), and the definition of the header must allow trailers. Trailers are left out on
  * HTTP/1.0, on HTTP/1.1 with an announced length, and without a body; many clients ignore them.
- * Returns 0, -EALREADY (all of the body was taken), -EINVAL or -ENOMEM (no memory, or 16 trailers already). Builds for
- * small devices leave it out.
+ * Returns 0, -EALREADY (all of the body was taken), -EINVAL or -ENOMEM (no memory, or 16 trailers already).
  */
 MK_API int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_str value);
 
@@ -634,14 +631,14 @@ MK_API int mk_response_replace(struct mk_request *req, struct mk_str type, struc
  * becomes the 200 with the whole file, whose headers stay as on_response of others has changed them. Filters that were
  * added to a 206 get the bytes of the whole file, and the length is unknown again; those of a 416 are removed.
  * Returns 0, -EALREADY (the head was sent, or the response has failed), -ENOTSUP (a handler has made the 206 itself:
- * the body is a part of another one) or -ENOMEM (503 is sent instead). Builds for small devices leave it out.
+ * the body is a part of another one) or -ENOMEM (503 is sent instead).
  */
 MK_API int mk_response_no_ranges(struct mk_request *req);
 /*
  * Asks for a body without a content coding (RFC 9110 section 8.4), for a plugin whose filter reads it: no precompressed
  * variant is sent, and Accept-Encoding is not passed on. In a hook before the response. Hooks that are called later,
  * such as that of `compress`, may encode what the filter has written; and a handler may have encoded the body all the
- * same: a filter looks at Content-Encoding. Builds for small devices leave out this function and the next.
+ * same: a filter looks at Content-Encoding.
  */
 MK_API void mk_response_no_codings(struct mk_request *req);
 /*
@@ -671,7 +668,7 @@ typedef ssize_t (*mk_filter_fn)(struct mk_filter *filter, char *to, size_t size,
 /*
  * Adds a filter, for on_response. The length of the body is unknown afterwards, unless the filter announces it with
  * mk_response_set_length().
- * Returns 0, -EALREADY (the head was sent) or -ENOMEM. Builds for small devices leave filters out.
+ * Returns 0, -EALREADY (the head was sent) or -ENOMEM.
  */
 MK_API int mk_response_filter(struct mk_request *req, mk_filter_fn fn, void *ctx);
 /*
@@ -758,7 +755,7 @@ enum { MK_FILE_BLOCK_BYTES = 512 };
  * Formats the header lines of a file into `to`, for mk_file.block; `file->type` has 1 to 255 bytes. Not for a file
  * that was changed in the last two seconds or has a time stamp in the future, whose validators change with the clock:
  * see mk_file_is_settled(). Any thread.
- * Returns 0 or -EMSGSIZE (the type is empty or longer). Builds for small devices leave it out.
+ * Returns 0 or -EMSGSIZE (the type is empty or longer).
  */
 MK_API int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], struct mk_response_block *ret_block);
 /* Returns true if the file was last changed so long ago that its validators do not change any more without the file. */
@@ -791,7 +788,7 @@ MK_API int mk_file_check_cached(int fd, uint64_t from, uint64_t to);
 MK_API struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path);
 /*
  * Returns a number for the configured types: with the same number mk_request_mime() returns the same types, also in
- * another generation. Builds for small devices leave it out.
+ * another generation.
  */
 MK_API uint64_t mk_request_mime_id(const struct mk_request *req);
 

@@ -8,8 +8,6 @@
  *
  * A worker that is held with mk_worker_get() (<monkey/plugin.h>) keeps the plugin's states while the thread uses them,
  * until worker_stop at the latest: a plugin waits for its threads there.
- *
- * Builds for small devices leave this out.
  */
 #ifndef MONKEY_REQUEST_REF_H
 #define MONKEY_REQUEST_REF_H

@@ -18,7 +18,7 @@
  * are final: once a function has returned one, or `ready` has been called for one, the functions of this spool return
  * it again, and the spool can only be closed. No function waits.
  *
- * In the kit: plugins link -lmonkey-kit. The budget is the server's; builds for small devices leave it out.
+ * In the kit: plugins link -lmonkey-kit. The budget is the server's.
  */
 #ifndef MONKEY_SPOOL_H
 #define MONKEY_SPOOL_H

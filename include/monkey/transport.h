@@ -163,7 +163,7 @@ struct mk_transport {
 /*
  * Writes a line to the error log as mk_log(), and after the message peer and listener: ", peer: 192.0.2.7, listener:
  * 0.0.0.0:443". `peer` NULL: asks the system. The message is cut at 559 bytes. For lines about connections
- * that are closed or refused. Builds for small devices leave it out.
+ * that are closed or refused.
  */
 MK_API void mk_io_log(const struct mk_io *io, const struct mk_address *peer, enum mk_log_level level,
                       const char *format, ...) MK_PRINTF(4, 5);

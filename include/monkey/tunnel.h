@@ -9,8 +9,6 @@
  * Connection, Upgrade and Sec-WebSocket-* of the request may be gone; the others stay. All functions are called in the
  * worker's thread and do not block. The server does not buffer for the handler: the handler keeps bytes that cannot be
  * written yet, and flow control stops the client while the handler does not read.
- *
- * Builds for small devices leave tunnels out.
  */
 #ifndef MONKEY_TUNNEL_H
 #define MONKEY_TUNNEL_H

@@ -9,8 +9,7 @@
  *                       └────── another server, if this one does not serve it ─────┘
  *
  * A group belongs to a generation. What is known of a server (its load, failures, whether it is ejected) and the
- * requests that wait belong to the process: a reload that leaves a server in its group keeps all of it. Builds for
- * small devices have no groups.
+ * requests that wait belong to the process: a reload that leaves a server in its group keeps all of it.
  */
 #ifndef MONKEY_UPSTREAMS_H
 #define MONKEY_UPSTREAMS_H

@@ -3,39 +3,35 @@
 
 # In every build.
 set(MK_CORE_SOURCES
-    base/arena.c base/buf.c base/civil.c base/clock.c base/escape.c base/file.c base/library.c base/log.c
-    base/path_walk.c base/pattern.c base/pool.c base/random.c base/str.c base/thread_start.c conf/bind.c
-    conf/diagnostics.c conf/expand.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/show.c
-    conf/skipped_files.c conf/unknown_key.c conf/value.c conf/values.c http/block.c http/conn.c http/context.c
-    http/file.c http/file_read.c http/h1/h1.c http/h1/send.c http/http.c http/message/accept.c
-    http/message/accept_encoding.c http/message/chunked.c http/message/date.c http/message/mime.c
-    http/message/multipart.c http/message/parse.c http/message/range.c http/message/request_head.c
-    http/message/status.c http/message/uri.c http/message/validators.c http/message/weight.c http/request.c
-    http/response.c loop/job.c loop/loop.c loop/thread_pool.c loop/timer.c net/addr.c net/listen.c net/sock.c
-    server/check.c server/generation/generation.c server/generation/generation_load.c server/generation/host.c
-    server/generation/settings.c server/generation/vhost.c server/hooks/request_hooks.c server/listen/acceptor.c
-    server/listen/listeners.c server/plugins/build_info.c server/plugins/module.c server/plugins/plugins.c
-    server/reload.c server/server.c server/show.c server/worker/cpus.c server/worker/thread.c server/worker/worker.c)
-
-# Not in small builds, where calls into them are not compiled (MK_HAS_..., MK_SMALL).
-set(large
-    base/address.c base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/log_limit.c
-    base/log_limited.c base/poll.c base/random_pool.c base/sha1.c base/siphash.c conf/foreign_syntax.c
-    conf/foreign_words.c
-    conf/skipped_files.c http/client_addr.c http/conn_log.c http/encoded_slash.c http/extra.c http/filter.c
-    http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c http/message/forwarded.c
-    http/message/preface.c http/message/proxy_protocol.c http/parts.c http/reason.c http/recent_windows.c
-    http/request_headers.c http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/announce.c
-    net/dial.c net/holder.c net/resolver.c server/commands.c server/counts.c server/generation/bound_hosts.c
-    server/generation/content_order.c server/generation/handlers.c server/generation/host_log.c
-    server/generation/path_limits.c server/generation/process_keys.c server/generation/spool_budget.c
-    server/generation/spools.c server/generation/unread_files.c server/generation/user.c server/hooks/conn_hooks.c
-    server/hooks/fallback.c server/hooks/path_hooks.c server/hooks/request_rewrite.c server/hooks/sources.c
-    server/inspect_core.c server/listen/handover.c server/listen/hints.c server/listen/inherited.c
-    server/listen/limits.c server/listen/names.c server/listen/reached.c server/listen/standard_fds.c
-    server/plugins/autoload.c server/plugins/h2_loader.c server/plugins/load_order.c server/plugins/plugin_sockets.c
-    server/plugins/plugin_states.c server/plugins/transports.c server/worker/balancer.c server/worker/caller_thread.c
-    server/worker/control_thread.c server/worker/heap_trim.c server/worker/receiver.c server/worker/request_ref.c
+    base/address.c base/arena.c base/base64.c base/buf.c base/civil.c base/clock.c base/counter_labels.c
+    base/counters.c base/counters_memory.c base/escape.c base/file.c base/library.c base/log.c base/log_limit.c
+    base/log_limited.c base/path_walk.c base/pattern.c base/poll.c base/pool.c base/random.c base/random_pool.c
+    base/sha1.c base/siphash.c base/str.c base/thread_start.c conf/bind.c conf/diagnostics.c conf/expand.c
+    conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/show.c
+    conf/skipped_files.c conf/unknown_key.c conf/value.c conf/values.c http/block.c http/client_addr.c http/conn.c
+    http/conn_log.c http/context.c http/encoded_slash.c http/extra.c http/file.c http/file_read.c http/filter.c
+    http/h1/h1.c http/h1/send.c http/h1/splice.c http/h1/tunnel.c http/handshake.c http/http.c http/interim.c
+    http/message/accept.c http/message/accept_encoding.c http/message/chunked.c http/message/date.c
+    http/message/forwarded.c http/message/mime.c http/message/multipart.c http/message/parse.c http/message/preface.c
+    http/message/proxy_protocol.c http/message/range.c http/message/request_head.c http/message/status.c
+    http/message/uri.c http/message/validators.c http/message/weight.c http/parts.c http/reason.c
+    http/recent_windows.c http/request.c http/request_headers.c http/request_id.c http/response.c http/trailers.c
+    http/tunnel.c loop/epoch.c loop/epoch_join.c loop/job.c loop/loop.c loop/thread_pool.c loop/timer.c net/addr.c
+    net/announce.c net/dial.c net/holder.c net/listen.c net/resolver.c net/sock.c server/check.c server/commands.c
+    server/counts.c server/generation/bound_hosts.c server/generation/content_order.c server/generation/generation.c
+    server/generation/generation_load.c server/generation/handlers.c server/generation/host.c
+    server/generation/host_log.c server/generation/path_limits.c server/generation/process_keys.c
+    server/generation/settings.c server/generation/spool_budget.c server/generation/spools.c
+    server/generation/unread_files.c server/generation/user.c server/generation/vhost.c server/hooks/conn_hooks.c
+    server/hooks/fallback.c server/hooks/path_hooks.c server/hooks/request_hooks.c server/hooks/request_rewrite.c
+    server/hooks/sources.c server/inspect_core.c server/listen/acceptor.c server/listen/handover.c
+    server/listen/hints.c server/listen/inherited.c server/listen/limits.c server/listen/listeners.c
+    server/listen/names.c server/listen/reached.c server/listen/standard_fds.c server/plugins/autoload.c
+    server/plugins/build_info.c server/plugins/h2_keys.c server/plugins/load_order.c server/plugins/module.c
+    server/plugins/plugin_sockets.c server/plugins/plugin_states.c server/plugins/plugins.c
+    server/plugins/transports.c server/reload.c server/server.c server/show.c server/worker/balancer.c
+    server/worker/caller_thread.c server/worker/control_thread.c server/worker/cpus.c server/worker/heap_trim.c
+    server/worker/receiver.c server/worker/request_ref.c server/worker/thread.c server/worker/worker.c
     server/worker/worker_reload.c)
 
 # HTTP/2, in a separate object, which module.c opens.
@@ -62,32 +58,53 @@ set(MK_CORE_COLD
     http/message/proxy_protocol.c http/reason.c http/recent_windows.c http/trailers.c loop/epoch_join.c
     loop/thread_pool.c net/addr.c net/announce.c net/dial.c net/holder.c net/listen.c net/resolver.c server/check.c
     server/commands.c server/generation/bound_hosts.c server/generation/content_order.c
-    server/generation/generation_load.c
-    server/generation/host.c server/generation/host_log.c server/generation/process_keys.c
-    server/generation/settings.c server/generation/spool_budget.c server/generation/spools.c
-    server/generation/unread_files.c server/generation/user.c server/hooks/request_rewrite.c server/hooks/sources.c
-    server/inspect_core.c server/listen/handover.c server/listen/hints.c server/listen/inherited.c
-    server/listen/listeners.c server/listen/names.c server/listen/reached.c server/plugins/autoload.c
-    server/plugins/build_info.c server/plugins/h2_loader.c server/plugins/load_order.c server/plugins/module.c
-    server/plugins/plugin_sockets.c server/plugins/plugin_states.c server/plugins/plugins.c
-    server/plugins/transports.c server/reload.c server/server.c server/show.c server/worker/balancer.c
-    server/worker/caller_thread.c server/worker/control_thread.c server/worker/cpus.c server/worker/receiver.c
-    server/worker/thread.c server/worker/worker.c server/worker/worker_reload.c)
+    server/generation/generation_load.c server/generation/host.c server/generation/host_log.c
+    server/generation/process_keys.c server/generation/settings.c server/generation/spool_budget.c
+    server/generation/spools.c server/generation/unread_files.c server/generation/user.c
+    server/hooks/request_rewrite.c server/hooks/sources.c server/inspect_core.c server/listen/handover.c
+    server/listen/hints.c server/listen/inherited.c server/listen/listeners.c server/listen/names.c
+    server/listen/reached.c server/plugins/autoload.c server/plugins/build_info.c server/plugins/h2_keys.c
+    server/plugins/h2_loader.c server/plugins/load_order.c server/plugins/manual_file.c server/plugins/manual_tables.c
+    server/plugins/module.c server/plugins/module_open.c server/plugins/plugin_sockets.c
+    server/plugins/plugin_states.c server/plugins/plugins.c server/plugins/transports.c server/reload.c
+    server/server.c server/show.c server/worker/balancer.c server/worker/caller_thread.c
+    server/worker/control_thread.c server/worker/cpus.c server/worker/receiver.c server/worker/thread.c
+    server/worker/worker.c server/worker/worker_reload.c)
+
+# One of each pair, by what a build has. The second has the same functions, which do without, or say that it is absent.
+set(with_modules server/plugins/module_open.c)
+set(without_modules server/plugins/module_open_absent.c)
+set(with_manual server/plugins/manual_tables.c)
+set(without_manual server/plugins/manual_file.c)
+set(with_h2 server/plugins/h2_loader.c http/h2/core.c)
+set(without_h2 server/plugins/h2_loader_absent.c)
 
 # With the libraries and sanitizers that a build has.
 set(with_pcre2 base/regex.c)
 set(with_asan base/asan.c)
 
 file(GLOB_RECURSE left RELATIVE ${CMAKE_CURRENT_LIST_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
-list(REMOVE_ITEM left ${MK_CORE_SOURCES} ${large} ${MK_H2_SOURCES} ${MK_CORE_FOR_KIT} ${with_pcre2} ${with_asan}
-    http/h2/module.c)
+list(REMOVE_ITEM left ${MK_CORE_SOURCES} ${MK_H2_SOURCES} ${MK_CORE_FOR_KIT} ${with_pcre2} ${with_asan}
+    ${with_modules} ${without_modules} ${with_manual} ${without_manual} ${with_h2} ${without_h2} http/h2/module.c)
 if(left)
     list(JOIN left ", " left)
     message(FATAL_ERROR "lib/core/core.cmake has no list for ${left}")
 endif()
 
-if(NOT MK_LEAN)
-    list(APPEND MK_CORE_SOURCES ${large})
+if(MK_EXPORT) # programs that export nothing can open no modules
+    list(APPEND MK_CORE_SOURCES ${with_modules})
+else()
+    list(APPEND MK_CORE_SOURCES ${without_modules})
+endif()
+if(MK_MANUAL)
+    list(APPEND MK_CORE_SOURCES ${with_manual})
+else()
+    list(APPEND MK_CORE_SOURCES ${without_manual})
+endif()
+if(MK_HTTP2 AND NOT MK_LEAN)
+    list(APPEND MK_CORE_SOURCES ${with_h2})
+else()
+    list(APPEND MK_CORE_SOURCES ${without_h2})
 endif()
 if(MK_REGEX AND NOT MK_LEAN)
     find_path(PCRE2_INCLUDE_DIR pcre2.h)

@@ -2,7 +2,6 @@
 /*
  * [ALIAS]: paths that are served from a folder next to the document root, or from one file. Each is a separate site
  * with the settings of its host, but without TryFiles. Folders that other plugins add are aliases too, with TryFiles.
- * Small builds have none.
  */
 #ifndef STATIC_ALIAS_H
 #define STATIC_ALIAS_H

@@ -93,7 +93,7 @@ static void serve_waiters(struct mk_list *waiters, const struct disk_lookup_func
 static void read_ahead(const struct find_result *f)
 {
     char last;
-    if (MK_SMALL || f->kind != FOUND_FILE || f->bytes == 0 || f->bytes > READ_AHEAD_BYTES_MAX)
+    if (f->kind != FOUND_FILE || f->bytes == 0 || f->bytes > READ_AHEAD_BYTES_MAX)
         return;
     (void)!posix_fadvise(f->fd, 0, (off_t)f->bytes, POSIX_FADV_WILLNEED);
     (void)!pread(f->fd, &last, 1, (off_t)f->bytes - 1); /* an error shows itself again when the response reads */
@@ -119,9 +119,9 @@ static void run_lookup(struct mk_job *job)
     assert(l->at.path.p == l->storage); /* a copy: the request may end meanwhile */
     if (l->root_check_ms)
         mk__static_root_check(l->at.site, l->root_check_ms);
-    else if (!MK_SMALL && l->at.site->root_fd >= 0 && mk__static_root_has_changed(l->at.site))
+    else if (l->at.site->root_fd >= 0 && mk__static_root_has_changed(l->at.site))
         mk__static_root_update(l->at.site); /* the cache may be waiting for that */
-    if (!MK_SMALL && userdir_is_matched(&l->at))
+    if (userdir_is_matched(&l->at))
         find_of_user(l);
     else
         l->found = find_path(l->at.site, l->at.path, &l->accept, false);
@@ -141,14 +141,12 @@ static void respond_lookup(struct disk_lookup *l)
 static void finish_lookup(struct mk_job *job)
 {
     struct disk_lookup *l = MK_CONTAINER_OF(job, struct disk_lookup, job);
-    if (!MK_SMALL)
-        mk_list_del(&l->node);
+    mk_list_del(&l->node);
     if (l->req)
         respond_lookup(l);
     else
         mk__static_open_release(&l->found);
-    if (!MK_SMALL)
-        serve_waiters(&l->waiters, l->functions);
+    serve_waiters(&l->waiters, l->functions);
     mk_worker_put(l->worker);
     mk_account_free(l->account, l, l->bytes);
 }
@@ -190,10 +188,8 @@ static struct disk_lookup *make_lookup(struct mk_request *req, const struct stat
     l->at.path = copy_str(l->storage, at->path);
     if (userdir_is_matched(at))
         l->at.user = copy_str(l->storage + at->path.len + 1, at->user);
-    if (!MK_SMALL) {
-        mk_list_init(&l->node);
-        mk_list_init(&l->waiters);
-    }
+    mk_list_init(&l->node);
+    mk_list_init(&l->waiters);
     *owner = l;
     return l;
 }
@@ -210,9 +206,9 @@ int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *re
                                  const struct disk_lookup_functions *functions)
 {
     assert(at->path.len > 0);
-    bool is_shared = !MK_SMALL && all && !userdir_is_matched(at) && !root_check_ms;
+    bool is_shared = all && !userdir_is_matched(at) && !root_check_ms;
     struct disk_lookup *running = is_shared ? find_running(all, at) : NULL;
-    if (!MK_SMALL && running)
+    if (running)
         return wait_for(running, req, at);
     struct disk_lookup *l = make_lookup(req, at);
     if (!l)
@@ -229,7 +225,6 @@ int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *re
     }
     if (is_shared)
         mk_list_add(&all->running, &l->node);
-    if (!MK_SMALL)
-        mk__static_file_counters_add_disk_lookup(req);
+    mk__static_file_counters_add_disk_lookup(req);
     return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Lookups that may wait for a disk, on a disk thread. However many requests of a worker wait for one path, one lookup
- * runs for them; small builds run one for each.
+ * runs for them.
  */
 #ifndef STATIC_DISK_LOOKUP_H
 #define STATIC_DISK_LOOKUP_H
@@ -33,7 +33,7 @@ struct disk_lookup_functions {
 
 /*
  * Looks a path up on a disk thread, or waits for a lookup of it that runs. `root_check_ms`: when
- * mk__static_root_begin_check() returned true, else 0. `all`: NULL for a separate lookup, as always in small builds.
+ * mk__static_root_begin_check() returned true, else 0. `all`: NULL for a separate lookup.
  * Returns 0 or -errno.
  */
 int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const struct static_location *at,

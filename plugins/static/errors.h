@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A host's own error pages. They are read when the host starts, so that an error never waits for a disk. Small builds
- * have none.
+ * A host's own error pages. They are read when the host starts, so that an error never waits for a disk.
  */
 #ifndef STATIC_ERRORS_H
 #define STATIC_ERRORS_H

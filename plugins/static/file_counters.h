@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Counts files by how they were sent, and lookups that had to wait for a disk. The counters are those of the process.
- * Builds for small devices leave them out.
  */
 #ifndef STATIC_FILE_COUNTERS_H
 #define STATIC_FILE_COUNTERS_H

@@ -30,7 +30,7 @@ static struct find_result find_program(struct static_site *site, const char *nam
                                        const struct find_mode *mode)
 {
     struct find_result f = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
-    if (MK_SMALL || mode->sources || mode->loader || !sources_run_name(site, name))
+    if (mode->sources || mode->loader || !sources_run_name(site, name))
         return f;
     f = mk__static_open_stat(mk__static_open_name(site, name, mode->cached), index);
     mk__static_open_release(&f);
@@ -62,7 +62,7 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
         if (f.kind == FOUND_PROGRAM || f.err == EAGAIN)
             return f;
         f = mk__static_open_file(site, mode, name, index->items[i], MK_CODING_IDENTITY);
-        if (!MK_SMALL && site->host->n_codings)
+        if (site->host->n_codings)
             mk__static_precompressed_select(site, name, mode, &f);
         if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && !is_passed_over(f.err)))
             return f;
@@ -78,7 +78,7 @@ static MK_HOT struct find_result find_file(struct static_site *site, struct mk_s
     if (path.p[path.len - 1] == '/')
         return find_index(site, path, mode);
     struct find_result f = mk__static_open_file(site, mode, path.p + 1, path, MK_CODING_IDENTITY);
-    if (!MK_SMALL && site->host->n_codings)
+    if (site->host->n_codings)
         mk__static_precompressed_select(site, path.p + 1, mode, &f);
     return f;
 }
@@ -203,7 +203,7 @@ static struct find_result try_entries(struct static_site *site, struct mk_str pa
 
 static struct find_result find_once(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
-    return !MK_SMALL && site->host->n_tries ? try_entries(site, path, mode) : find_file(site, path, mode);
+    return site->host->n_tries ? try_entries(site, path, mode) : find_file(site, path, mode);
 }
 
 /* The thread that swaps the root holds the lock. */
@@ -219,7 +219,7 @@ MK_HOT struct find_result mk__static_find_path_with(struct static_site *site, st
 {
     assert(site->settings && site->host);
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
-    if (!MK_SMALL && site->root_fd < 0)
+    if (site->root_fd < 0)
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
     for (int i = 0;; i++) {
         unsigned swap_seq = site->swap_seq;
@@ -242,7 +242,7 @@ struct find_result mk__static_find_folder(struct static_site *site, struct mk_st
     struct stat st;
     const char *name = path.len > 1 ? path.p + 1 : ".";
     struct find_result f = {.kind = FOUND_NOTHING, .fd = -ENOENT};
-    if (!MK_SMALL && site->root_fd >= 0 && !sources_have_name(site, name))
+    if (site->root_fd >= 0 && !sources_have_name(site, name))
         f.fd = sources_check(site, mk__static_open_name(site, name, false));
     if (f.fd >= 0 && fstat(f.fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         f.kind = FOUND_DIRECTORY;

@@ -25,7 +25,7 @@ static inline struct find_result find_path(struct static_site *site, struct mk_s
 
 /*
  * Opens a directory, whose path ends with a slash, for reading; without its index and TryFiles. May wait for a disk.
- * Returns FOUND_DIRECTORY with a descriptor, or FOUND_NOTHING. Small builds leave it out.
+ * Returns FOUND_DIRECTORY with a descriptor, or FOUND_NOTHING.
  */
 struct find_result mk__static_find_folder(struct static_site *site, struct mk_str path);
 

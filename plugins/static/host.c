@@ -28,10 +28,8 @@ void mk__static_host_stop(struct mk_host *host, void *state)
 {
     struct static_site *site = state;
     (void)host;
-    if (!MK_SMALL) {
-        mk__static_errors_free(site);
-        mk__static_alias_free(site);
-    }
+    mk__static_errors_free(site);
+    mk__static_alias_free(site);
     if (site->root_fd >= 0)
         mk__static_root_close(site);
     mk_account_free(NULL, site, sizeof(*site));
@@ -44,7 +42,7 @@ void mk__static_host_stop(struct mk_host *host, void *state)
 static int open_root(struct mk_host *host, struct static_site *site, const struct static_host *conf)
 {
     int err = conf->root.len ? mk__static_root_open(site, conf->root) : -ENOENT;
-    if (!MK_SMALL && err == 0 && access(conf->root.p, X_OK) < 0) { /* O_PATH alone checks no permission */
+    if (err == 0 && access(conf->root.p, X_OK) < 0) { /* O_PATH alone checks no permission */
         err = -errno;
         mk__static_root_close(site);
     }
@@ -68,15 +66,14 @@ int mk__static_host_start(struct mk_host *host, void **ret_state)
         return -ENOMEM;
     *site = (struct static_site){.host = conf, .owner = host};
     site->settings = mk_host_server_conf(host, &mk__static_settings_sections[SETTINGS_SERVER]);
-    site->hints_at_listing = !MK_SMALL && mk_generation_is_one_shot(mk_host_generation(host));
-    if (!MK_SMALL)
-        site->settings = mk__static_settings_merge(site, site->settings);
+    site->hints_at_listing = mk_generation_is_one_shot(mk_host_generation(host));
+    site->settings = mk__static_settings_merge(site, site->settings);
     int err = open_root(host, site, conf);
-    if (!MK_SMALL && err != -ENOMEM) {
+    if (err != -ENOMEM) {
         int pages = mk__static_errors_load(host, site, &mk__static_settings_sections[SETTINGS_ERROR_PAGES]);
         err = err < 0 && pages != -ENOMEM ? err : pages;
     }
-    if (!MK_SMALL && err != -ENOMEM) {
+    if (err != -ENOMEM) {
         int aliases = mk__static_alias_load(host, site, &mk__static_settings_sections[SETTINGS_ALIAS]);
         err = err < 0 && aliases != -ENOMEM ? err : aliases;
     }

@@ -18,7 +18,7 @@ void mk__static_host_stop(struct mk_host *host, void *state);
 /* generation_check: opens what plugins before this one have added, and learns which files are programs of others. */
 int mk__static_host_check_all(struct mk_generation *g, void *state);
 
-/* open_path, file_server and explain; small builds have none. */
+/* open_path, file_server and explain */
 int mk__static_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags);
 extern const struct mk_file_server mk__static_host_file_server;
 bool mk__static_host_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out);

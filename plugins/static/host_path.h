@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens what a path of a host names, for other plugins: the hook open_path. Small builds have none.
+ * Opens what a path of a host names, for other plugins: the hook open_path.
  */
 #ifndef STATIC_HOST_PATH_H
 #define STATIC_HOST_PATH_H

@@ -290,7 +290,7 @@ static struct find_result open_uncached(struct static_site *site, const struct f
                                         struct mk_str shown)
 {
     int fd = mk__static_open_name(site, name, mode->cached);
-    if (!MK_SMALL && !mode->sources)
+    if (!mode->sources)
         fd = sources_check(site, fd);
     return mk__static_open_stat(fd, shown);
 }
@@ -298,9 +298,9 @@ static struct find_result open_uncached(struct static_site *site, const struct f
 MK_HOT struct find_result mk__static_open_file(struct static_site *site, const struct find_mode *mode, const char *name,
                                                struct mk_str shown, enum mk_coding coding)
 {
-    if (!MK_SMALL && !mode->sources && sources_have_name(site, name))
+    if (!mode->sources && sources_have_name(site, name))
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT, .name = shown};
-    if (MK_SMALL || (!mode->cache && !mode->loader) || site->sources == SOURCES_BY_FILE)
+    if ((!mode->cache && !mode->loader) || site->sources == SOURCES_BY_FILE)
         return open_uncached(site, mode, name, shown);
     assert(mode->loader || mode->cached);
     uint32_t version = site->swap_seq; /* before the folder's numbers */
@@ -326,7 +326,7 @@ MK_HOT struct find_result mk__static_open_file(struct static_site *site, const s
 
 void mk__static_open_release(struct find_result *f)
 {
-    if (f->fd >= 0 && (MK_SMALL || !f->owner))
+    if (f->fd >= 0 && !f->owner)
         close(f->fd);
     f->fd = -1;
 }

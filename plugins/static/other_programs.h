@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Warns of programs whose source a host sends, because only another host runs them, or none does. Small builds have no
- * programs.
+ * Warns of programs whose source a host sends, because only another host runs them, or none does.
  */
 #ifndef STATIC_OTHER_PROGRAMS_H
 #define STATIC_OTHER_PROGRAMS_H

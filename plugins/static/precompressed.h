@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Precompressed variants of a file: F.br, F.zst and F.gz next to F. Small builds have none. */
+/* Precompressed variants of a file: F.br, F.zst and F.gz next to F. */
 #ifndef STATIC_PRECOMPRESSED_H
 #define STATIC_PRECOMPRESSED_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Why no file is sent: for the log, which says what to write, and for `$reason`. Small builds leave it out.
+ * Why no file is sent: for the log, which says what to write, and for `$reason`.
  */
 #ifndef STATIC_REASONS_H
 #define STATIC_REASONS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests that are served again a moment later (retry.h). Builds for small devices do without.
+ * Requests that are served again a moment later (retry.h).
  */
 #include "retry.h"
 

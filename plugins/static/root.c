@@ -39,7 +39,7 @@ struct root_snapshot {
 static uint64_t get_mount(int fd)
 {
     struct statx st = {0};
-    if (MK_SMALL || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
         return 0;
     return st.stx_mnt_id;
 }
@@ -50,7 +50,7 @@ static bool is_local_type(uint32_t type)
     static const uint32_t magics[] = {EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
                                       TMPFS_MAGIC,          RAMFS_MAGIC,     F2FS_SUPER_MAGIC,
                                       0x2fc12fc1 /* zfs */, SQUASHFS_MAGIC,  EROFS_SUPER_MAGIC_V1};
-    for (size_t i = 0; !MK_SMALL && i < MK_COUNT_OF(magics); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(magics); i++)
         if (type == magics[i])
             return true;
     return false;
@@ -115,10 +115,8 @@ static void adopt_snapshot(struct static_site *site, const struct root_snapshot 
     site->inode = snapshot->st.st_ino;
     site->in_memory = snapshot->in_memory;
     site->is_local = snapshot->is_local;
-    if (!MK_SMALL) {
-        site->mount = snapshot->mount;
-        site->opened_ms = mk_time_monotonic_ms();
-    }
+    site->mount = snapshot->mount;
+    site->opened_ms = mk_time_monotonic_ms();
 }
 
 /* Cached lookups end then, and those on disk threads begin with the root (disk_lookup.c). */
@@ -145,8 +143,7 @@ int mk__static_root_open(struct static_site *site, struct mk_str configured_path
     pthread_mutex_init(&site->lock, NULL);
     site->root_fd = snapshot.fd;
     site->configured_path = configured_path;
-    if (!MK_SMALL)
-        init_for_cache(site);
+    init_for_cache(site);
     site->next_check_ms = mk_time_monotonic_ms() + ROOT_CHECK_MS;
     adopt_snapshot(site, &snapshot);
     return 0;
@@ -180,7 +177,7 @@ MK_HOT bool mk__static_root_begin_check(struct static_site *site, uint64_t now)
     bool changed = mk__static_root_has_changed(site);
     if (!changed)
         mk__static_root_end_check(site, now);
-    else if (!MK_SMALL)
+    else
         site->may_be_replaced = true;
     return changed;
 }
@@ -188,8 +185,7 @@ MK_HOT bool mk__static_root_begin_check(struct static_site *site, uint64_t now)
 void mk__static_root_end_check(struct static_site *site, uint64_t now)
 {
     assert(site->next_check_ms == ROOT_CHECKING);
-    if (!MK_SMALL)
-        site->may_be_replaced = false;
+    site->may_be_replaced = false;
     site->next_check_ms = now + ROOT_CHECK_MS;
 }
 
@@ -207,11 +203,8 @@ static bool swap_root(struct static_site *site, struct root_snapshot *snapshot)
 
 static void log_swap(const struct static_site *site)
 {
-    if (MK_SMALL)
-        mk_log_info("static: %s was replaced and is now the folder %s", site->configured_path.p, site->path.p);
-    else
-        mk_host_log_all(site->owner, MK_LOG_INFO, "static: %s was replaced and is now the folder %s",
-                        site->configured_path.p, site->path.p);
+    mk_host_log_all(site->owner, MK_LOG_INFO, "static: %s was replaced and is now the folder %s",
+                    site->configured_path.p, site->path.p);
 }
 
 /* Does so with a snapshot taken at `seq`. Returns -EAGAIN if another thread has swapped the root since then. */

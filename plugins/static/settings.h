@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The directives of [SERVER], [HOST], [ERROR_PAGES] and [ALIAS]. Small builds have the first two, and no settings of
- * the server that a host overrides.
+ * The directives of [SERVER], [HOST], [ERROR_PAGES] and [ALIAS].
  */
 #ifndef STATIC_SETTINGS_H
 #define STATIC_SETTINGS_H
 
 #include "site.h"
 
-/* The sections for struct mk_plugin; the last two are not in small builds. */
+/* The sections for struct mk_plugin. */
 enum { SETTINGS_SERVER, SETTINGS_HOST, SETTINGS_ERROR_PAGES, SETTINGS_ALIAS };
 extern const struct mk_conf_section mk__static_settings_sections[];
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files that are programs of other plugins, and copies of them: they are never sent (mk_host_is_source()). Small builds
- * have no such plugins.
+ * Files that are programs of other plugins, and copies of them: they are never sent (mk_host_is_source()).
  */
 #ifndef STATIC_SOURCES_H
 #define STATIC_SOURCES_H

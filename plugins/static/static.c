@@ -58,14 +58,12 @@ static int get_status(const struct find_result *found)
 
 static void set_reason(struct mk_request *req, enum mk_reason reason)
 {
-    if (!MK_SMALL)
-        mk_request_set_reason(req, reason);
+    mk_request_set_reason(req, reason);
 }
 
 static void note_reason(struct mk_request *req, const struct static_site *site, int err)
 {
-    if (!MK_SMALL)
-        mk__static_reasons_note(req, site, err);
+    mk__static_reasons_note(req, site, err);
 }
 
 static void send_file(struct mk_request *req, const struct static_site *site, const struct find_result *found)
@@ -79,20 +77,19 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
         .mtime_seconds = found->mtime.tv_sec,
         .mtime_nanoseconds = (uint32_t)found->mtime.tv_nsec,
         .version = site->settings->tags == STATIC_TAGS_EXACT ? found->version : 0,
-        .type = !MK_SMALL && found->block ? MK_STR_NONE : mk_request_mime(req, found->name),
+        .type = found->block ? MK_STR_NONE : mk_request_mime(req, found->name),
         .coding = mk__static_open_coding(found->name, found->coding),
         .no_ranges = !site->settings->ranges,
         .in_memory = found->in_memory,
-        .content = MK_SMALL ? MK_STR_NONE : found->content,
-        .block = MK_SMALL ? NULL : found->block,
-        .owner = MK_SMALL ? NULL : found->owner,
-        .owned = MK_SMALL ? NULL : found->owned,
+        .content = found->content,
+        .block = found->block,
+        .owner = found->owner,
+        .owned = found->owned,
     };
-    if (!MK_SMALL && file.content.p && !file.block)
+    if (file.content.p && !file.block)
         mk__static_small_file_cache_add_lines(&file);
     mk_response_file(req, &file);
-    if (!MK_SMALL)
-        mk__static_file_counters_add(req, found->coding != MK_CODING_IDENTITY);
+    mk__static_file_counters_add(req, found->coding != MK_CODING_IDENTITY);
 }
 
 /* Has another plugin run the index of the folder that is the request's path. */
@@ -117,8 +114,7 @@ static MK_HOT void send_result(struct mk_request *req, const struct static_site 
         mk_response_redirect_to_slash(req, 301);
         return;
     case FOUND_PROGRAM:
-        if (!MK_SMALL)
-            run_index(req, found);
+        run_index(req, found);
         return;
     default:
         note_reason(req, site, found->err);
@@ -186,8 +182,6 @@ static struct find_result find_cached(struct mk_request *req, const struct stati
 {
     if (!permitted)
         return (struct find_result){.kind = FOUND_NOTHING, .err = EAGAIN};
-    if (MK_SMALL)
-        return find_path(at->site, at->path, accept, true);
     struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
     if (!worker->cache)
         return mk__static_small_file_cache_find(&worker->small_files, mk_loop_turns(mk_request_loop(req)), at, accept);
@@ -211,14 +205,14 @@ static bool is_retry_due(struct mk_request *req, const struct find_result *found
 {
     if (found->kind != FOUND_NOTHING || (found->err != EMFILE && found->err != ENFILE) || attempt == ATTEMPT_RETRY)
         return false;
-    const struct worker_state *worker = MK_SMALL ? NULL : mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    const struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
     return worker && worker->cache;
 }
 
 /* Returns the lookups that a request may wait for; NULL: it has its own. */
 static struct disk_lookups *get_lookups(struct mk_request *req, enum attempt attempt)
 {
-    struct worker_state *worker = MK_SMALL ? NULL : mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
     return worker && attempt == ATTEMPT_FIRST ? &worker->lookups : NULL;
 }
 
@@ -231,15 +225,15 @@ static MK_HOT int serve_location(struct mk_request *req, const struct static_loc
     struct mk_accept accept = {{0}};
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
     bool is_in_root = !userdir_is_matched(at), checks = is_in_root && mk__static_root_begin_check(site, now);
-    bool is_current = is_in_root && !checks && (MK_SMALL || !site->may_be_replaced);
-    if (!MK_SMALL && site->host->n_codings && mk_request_passes_header(req, MK_STR("Accept-Encoding")))
+    bool is_current = is_in_root && !checks && !site->may_be_replaced;
+    if (site->host->n_codings && mk_request_passes_header(req, MK_STR("Accept-Encoding")))
         mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), &accept);
     struct find_result found = find_cached(req, at, &accept, is_current);
     if (is_not_found(&found)) {
         note_reason(req, site, found.err);
         return MK_DECLINED;
     }
-    if (!MK_SMALL && is_retry_due(req, &found, attempt) && mk__static_retry_arm(req, at, serve_retry) == 0)
+    if (is_retry_due(req, &found, attempt) && mk__static_retry_arm(req, at, serve_retry) == 0)
         return 0;
     if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
         send_result(req, site, &found);
@@ -297,33 +291,29 @@ static MK_HOT int serve_request(struct mk_request *req)
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     enum mk_method method = mk_request_method(req);
 
-    if (!site || method == MK_METHOD_OTHER || (!MK_SMALL && !site->has_files))
+    if (!site || method == MK_METHOD_OTHER || !site->has_files)
         return MK_DECLINED;
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
-    if (!MK_SMALL && sources_have_path(site, at.path)) {
+    if (sources_have_path(site, at.path)) {
         set_reason(req, MK_REASON_SOURCE);
         return MK_DECLINED; /* 404, unless a plugin after this one runs it */
     }
     bool reads = method == MK_GET || method == MK_HEAD;
-    if (MK_SMALL && !reads) {
-        refuse_method(req);
-        return 0;
-    }
     if (reads && mk__static_open_is_hidden(site, at.path)) {
         set_reason(req, MK_REASON_HIDDEN);
-        if (!MK_SMALL && site->host->n_tries)
+        if (site->host->n_tries)
             return MK_DECLINED; /* 404, unless it is forwarded */
         mk_response_error(req, 404);
         return 0;
     }
-    bool has_folders = !MK_SMALL && (site->aliases || site->host->user_dir.len);
+    bool has_folders = site->aliases || site->host->user_dir.len;
     if (has_folders && !mk__static_alias_find(&at))
         mk__static_userdir_match(&at);
-    if (!MK_SMALL && !reads) {
+    if (!reads) {
         serve_other_method(req, &at);
         return 0;
     }
-    if (!MK_SMALL && alias_needs_slash(&at)) {
+    if (alias_needs_slash(&at)) {
         mk_response_redirect_to_slash(req, 301);
         return 0;
     }
@@ -359,17 +349,17 @@ MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "serves the files below a document root"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = mk__static_settings_sections,
-    .start = MK_SMALL ? NULL : start_process,
+    .start = start_process,
     .host_start = mk__static_host_start,
     .host_stop = mk__static_host_stop,
-    .generation_check = MK_SMALL ? NULL : mk__static_host_check_all,
-    .worker_start = MK_SMALL ? NULL : start_worker,
-    .worker_stop = MK_SMALL ? NULL : stop_worker,
+    .generation_check = mk__static_host_check_all,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
     .on_content = serve_request,
-    .on_response = MK_SMALL ? NULL : replace_error_page,
-    .on_done = MK_SMALL ? NULL : clear_cache,
-    .open_path = MK_SMALL ? NULL : mk__static_host_open_path,
-    .file_server = MK_SMALL ? NULL : &mk__static_host_file_server,
-    .explain_path = MK_SMALL ? NULL : mk__static_host_explain_path,
-    .explain = MK_SMALL ? NULL : mk__static_host_explain,
+    .on_response = replace_error_page,
+    .on_done = clear_cache,
+    .open_path = mk__static_host_open_path,
+    .file_server = &mk__static_host_file_server,
+    .explain_path = mk__static_host_explain_path,
+    .explain = mk__static_host_explain,
 };

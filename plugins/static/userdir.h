@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * UserDir: /~name/ is a folder in the home of that user. Each request looks the user up in the system, on a disk thread
- * because it may take long; nothing is cached. Small builds have none.
+ * because it may take long; nothing is cached.
  */
 #ifndef STATIC_USERDIR_H
 #define STATIC_USERDIR_H

@@ -291,10 +291,13 @@ A_FUNCTION = "int mk__{}(int a,\n        int b)\n{{\n}}\n"
     ("lib/kit/websocket/frame.c", "ws_open", 0),
     ("lib/kit/websocket/frame.c", "wss_open", 1),
     ("lib/core/loop/frame.c", "ws_open", 1),
+    ("lib/core/net/dial_absent.c", "dial_open", 0),
+    ("lib/core/net/dial_absent.c", "dial_close", 1),
 ])
 def test_prefixes(path, name, count):
     headers = [Source("lib/core/http/h2/h2.h", "int mk__h2_open(void);\n"),
-               Source("lib/core/loop/timer.h", "struct mk__wheel {\n    int a;\n};\n")]
+               Source("lib/core/loop/timer.h", "struct mk__wheel {\n    int a;\n};\n"),
+               Source("lib/core/net/dial.h", "int mk__dial_open(void);\n")]
     assert len(list(prefixes.check([*headers, Source(path, A_FUNCTION.format(name))], set()))) == count
 
 
@@ -312,6 +315,7 @@ def test_prefixes_that_are_known():
 @pytest.mark.parametrize("text, count", [
     ("#ifndef A_H\n#define A_H\n#if X\n#endif\n#endif\n", 0),
     ("int f(void)\n{\n#ifdef X\n    a();\n#elif Y\n    b();\n#endif\n}\n", 2),
+    ("    if (MK_HAS_RELOAD && !MK_SMALL) /* MK_SMALL */\n        a();\n    return MK_HAS_ASAN;\n", 1),
     ("#if X\n#endif\n" * preprocessor.TESTS_MAX, 0),
     ("#if X\n#endif\n" * (preprocessor.TESTS_MAX + 1), 1),
 ])

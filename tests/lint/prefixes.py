@@ -3,6 +3,7 @@
 The prefix of a function says where it is. A function mk__X_verb() that several files of lib/ use is defined in
 
   - X.c or X.h, or for a folder inside a folder in X = folder_file: mk__h2_stream_new() in h2/stream.c;
+  - X_part.c, if X.h declares it: mk__module_open() in module_open.c and module_open_absent.c;
   - any file of the folder X, if the folder's own header declares it: X/X.h or X/internal.h;
   - the file whose header (or which itself) defines `struct mk__X`: mk__wheel_arm() in timer.c;
   - any file of a folder that SHORT abbreviates as X: mk__ws_mask() in websocket/mask.c.
@@ -50,6 +51,10 @@ def prefixes(path, declared, structs):
     names = set()
     for header in (f"{folder}/{folders[-1]}.h", f"{folder}/internal.h"):
         names |= {name for name in declared.get(header, ()) if name.startswith(folders[-1] + "_")}
+    stem = file.rpartition("_")[0]
+    while stem and not path.endswith(".h"):
+        names |= {name for name in declared.get(f"{folder}/{stem}.h", ()) if name.startswith(stem + "_")}
+        stem = stem.rpartition("_")[0]
     return result, names
 
 

@@ -93,8 +93,8 @@ int mk_file_read_open(int fd, size_t bytes_max, struct mk_arena *arena, struct m
         return -EFBIG;
     *ret = (struct mk_file_bytes){.data = mk_arena_alloc(arena, (size_t)st.st_size + 1), .mode = st.st_mode & 07777};
     int err = ret->data ? read_bytes(fd, (size_t)st.st_size, ret) : -ENOMEM;
-    if (!MK_SMALL && err < 0 && ret->data)
-        explicit_bzero(ret->data, ret->len); /* it may be half a secret; small builds read none */
+    if (err < 0 && ret->data)
+        explicit_bzero(ret->data, ret->len); /* it may be half a secret */
     return err;
 }
 

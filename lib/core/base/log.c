@@ -42,8 +42,7 @@ void mk_log_to(int fd, enum mk_log_level level)
     log_may_block = fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
     log_level = level;
     log_fd = fd;
-    if (!MK_SMALL)
-        log_fn = NULL;
+    log_fn = NULL;
 }
 
 void mk_log_to_function(mk_log_fn fn, void *ctx, enum mk_log_level level)
@@ -55,7 +54,7 @@ void mk_log_to_function(mk_log_fn fn, void *ctx, enum mk_log_level level)
 
 static bool has_function(void)
 {
-    return !MK_SMALL && log_fn;
+    return log_fn != NULL;
 }
 
 void mk_log_set_level(enum mk_log_level level)
@@ -148,8 +147,7 @@ static bool write_line(enum mk_log_level level, const char *message)
 static void count_lost_line(void)
 {
     atomic_fetch_add(&lost_lines, 1);
-    if (!MK_SMALL)
-        atomic_fetch_add(&uncounted_lines, 1);
+    atomic_fetch_add(&uncounted_lines, 1);
 }
 
 void mk_log(enum mk_log_level level, const char *format, ...)

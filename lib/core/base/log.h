@@ -24,7 +24,7 @@ static inline bool mk__log_is_due(uint64_t *last_ms, uint64_t now_ms)
     return true;
 }
 
-/* Returns how many lines were lost since the last call, for a counter. Any thread. Not in builds for small devices. */
+/* Returns how many lines were lost since the last call, for a counter. Any thread. */
 unsigned mk__log_take_lost(void);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Limits lines that clients can cause: some of each format and owner in ten seconds, or some bytes of them, and none of
- * the others. Not in builds for small devices.
+ * the others.
  */
 #ifndef MK_BASE_LOG_LIMITED_H
 #define MK_BASE_LOG_LIMITED_H

@@ -42,7 +42,7 @@ static int parse_regex(struct mk_pattern *pattern, struct mk_str text, struct mk
 {
     size_t fault = 0;
     pattern->kind = MK_PATTERN_REGEX;
-    if (!MK_SMALL && check_blank(pattern, text, error) < 0)
+    if (check_blank(pattern, text, error) < 0)
         return -EINVAL;
     int r = mk__regex_new(&pattern->regex, text, arena, error, &fault);
     if (r == 0)
@@ -137,7 +137,7 @@ MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, str
     *pattern = (struct mk_pattern){.kind = MK_PATTERN_EXACT, .text = text};
     if (text.len == 0)
         return set_error(error, "a pattern for paths is missing");
-    if (!MK_SMALL && check_escapes(pattern, text, error) < 0)
+    if (check_escapes(pattern, text, error) < 0)
         return -EINVAL;
     if (text.p[0] == '~')
         return parse_regex(pattern, text, arena, error);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/* The thread's own faults: a handler of the program, or of a sanitizer, shall see them. A small build has none. */
+/* The thread's own faults: a handler of the program, or of a sanitizer, shall see them. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
 /* Gives the thread the processors of the process where the calling thread is bound to some of them. */
@@ -28,8 +28,7 @@ static void init_attr(pthread_attr_t *attr, size_t stack_bytes, bool is_detached
         pthread_attr_setstacksize(attr, stack_bytes);
     if (is_detached)
         pthread_attr_setdetachstate(attr, PTHREAD_CREATE_DETACHED);
-    if (!MK_SMALL)
-        set_cpus(attr);
+    set_cpus(attr);
 }
 
 int mk_thread_start(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *ctx), void *ctx)
@@ -38,7 +37,7 @@ int mk_thread_start(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *ctx), 
     pthread_attr_t attr;
     sigset_t blocked, before;
     sigfillset(&blocked);
-    for (unsigned i = 0; !MK_SMALL && i < MK_COUNT_OF(faults); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(faults); i++)
         sigdelset(&blocked, faults[i]);
     init_attr(&attr, stack_bytes, !ret);
     pthread_sigmask(SIG_SETMASK, &blocked, &before); /* the new thread has the mask from its beginning */

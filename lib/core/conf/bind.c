@@ -86,13 +86,11 @@ static void add_settings(struct mk__conf *conf, struct mk__conf_values *values, 
 
 /*
  * Returns the column of a byte of the value. After an escape or a variable, where the line and the value differ, it is
- * the column of the word. Builds for small devices report that of the first word.
+ * the column of the word.
  */
 static uint32_t find_column(const struct mk__words *w, struct mk__conf_origin origin, size_t fault)
 {
     assert(fault <= w->text.len);
-    if (MK_SMALL)
-        return w->col[0];
     struct mk_str line = mk__diagnostics_line(origin);
     const char *at = w->text.data + fault;
     uint32_t i = w->n - 1;
@@ -121,7 +119,7 @@ static bool is_text(const struct mk_conf_key *key)
 static bool reject_semicolon(struct mk__conf *conf, const struct mk_conf_key *key, struct mk__conf_origin origin)
 {
     bool text = is_text(key);
-    if (!MK__SCAN_HINTS || !conf->semicolon)
+    if (!conf->semicolon)
         return false;
     if (text)
         mk__conf_warn(conf, origin,
@@ -139,7 +137,7 @@ static bool reject_semicolon(struct mk__conf *conf, const struct mk_conf_key *ke
  */
 static uint32_t find_comment(const struct mk__words *w, const struct mk_conf_key *key)
 {
-    for (uint32_t i = 1; MK__SCAN_HINTS && !is_text(key) && i < w->n; i++)
+    for (uint32_t i = 1; !is_text(key) && i < w->n; i++)
         if (mk__foreign_syntax_is_comment(w->word[i]))
             return i;
     return 0;
@@ -160,10 +158,7 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
 {
     const struct mk__words *w = &conf->words;
     size_t fault = 0;
-    struct mk_conf_value value = {.text = mk_buf_str(&w->text),
-                                  .words = w->word,
-                                  .n = w->n,
-                                  .fault = MK_SMALL ? NULL : &fault};
+    struct mk_conf_value value = {.text = mk_buf_str(&w->text), .words = w->word, .n = w->n, .fault = &fault};
     MK_BUF_ON_STACK(error, MK__SCAN_LINE_MAX + 1024); /* a sentence may quote what the line has */
     if (origin.source) {
         value.dir = origin.source->dir;
@@ -175,8 +170,7 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
     if (r < 0) {
         origin.col = r == -E2BIG ? w->col[1] : find_column(w, origin, fault);
         mk__conf_error(conf, origin, "%s\"%s\"%.*s%s", origin.source ? "" : "the default of ", key->name,
-                       MK_STR_ARG(mk_buf_str(&error)),
-                       MK__SCAN_HINTS && conf->semicolon ? "; lines do not end with a semicolon" : "");
+                       MK_STR_ARG(mk_buf_str(&error)), conf->semicolon ? "; lines do not end with a semicolon" : "");
     }
     return r;
 }
@@ -299,7 +293,7 @@ void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, str
     } else if (!conf->words.n) {
         mk__conf_error(conf, origin, "\"%.*s\" wants a value", MK_STR_ARG(name));
         mk__bind_failure(conf, sec, name, origin, MK__SETTING_FAILED);
-    } else if (pairs && (MK_SMALL || !ref.key || ref.registration->absent)) /* small builds: no keys next to pairs */
+    } else if (pairs && (!ref.key || ref.registration->absent))
         bind_pair(conf, sec->values, name, origin);
     else
         bind_setting(conf, find_values(sec, ref.registration), ref.key, origin);

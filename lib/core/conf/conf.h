@@ -100,7 +100,7 @@ int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const cha
 
 /*
  * Appends the sections of hosts in `defaults` (a set of the server) to those of a host, for mk__conf_get() and
- * mk__conf_next(). Both sets must have been read completely. Builds for small devices have no such sections.
+ * mk__conf_next(). Both sets must have been read completely.
  */
 void mk__conf_set_defaults(const struct mk__conf *conf, struct mk__conf_set *set, const struct mk__conf_set *defaults);
 

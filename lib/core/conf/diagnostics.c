@@ -59,7 +59,7 @@ void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin
     conf->errors += !warning;
     vsnprintf(text, sizeof(text), format, args);
     truncate_words(text);
-    if (!MK_SMALL && is_duplicate(conf, origin, text))
+    if (is_duplicate(conf, origin, text))
         return;
     if (conf->kept >= DIAGNOSTICS_MAX) {
         conf->dropped++;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Recognizes the syntax of other servers' configurations (comments, blocks, separators, paths), so that a message can
- * say how the same is written here. All functions are pure. Builds for small devices leave them out.
+ * say how the same is written here. All functions are pure.
  */
 #ifndef MK_CONF_FOREIGN_SYNTAX_H
 #define MK_CONF_FOREIGN_SYNTAX_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Names of sections and keys in the configurations of nginx, Apache, lighttpd, Caddy and the original Monkey, and what
- * is written here in their place. Builds for small devices leave this out.
+ * is written here in their place.
  */
 #ifndef MK_CONF_FOREIGN_WORDS_H
 #define MK_CONF_FOREIGN_WORDS_H

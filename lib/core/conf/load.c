@@ -119,8 +119,6 @@ static void read_section(struct reader *r, const struct mk__scan_line *line)
     struct mk__conf_origin origin = make_origin(r, line->col);
     r->sec = mk__values_enter_section(r->conf, r->set, line->name, origin);
     r->skip_keys = !r->sec;
-    if (MK_SMALL)
-        return;
     r->sec_origin = origin;
     r->hosts = NULL;
 }
@@ -131,8 +129,7 @@ static void read_section(struct reader *r, const struct mk__scan_line *line)
  */
 static struct mk__conf_section *choose_section(struct reader *r, struct mk_str key)
 {
-    const struct mk__conf_section_type *hosts =
-        MK_SMALL ? NULL : mk__schema_find_default_key(r->conf, r->sec->type, key);
+    const struct mk__conf_section_type *hosts = mk__schema_find_default_key(r->conf, r->sec->type, key);
     if (!hosts)
         return r->sec;
     if (!r->hosts)
@@ -173,7 +170,7 @@ static void read_key(struct reader *r, const struct mk__scan_line *line)
         mk__conf_error(r->conf, make_origin(r, line->col), "a key needs a [SECTION] above it");
         r->skip_keys = true;
     }
-    if (MK__SCAN_HINTS && !r->skip_keys && reject_sign(r, line))
+    if (!r->skip_keys && reject_sign(r, line))
         return;
     struct mk__conf_section *sec = r->skip_keys ? NULL : choose_section(r, line->name);
     if (!sec)
@@ -218,16 +215,15 @@ static const char *describe_error(int err)
 static bool may_include(struct reader *r, uint32_t col)
 {
     struct mk__conf *conf = r->conf;
-    if (!MK_SMALL && conf->includes_refused)
+    if (conf->includes_refused)
         return false;
     if (r->source->depth + 1 >= DEPTH_MAX)
         mk__conf_error(conf, make_origin(r, col), "files are included more than %d deep", DEPTH_MAX);
-    else if (!MK_SMALL && ++conf->includes > INCLUDES_MAX)
+    else if (++conf->includes > INCLUDES_MAX)
         mk__conf_error(conf, make_origin(r, col), "more than %d files are included", INCLUDES_MAX);
     else
         return true;
-    if (!MK_SMALL)
-        r->set->incomplete = conf->include_failed = conf->includes_refused = true;
+    r->set->incomplete = conf->include_failed = conf->includes_refused = true;
     return false;
 }
 
@@ -259,7 +255,7 @@ static void include_file(struct reader *r, struct mk_str path, uint32_t col)
 /* Returns whether a file that a pattern has found is none of the configuration by its name; that is a warning. */
 static bool skip_file(struct mk__conf *conf, const char *path)
 {
-    const char *what = MK_SMALL ? NULL : mk__skipped_files_describe(path);
+    const char *what = mk__skipped_files_describe(path);
     if (what)
         mk__conf_warn(conf, mk__conf_file_origin(conf, path), "this file is skipped: by its name it is %s", what);
     return what;
@@ -324,7 +320,7 @@ static void read_error(struct reader *r, const struct mk__scan_line *line)
         r->sec->incomplete = true;
     else
         r->set->incomplete = true;
-    if (!MK_SMALL && r->hosts)
+    if (r->hosts)
         r->hosts->incomplete = true;
 }
 
@@ -368,12 +364,12 @@ static const line_fn passers[] = {
 
 static void read_lines(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source)
 {
-    const line_fn *handlers = MK_HAS_MODULES && conf->on_line ? passers : readers;
+    const line_fn *handlers = conf->on_line ? passers : readers;
     struct reader r = {.conf = conf, .set = set, .source = source};
     struct mk__scan_line line;
 
     mk__scan_init(&r.scan, source->text);
-    r.scan.foreign = MK__SCAN_HINTS ? mk__foreign_syntax_scan : NULL;
+    r.scan.foreign = mk__foreign_syntax_scan;
     for (mk__scan_next(&r.scan, &line); line.kind != MK__SCAN_END; mk__scan_next(&r.scan, &line))
         handlers[line.kind](&r, &line);
 }

@@ -295,10 +295,9 @@ static bool scan_line(struct mk__scan *s, struct mk__scan_line *l, struct mk_str
     if (indent == text.len || text.p[indent] == '#')
         return false;
     if (text.p[indent] == '[') {
-        if (MK__SCAN_HINTS)
-            end_blocks(s);
+        end_blocks(s);
         scan_section(l, text, indent);
-    } else if (MK__SCAN_HINTS && s->foreign && s->foreign(s, l, text, indent)) {
+    } else if (s->foreign && s->foreign(s, l, text, indent)) {
         return l->kind == MK__SCAN_ERROR;
     } else if (text.p[indent] == '@') {
         scan_directive(l, text, indent);

@@ -19,9 +19,6 @@ enum mk__scan_kind { MK__SCAN_END, MK__SCAN_ERROR, MK__SCAN_SECTION, MK__SCAN_KE
 
 enum { MK__SCAN_LINE_MAX = 4096 };
 
-/* Whether messages explain the syntax of other servers (conf/foreign_syntax.h). Builds for small devices do not. */
-enum { MK__SCAN_HINTS = !MK_SMALL };
-
 struct mk__scan_line;
 
 struct mk__scan {
@@ -42,7 +39,7 @@ struct mk__scan_line {
     struct mk_str value;     /* from the first word to the last, with quotes; empty: none */
     uint32_t col, value_col; /* from 1, in bytes; column of an error */
     bool section;            /* with an error: the line is that of a section */
-    char error[MK__SCAN_HINTS ? 320 : 160];
+    char error[320];
 };
 
 struct mk__scan_word {

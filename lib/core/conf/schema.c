@@ -95,7 +95,7 @@ static int check_section(const struct mk_conf_section *section)
 
     if (!section->name || !*section->name || (!has_pairs && !has_keys))
         return -EINVAL;
-    if (!MK_SMALL && has_pairs && has_keys && section->size < sizeof(struct mk_conf_pairs))
+    if (has_pairs && has_keys && section->size < sizeof(struct mk_conf_pairs))
         return -EINVAL;
     for (const struct mk_conf_key *key = section->keys; key && key->name; key++)
         if (!is_valid_key(section, key))
@@ -162,7 +162,7 @@ static int register_section(struct mk__conf *conf, const struct mk_conf_section 
     struct mk__conf_section_type *type = mk__schema_find_type(conf, mk_str_c(section->name), section->scope);
     if (type && !absent && (r = check_conflict(type, section)) < 0)
         return r;
-    if (!MK_SMALL && !absent && is_ambiguous(conf, section))
+    if (!absent && is_ambiguous(conf, section))
         return -EEXIST;
     /* allocated before the section type, which must not be without a registration if memory runs out */
     struct mk__conf_registration *reg = mk_arena_alloc(&conf->arena, sizeof(*reg));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Names of files that are not read where a pattern finds them, in sites/ and by @INCLUDE: copies that editors and
- * package managers leave. Pure; builds for small devices leave it out.
+ * package managers leave. Pure.
  */
 #ifndef MK_CONF_SKIPPED_FILES_H
 #define MK_CONF_SKIPPED_FILES_H

@@ -47,7 +47,7 @@ static void declare_absent_plugins(struct mk__conf *conf)
 static const char *describe_place(const struct mk__conf *conf, const char *owner, char *text, size_t size)
 {
     struct mk_buf out;
-    if (MK_SMALL || !conf->on_absent)
+    if (!conf->on_absent)
         return "";
     mk_buf_init_fixed(&out, text, size);
     conf->on_absent(owner, &out, conf->unknown_ctx);
@@ -62,7 +62,7 @@ static const char *suggest_section(const struct mk__conf *conf, enum mk_conf_sco
 
     for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
         if (type->scope == scope ||
-            (!MK_SMALL && scope == MK_CONF_SCOPE_SERVER && mk__schema_is_for_server(type->registrations->section)))
+            (scope == MK_CONF_SCOPE_SERVER && mk__schema_is_for_server(type->registrations->section)))
             mk__suggest_add(&suggestion, type->registrations->section->name);
     return suggestion.name;
 }
@@ -144,10 +144,10 @@ const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_s
     enum mk_conf_scope other = scope == MK_CONF_SCOPE_SERVER ? MK_CONF_SCOPE_HOST : MK_CONF_SCOPE_SERVER;
     const struct mk__conf_section_type *here = mk__schema_find_type(conf, name, scope);
     const struct mk__conf_section_type *there = mk__schema_find_type(conf, name, other);
-    if (!MK_SMALL && !here && there && mk__schema_is_for_server(there->registrations->section))
+    if (!here && there && mk__schema_is_for_server(there->registrations->section))
         here = there->scope == MK_CONF_SCOPE_HOST ? there : NULL; /* of a plugin that is not loaded */
     struct mk__foreign_word word;
-    bool foreign = !MK_SMALL && !here && !there && mk__foreign_words_find_section(name, &word);
+    bool foreign = !here && !there && mk__foreign_words_find_section(name, &word);
     const char *suggestion = here || there || foreign ? NULL : suggest_section(conf, scope, name);
 
     if (foreign && !conf->plugins_missing)
@@ -190,7 +190,7 @@ static const char *suggest_key(const struct mk__conf *conf, const struct mk__con
                                struct mk_str name)
 {
     struct mk__suggestion suggestion = mk__suggest_init(name);
-    const struct mk__conf_section_type *hosts = MK_SMALL ? NULL : mk__schema_find_default(conf, type->name);
+    const struct mk__conf_section_type *hosts = mk__schema_find_default(conf, type->name);
     offer_keys(type, &suggestion);
     if (hosts && type->scope == MK_CONF_SCOPE_SERVER)
         offer_keys(hosts, &suggestion);
@@ -220,9 +220,9 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
     const struct mk__conf_section_type *there = find_type_with_key(conf, name);
     struct mk__foreign_word word;
     struct mk_str value = conf->words.n ? conf->words.word[0] : MK_STR_NONE;
-    bool foreign = !MK_SMALL && !instead && mk__foreign_words_find_key(name, value, &word);
+    bool foreign = !instead && mk__foreign_words_find_key(name, value, &word);
 
-    if (!MK_SMALL && there && there->scope != type->scope)
+    if (there && there->scope != type->scope)
         suggestion = NULL; /* a name that is right, in the wrong file */
     if (foreign && !absent.key && !conf->plugins_missing)
         return report_foreign_key(conf, type, name, &word, origin);

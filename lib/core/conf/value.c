@@ -160,12 +160,12 @@ static void print_size(const struct mk_conf_key *key, const void *field, struct 
 
 static int parse_duration(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
 {
-    assert(key->size == sizeof(uint32_t) || (!MK_SMALL && key->size == sizeof(uint64_t)));
+    assert(key->size == sizeof(uint32_t) || (key->size == sizeof(uint64_t)));
     uint64_t value;
     (void)a;
     if (!parse_units(key, v->text, &value))
         return -EINVAL;
-    if (!MK_SMALL && key->size == sizeof(value))
+    if (key->size == sizeof(value))
         *(uint64_t *)field = value;
     else
         *(uint32_t *)field = (uint32_t)value;
@@ -174,7 +174,7 @@ static int parse_duration(const struct mk_conf_key *key, const struct mk_conf_va
 
 static void print_duration(const struct mk_conf_key *key, const void *field, struct mk_buf *out)
 {
-    bool is_long = !MK_SMALL && key->size == sizeof(uint64_t);
+    bool is_long = key->size == sizeof(uint64_t);
     print_units(key, is_long ? *(const uint64_t *)field : *(const uint32_t *)field, out);
 }
 
@@ -272,7 +272,7 @@ struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path
 /* Returns what is wrong with the path of a file's line; options have been read by a shell. NULL: nothing. */
 static const char *find_fault(const struct mk_conf_value *value, struct mk_str path)
 {
-    return MK_SMALL || !value->dir.len ? NULL : mk__foreign_syntax_check_path(path);
+    return !value->dir.len ? NULL : mk__foreign_syntax_check_path(path);
 }
 
 int mk_conf_read_path(const struct mk_conf_value *value, struct mk_str text, struct mk_str *ret, struct mk_arena *arena,
@@ -445,8 +445,7 @@ static void describe_bad_value(const struct mk_conf_key *key, struct mk_str text
 {
     const struct value_type *t = &types[key->type];
     char number[32];
-    const char *meant =
-        t->units && !MK_SMALL ? suggest_unit(key, text, number, sizeof(number)) : suggest_value(key, text);
+    const char *meant = t->units ? suggest_unit(key, text, number, sizeof(number)) : suggest_value(key, text);
     int shown = text.len > 80 ? 80 : (int)text.len;
 
     mk_buf_addf(error, " wants ");
@@ -480,8 +479,8 @@ int mk__value_parse(const struct mk_conf_key *key, const struct mk_conf_value *v
     if (key->type == MK_CONF_CUSTOM)
         return parse_custom(key, value, field, arena, error);
     if (!t->words && value->n > 1) {
-        mk_buf_addf(error, !MK_SMALL && t->units ? " takes a number with its unit, and no blank between them"
-                                                 : " takes one value only");
+        mk_buf_addf(error,
+                    t->units ? " takes a number with its unit, and no blank between them" : " takes one value only");
         return -E2BIG;
     }
     int r = t->parse(key, value, field, arena);
@@ -508,7 +507,7 @@ static bool is_bare(struct mk_str text)
     bool bare = text.len > 0 && !strchr("{;", text.p[text.len - 1]);
     for (size_t i = 0; i < text.len; i++)
         bare = bare && !strchr(" \t\"\\#$", text.p[i]);
-    return bare && (MK_SMALL || !mk__foreign_syntax_is_sign(text));
+    return bare && !mk__foreign_syntax_is_sign(text);
 }
 
 void mk__value_quote(struct mk_str text, struct mk_buf *out)

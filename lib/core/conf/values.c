@@ -145,7 +145,7 @@ struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct 
 {
     assert(origin.source);
     const struct mk__conf_section_type *type = mk__schema_find_type(conf, name, set->scope);
-    if (!MK_SMALL && set->scope == MK_CONF_SCOPE_SERVER && (!type || mk__schema_is_absent(type)))
+    if (set->scope == MK_CONF_SCOPE_SERVER && (!type || mk__schema_is_absent(type)))
         type = mk__schema_find_default(conf, name);
     if (!type || mk__schema_is_absent(type)) {
         report_section(conf, set, name, origin);
@@ -175,7 +175,7 @@ const void *mk__conf_get(const struct mk__conf_set *set, const struct mk_conf_se
 {
     const struct mk__conf_section *sec;
     const struct mk__conf_values *values = find_values(set, section, NULL, &sec);
-    if (!MK_SMALL && !values && set->defaults)
+    if (!values && set->defaults)
         values = find_values(set->defaults, section, NULL, &sec);
     return values ? values->data : NULL;
 }
@@ -193,7 +193,7 @@ static bool is_of_field(const struct mk__conf_setting *setting, size_t offset)
 {
     if (setting->key)
         return setting->key->offset == offset;
-    return MK_SMALL || offset < sizeof(struct mk_conf_pairs);
+    return offset < sizeof(struct mk_conf_pairs);
 }
 
 struct mk__conf_origin mk__conf_origin_file(const struct mk__conf_set *set)
@@ -338,7 +338,7 @@ static bool is_served(const struct mk__conf_set *set)
 static bool is_missing(const struct mk_conf_check *check, const struct mk_conf_key *key)
 {
     return key->flags & MK_CONF_REQUIRED && !has_setting(check->values, key) &&
-           !(!MK_SMALL && key->flags & MK_CONF_FILES && is_served(check->set));
+           !(key->flags & MK_CONF_FILES && is_served(check->set));
 }
 
 /* Checks one struct. `complete`: its section was read as a whole, so that a key that was not found is missing. */

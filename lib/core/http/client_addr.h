@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The address of the peer of a connection, and of the client of a request. Small builds do not have it.
+ * The address of the peer of a connection, and of the client of a request.
  *
  *     client ─► (proxies) ─► peer ═══ the connection ═══► us
  *                 └ X-Forwarded-For, Forwarded    └ PROXY header, before the first request

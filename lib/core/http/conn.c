@@ -85,10 +85,9 @@ static MK_NOINLINE void close_conn(struct mk__conn *c)
     struct mk__context *http = c->http;
     c->proto->close(c);
     assert(!c->req && !c->proto_data);
-    if (MK_HAS_CONN_HOOKS)
-        run_close_hooks(c);
+    run_close_hooks(c);
     mk_timer_cancel(&c->timer);
-    if (!MK_SMALL && http->inspector)
+    if (http->inspector)
         http->inspector->on_free(http->inspector, c);
     mk_list_del(&c->link);
     assert(http->conns_in_drain >= c->accepted_in_drain);
@@ -147,12 +146,12 @@ static MK_NOINLINE void end_handshake(struct mk__conn *c)
 static void trace_state(const struct mk__conn *c, enum mk__conn_state state)
 {
     const char *before = mk__conn_states[c->state].name, *after = mk__conn_states[state].name;
-    if (!MK_SMALL && state == MK__CONN_CLOSED)
+    if (state == MK__CONN_CLOSED)
         mk_io_log(&c->sock.io, &c->handle.peer.address, MK_LOG_DEBUG, "connection %d: %s to %s", c->event.fd, before,
                   after);
     else
         mk_log_debug("connection %d: %s to %s", c->event.fd, before, after);
-    if (!MK_SMALL && MK_UNLIKELY(c->traced) && c->http->inspector)
+    if (MK_UNLIKELY(c->traced) && c->http->inspector)
         c->http->inspector->on_state(c->http->inspector, c, state);
 }
 
@@ -168,7 +167,7 @@ static MK_HOT void enter_state(struct mk__conn *c, enum mk__conn_state state)
         if (state != MK__CONN_CLOSED)
             mk__count_add(c->http, MK__COUNT_STATES + state, 1);
     }
-    if (MK_HAS_TLS && get_turn(before) == MK__CONN_TURN_HANDSHAKE && get_turn(state) != MK__CONN_TURN_HANDSHAKE)
+    if (get_turn(before) == MK__CONN_TURN_HANDSHAKE && get_turn(state) != MK__CONN_TURN_HANDSHAKE)
         end_handshake(c);
     if (state == MK__CONN_CLOSED) {
         close_conn(c);
@@ -302,7 +301,7 @@ static void end_turn(struct mk__conn *c, enum mk__conn_state next)
 
 static MK_HOT void run_turn(struct mk__conn *c)
 {
-    if (MK_HAS_TLS && get_turn(c->state) == MK__CONN_TURN_HANDSHAKE && !continue_handshake(c))
+    if (get_turn(c->state) == MK__CONN_TURN_HANDSHAKE && !continue_handshake(c))
         return;
     assert(c->state != MK__CONN_CLOSED && !c->running);
     mk_task_cancel(&c->task);
@@ -318,8 +317,8 @@ static void on_task(struct mk_task *task)
 /* The client has ended its side, without bytes before that, and the handler does not continue without it. */
 static bool has_left(const struct mk__conn *c)
 {
-    return !MK_SMALL && !c->sock.readable && c->sock.input == MK__SOCK_INPUT_OPEN && c->req &&
-           c->req->ends_with_client && c->state == MK__CONN_HANDLER;
+    return !c->sock.readable && c->sock.input == MK__SOCK_INPUT_OPEN && c->req && c->req->ends_with_client &&
+           c->state == MK__CONN_HANDLER;
 }
 
 /* One side has ended, or both. Returns true if the connection is of no use any more. */
@@ -342,8 +341,8 @@ static MK_HOT void on_event(struct mk_event *event, uint32_t events)
         c->sock.readable = true;
     if (events & EPOLLOUT)
         c->sock.writable = true;
-    c->reported = !MK_SMALL && info->idle && events & EPOLLIN;
-    if (MK_HAS_TLS && info->turn == MK__CONN_TURN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
+    c->reported = info->idle && events & EPOLLIN;
+    if (info->turn == MK__CONN_TURN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
         return; /* only writable, and the handshake waits for input */
     if (ends)
         enter_state(c, MK__CONN_CLOSED);
@@ -391,14 +390,13 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, const struct
     c->sock = (struct mk__sock){.io = own, .readable = true, .writable = true};
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
-    if (MK_HAS_CONN_HOOKS)
-        c->handle.peer.address = *peer;
+    c->handle.peer.address = *peer;
     c->opened_s = (uint32_t)(mk_loop_now_ms(http->loop) / 1000);
     mk_list_add(&http->conns, &c->link);
-    bool accepted = !MK_HAS_CONN_HOOKS || run_accept_hooks(c);
-    if (!MK_SMALL && http->inspector)
+    bool accepted = run_accept_hooks(c);
+    if (http->inspector)
         http->inspector->on_open(http->inspector, c);
-    if (MK_HAS_TLS && accepted && own.transport->handshake)
+    if (accepted && own.transport->handshake)
         begin_handshake(c);
     mk__count_one(http, MK__COUNT_STATES + c->state);
     mk_timer_arm(http->loop, &c->timer, http->settings->limits.timeout_ms[mk__conn_states[c->state].timeout]);
@@ -527,7 +525,7 @@ static bool send_close_notify(struct mk__conn *c)
 {
     const struct mk_transport *transport = c->sock.io.transport;
     assert(!c->req);
-    if (!MK_HAS_TLS || !transport->close_notify)
+    if (!transport->close_notify)
         return true;
     transport->close_notify(&c->sock.io);
     return mk__sock_flush(&c->sock, &c->http->out, c->http->account, 0) != MK_AGAIN;

@@ -176,7 +176,7 @@ static inline void mk__conn_close_after(struct mk__conn *c, enum mk__close close
 /* Input was read that may have been sent during this turn: what plugins have looked at in it may be older. */
 static inline void mk__conn_note_read(struct mk__conn *c)
 {
-    c->http->reads += !MK_SMALL;
+    c->http->reads++;
 }
 
 /* Tells whether the connection has carried as many requests as it may. */
@@ -211,8 +211,8 @@ enum mk__conn_state mk__conn_begin_close(struct mk__conn *c);
 enum mk__conn_state mk__conn_linger(struct mk__conn *c);
 /*
  * Serves an accepted connection; its first turn runs at once, so that it may be closed on return. Takes `io`: its
- * descriptor is closed in any case. `peer` is the address of the client; builds without MK_HAS_CONN_HOOKS do not read
- * it. `worker` is passed to the transport. Returns 0, -ENOMEM or the error of the transport.
+ * descriptor is closed in any case. `peer` is the address of the client.
+ * `worker` is passed to the transport. Returns 0, -ENOMEM or the error of the transport.
  */
 int mk__conn_open(struct mk__context *http, const struct mk_io *io, const struct mk_address *peer,
                   struct mk_worker *worker);
@@ -234,7 +234,7 @@ unsigned mk__conn_close_idle(struct mk__context *http, unsigned n);
 void mk__conn_save_memory(struct mk__context *http, unsigned n);
 /* Frees what the connections of each protocol have shared. There are no connections any more. */
 void mk__conn_release_protos(struct mk__context *http);
-/* Closes one connection at once. Returns 0, or -EBUSY in a turn of it. Small builds leave it out. */
+/* Closes one connection at once. Returns 0, or -EBUSY in a turn of it. */
 int mk__conn_abort(struct mk__conn *c);
 /* Closes all connections at once. */
 void mk__conn_abort_all(struct mk__context *http);

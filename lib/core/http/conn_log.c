@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lines of the error log about connections and requests (conn_log.h). Builds for small devices leave this file out.
+ * Lines of the error log about connections and requests (conn_log.h).
  */
 #include "http/conn_log.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Lines of the error log about connections, requests and hosts: the peer, the listener and the host follow the message,
- * so that a text that a client sent cannot take their place. Not in builds for small devices.
+ * so that a text that a client sent cannot take their place.
  */
 #ifndef MK_HTTP_CONN_LOG_H
 #define MK_HTTP_CONN_LOG_H

@@ -68,7 +68,7 @@ struct mk__h2_settings;
 struct mk__proto;
 
 /* How many protocols this build has, and how many there may be. */
-enum { MK__PROTOS = MK_HAS_HTTP2 ? 2 : 1, MK__PROTOS_MAX = 2 };
+enum { MK__PROTOS = 2, MK__PROTOS_MAX = 2 };
 
 /* A protocol that connections may use. */
 struct mk__proto_entry {
@@ -131,7 +131,7 @@ enum {
     MK__READ_BYTES = 16 * 1024, /* the least room for a read after a full head */
     MK__DATE_LINES_BYTES = 128,
     /* of the head of a response: clients accept no more either */
-    MK__RESPONSE_HEAD_BYTES_MAX = MK_SMALL ? MK__OUT_BYTES : 64 * 1024,
+    MK__RESPONSE_HEAD_BYTES_MAX = 64 * 1024,
 };
 
 /* The status line that most HTTP/1 responses have. */
@@ -197,7 +197,7 @@ int mk__context_alloc_buffers(const struct mk__context *http, const struct mk__h
 void mk__context_free_buffers(struct mk__context_buffers *b);
 static inline bool mk__context_wants_times(const struct mk__context *http)
 {
-    return !MK_SMALL && http->settings->times;
+    return http->settings->times;
 }
 
 static inline void mk__context_advance_shutdown(struct mk__context *http, enum mk__shutdown shutdown)

@@ -34,7 +34,7 @@ enum mk__http_count {
 static inline void mk__count_add(const struct mk__context *http, unsigned count, int64_t n)
 {
     assert(count < MK__HTTP_COUNTS);
-    if (!MK_SMALL && http->cells)
+    if (http->cells)
         mk__counters_add_to(http->cells, http->counters[count]->slot, n);
 }
 

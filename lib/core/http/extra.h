@@ -2,7 +2,7 @@
 /*
  * What only some exchanges need, such as those of a proxy: interim responses that wait, a date of the origin, a wait of
  * their own, trailers of the request, notes. It is in the arena of the exchange and made when the first of these is
- * used, so that the others need no memory for it. Builds for small devices leave it out.
+ * used, so that the others need no memory for it.
  */
 #ifndef MK_HTTP_EXTRA_H
 #define MK_HTTP_EXTRA_H
@@ -49,7 +49,7 @@ void mk__interim_drop_first(struct mk_request *req);
 /* Returns the interim response that is sent next; NULL: none. */
 static inline struct mk__interim *mk__interim_first(const struct mk_request *req)
 {
-    return MK__EXTRAS && MK_UNLIKELY(req->extra != NULL) ? req->extra->first_interim : NULL;
+    return MK_UNLIKELY(req->extra != NULL) ? req->extra->first_interim : NULL;
 }
 
 static inline struct mk_str mk__interim_lines(const struct mk__interim *interim)
@@ -60,13 +60,13 @@ static inline struct mk_str mk__interim_lines(const struct mk__interim *interim)
 /* Tells whether the date of an origin is sent in place of the server's. */
 static inline bool mk__extra_has_date(const struct mk_request *req)
 {
-    return MK__EXTRAS && MK_UNLIKELY(req->extra != NULL) && req->extra->date.p;
+    return MK_UNLIKELY(req->extra != NULL) && req->extra->date.p;
 }
 
 /* The response is replaced by one of the server. */
 static inline void mk__extra_reset_date(struct mk_request *req)
 {
-    if (MK__EXTRAS && req->extra)
+    if (req->extra)
         req->extra->date = MK_STR_NONE;
 }
 
@@ -75,7 +75,7 @@ void mk__extra_set_limits(struct mk_request *req, const struct mk__http_limits *
 /* Tells whether the exchange has its own wait. */
 static inline bool mk__extra_has_wait(const struct mk_request *req)
 {
-    return MK__EXTRAS && req->extra && req->extra->wait_ms;
+    return req->extra && req->extra->wait_ms;
 }
 
 /* HTTP/2 has received a trailer: keeps it, if the handler has asked for it. */

@@ -16,9 +16,6 @@
 
 enum { CONTENT_RANGE_BYTES = 80 };
 
-/* Small builds ignore a Range of several parts, as RFC 9110 section 14.2 allows, and have no shared files. */
-enum { SEVERAL_RANGES = !MK_SMALL, SHARED_FILES = !MK_SMALL };
-
 /* The validators that are sent with the response, and compared with the conditions of the request. */
 struct file_validators {
     struct mk_str etag, modified;
@@ -27,7 +24,7 @@ struct file_validators {
 
 static bool has_block(const struct mk_file *file)
 {
-    return SHARED_FILES && file->block;
+    return file->block;
 }
 
 /* Returns the media type, which a block has instead of `file->type`. */
@@ -128,10 +125,6 @@ static enum mk__range_result find_ranges(struct mk_request *req, const struct mk
     enum mk__range_result result = mk__range_parse(value, file->bytes, s->ranges, MK__RANGES_MAX, &s->n);
     if (s->n < 2)
         return result;
-    if (!SEVERAL_RANGES) {
-        s->n = 0;
-        return MK__RANGE_IGNORE;
-    }
     s->n = mk__range_merge(s->ranges, s->n, MK__MULTIPART_GAP_BYTES);
     /* with multipart/byteranges Content-Encoding would describe the whole body, not the parts */
     bool is_coded_multipart = s->n > 1 && file->coding != MK_CODING_IDENTITY;
@@ -159,9 +152,9 @@ static MK_HOT int add_content_headers(struct mk_request *req, const struct mk_fi
                                       uint64_t bytes)
 {
     bool is_file_type = type.p == file->type.p;
-    if (!MK_SMALL && req->block && is_file_type)
+    if (req->block && is_file_type)
         return mk_response_set_length(req, bytes);
-    if (!MK_SMALL && req->block)
+    if (req->block)
         mk__response_drop_block_content(req);
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), is_file_type ? get_type(file) : type);
     if (file->coding != MK_CODING_IDENTITY)
@@ -171,15 +164,14 @@ static MK_HOT int add_content_headers(struct mk_request *req, const struct mk_fi
     return err | mk_response_set_length(req, bytes);
 }
 
-/* The plugins of small builds read no content. */
 static bool has_content(const struct mk_file *file)
 {
-    return !MK_SMALL && file->content.p;
+    return file->content.p;
 }
 
 static bool is_shared(const struct mk_file *file)
 {
-    return SHARED_FILES && file->owner;
+    return file->owner;
 }
 
 static void close_file(const struct mk_file *file)
@@ -291,7 +283,7 @@ static void close_kept_file(void *ctx)
 /* Keeps the file for mk_response_no_ranges(); `fd` of a 416, which has no part that owns it, else -1. */
 static bool keep_file(struct mk_request *req, const struct mk_file *file, int fd)
 {
-    struct mk_file *kept = MK_SMALL ? NULL : mk_arena_alloc(&req->arena, sizeof(*kept));
+    struct mk_file *kept = mk_arena_alloc(&req->arena, sizeof(*kept));
     if (!kept)
         return false;
     *kept = *file;
@@ -317,7 +309,7 @@ static void send_ranges(struct mk_request *req, const struct mk_file *file, cons
 {
     if (s->n)
         keep_file(req, file, -1);
-    if (!SEVERAL_RANGES || s->n < 2 || !send_several(req, file, s))
+    if (s->n < 2 || !send_several(req, file, s))
         send_single(req, file, s->n == 1 ? s->ranges : NULL);
 }
 

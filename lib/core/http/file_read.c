@@ -79,7 +79,7 @@ static void release_owner(struct mk__file_read_job *r)
 
 static void free_file_read(struct mk__file_read_job *r)
 {
-    if (!MK_SMALL && r->owner)
+    if (r->owner)
         release_owner(r);
     else if (r->fd >= 0)
         close(r->fd);
@@ -125,7 +125,7 @@ static void finish_file_read(struct mk_job *job)
 static void hold_owner(struct mk__file_read_job *r)
 {
     const struct mk_request *req = r->req;
-    if (MK_SMALL || !req->first->borrowed)
+    if (!req->first->borrowed)
         return;
     r->owner = req->owner;
     r->owned = req->owned;

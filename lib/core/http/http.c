@@ -32,8 +32,7 @@ int mk__http_init(struct mk__context *http, struct mk_loop *loop, const struct m
     assert(http->protos[0].proto);
     mk_list_init(&http->conns);
     mk_list_init(&http->handshaking);
-    if (MK_HAS_TLS)
-        mk__handshake_init(http);
+    mk__handshake_init(http);
     mk__pool_init(&http->connections, account, sizeof(struct mk__conn), CONNECTIONS_PER_BLOCK);
     mk__pool_init(&http->requests, account, MK__REQUEST_BYTES, REQUESTS_PER_BLOCK);
     http->in.data = mk_account_alloc(account, http->in.size);
@@ -51,10 +50,8 @@ void mk__http_release(struct mk__context *http)
     mk_account_free(http->account, http->in.data, http->in.size);
     mk_account_free(http->account, http->out.data, http->out.size);
     mk_account_free(http->account, http->fields, http->fields_max * sizeof(*http->fields));
-    if (!MK_SMALL) {
-        mk__random_pool_release(&http->random);
-        mk__recent_windows_release(&http->recent_windows);
-    }
+    mk__random_pool_release(&http->random);
+    mk__recent_windows_release(&http->recent_windows);
     assert(mk_list_empty(&http->conns) && http->handshakes == 0 && http->conns_in_drain == 0);
     mk__pool_release(&http->requests);
     mk__pool_release(&http->connections);

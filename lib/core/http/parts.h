@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads the queue of parts of a response as bytes. Used by the first filter, and by HTTP/2 for its DATA frames. Small
- * builds have neither.
+ * Reads the queue of parts of a response as bytes. Used by the first filter, and by HTTP/2 for its DATA frames.
  */
 #ifndef MK_HTTP_PARTS_H
 #define MK_HTTP_PARTS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Why a request is refused: the table of <monkey/request.h>. Builds for small devices leave it out.
+ * Why a request is refused: the table of <monkey/request.h>.
  */
 #include "http/request.h"
 

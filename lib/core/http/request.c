@@ -18,9 +18,6 @@ enum {
     UPGRADE_BYTES = 352, /* what an exchange that becomes a tunnel needs after its head, such as that of the response */
 };
 
-/* The plugins of small builds share no files. */
-enum { BORROWS = !MK_SMALL };
-
 static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "the block of an exchange has room for an arena");
 
 /* ── lifetime ── */
@@ -58,9 +55,8 @@ static void count_rejected(const struct mk_request *req, int status)
 
 void mk__request_reject(struct mk_request *req, int status)
 {
-    if (!MK_SMALL)
-        count_rejected(req, status);
-    if (!MK_SMALL && status == 413)
+    count_rejected(req, status);
+    if (status == 413)
         mk_request_set_reason(req, MK_REASON_BODY);
     mk_response_error(req, status);
 }
@@ -86,7 +82,7 @@ MK_HOT void mk__request_begin(struct mk_request *req, int status, bool body_ende
     }
     status = -mk__request_decode_path(req);
     app->on_head(req, req->http->app_ctx);
-    if (MK__EXTRAS && MK_UNLIKELY(status == 404))
+    if (MK_UNLIKELY(status == 404))
         status = mk__encoded_slash_decode(req);
     init_body(req, body_ended);
     if (status)
@@ -107,7 +103,7 @@ void mk__request_free(struct mk_request *req)
         mk__response_drop_parts(req);
     assert(req->queued_bytes == 0 && !req->file_read);
     mk_arena_release(&req->arena);
-    if (BORROWS && req->holds_owned)
+    if (req->holds_owned)
         req->owner->put(req->owned);
     req->http->app->on_free(req->worker);
     mk__pool_put(&req->http->requests, req);
@@ -184,9 +180,9 @@ int mk__request_copy_head(struct mk_request *req)
     assert(req->base);
     if (req->head_copied)
         return 0;
-    if (MK__TUNNELS && req->tunnel && req->output_state >= MK__OUTPUT_HEAD)
+    if (req->tunnel && req->output_state >= MK__OUTPUT_HEAD)
         return copy_tunnel_head(req);
-    if (MK__TUNNELS && req->parse.seen & 1u << MK_HEADER_UPGRADE)
+    if (req->parse.seen & 1u << MK_HEADER_UPGRADE)
         mk__arena_reserve(&req->arena, fields_bytes + req->parse.head_len + UPGRADE_BYTES);
     char *copy = mk_arena_alloc(&req->arena, fields_bytes + req->parse.head_len + 1);
     if (!copy)
@@ -209,14 +205,13 @@ static void hold_owned(struct mk_request *req)
 
 int mk__request_keep(struct mk_request *req)
 {
-    if (BORROWS)
-        hold_owned(req);
+    hold_owned(req);
     return mk__request_copy_head(req);
 }
 
 void mk__request_borrow(struct mk_request *req, const struct mk_owner *owner, void *owned)
 {
-    assert(BORROWS && owner && !req->first);
+    assert(owner && !req->first);
     if (req->holds_owned)
         req->owner->put(req->owned);
     req->owner = owner;
@@ -267,7 +262,7 @@ struct mk_str mk_request_path(const struct mk_request *req)
 
 struct mk_str mk_request_query(const struct mk_request *req)
 {
-    if (!MK_SMALL && req->rewritten)
+    if (req->rewritten)
         return req->rewritten->query;
     return req->head.has_query ? mk_span_str(req->base, req->head.query) : MK_STR_NONE;
 }
@@ -396,7 +391,7 @@ struct mk_loop *mk_request_loop(const struct mk_request *req)
 
 MK_HOT uint64_t mk_request_arrival(const struct mk_request *req)
 {
-    return mk_loop_turns(req->http->loop) + (MK_SMALL ? 0 : req->http->reads);
+    return mk_loop_turns(req->http->loop) + (req->http->reads);
 }
 
 struct mk_account *mk_request_account(const struct mk_request *req)
@@ -477,7 +472,7 @@ static struct mk_str find_value(struct mk_request *req, enum mk_header_id id, st
         return MK_STR_NONE;
     if (find_field(req, first + 1, id, name) == req->parse.n_fields)
         return get_value(req, first);
-    for (const struct mk__joined_lines *joined = MK_SMALL ? NULL : req->joined; joined; joined = joined->next)
+    for (const struct mk__joined_lines *joined = req->joined; joined; joined = joined->next)
         if (joined->first == first)
             return mk_str(joined->bytes, joined->len);
     return join_lines(req, first, id, name);
@@ -512,8 +507,7 @@ void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx)
     if (req->body_state == MK__BODY_STATE_FAILED)
         return;
     req->body_fn = fn;
-    if (MK__EXTRAS)
-        req->body_splice = NULL;
+    req->body_splice = NULL;
     req->body_ctx = ctx;
     if (req->body_state == MK__BODY_STATE_DONE)
         fn(req, MK_STR(""), true, ctx);
@@ -639,7 +633,7 @@ static int grow_collector(struct body_collector *c, size_t need)
 static void refuse_collecting(struct mk_request *req, int status)
 {
     req->body_fn = NULL;
-    if (!MK_SMALL && status == 413)
+    if (status == 413)
         mk_request_set_reason(req, req->body_bytes > req->limits->body_bytes_max ? MK_REASON_BODY
                                                                                  : MK_REASON_COLLECTED_BODY);
     mk_response_error(req, status);

@@ -29,9 +29,6 @@ enum {
     MK__TRAILERS_MAX = 16,
 };
 
-/* Small builds have no plugin that takes connections over, sends trailers or forwards requests (http/extra.h). */
-enum { MK__TUNNELS = !MK_SMALL, MK__TRAILERS = !MK_SMALL, MK__EXTRAS = !MK_SMALL };
-
 /* Above this many queued bytes the write functions return MK_AGAIN. */
 enum { MK__QUEUED_BYTES_HIGH = 64 * 1024 };
 
@@ -257,7 +254,7 @@ void mk__request_borrow(struct mk_request *req, const struct mk_owner *owner, vo
 int mk__request_decode_path(struct mk_request *req);
 /*
  * Decodes the path of a target with an encoded slash, and asks the application whether a handler accepts it. Returns 0
- * or a status: 404, with an empty path, or 503. Builds for small devices leave it out.
+ * or a status: 404, with an empty path, or 503.
  */
 int mk__encoded_slash_decode(struct mk_request *req);
 
@@ -309,7 +306,7 @@ static inline bool mk__request_expects_continue(const struct mk_request *req)
  */
 static inline bool mk__request_awaits_continue(const struct mk_request *req)
 {
-    return MK__EXTRAS && req->continue_held && mk__request_expects_continue(req) && req->body_fn &&
+    return req->continue_held && mk__request_expects_continue(req) && req->body_fn &&
            req->body_state == MK__BODY_STATE_READING;
 }
 
@@ -337,26 +334,19 @@ int mk__response_write_same_file(struct mk_request *req, struct mk__part *before
 /* As mk_response_write_file(), but the descriptor stays the owner's (mk__request_borrow()). */
 int mk__response_write_borrowed_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length);
 
-/* Small builds do not name peer and listener. */
-#if MK_SMALL
-#define mk__request_log(req, level, ...) mk_log(level, __VA_ARGS__)
-#else
-#define mk__request_log mk_request_log
-#endif
-
 static inline const struct mk__trailers *mk__request_trailers(const struct mk_request *req)
 {
-    return MK__TRAILERS ? req->trailers : NULL;
+    return req->trailers;
 }
 
 static inline bool mk__request_is_filtered(const struct mk_request *req)
 {
-    return MK_HAS_FILTERS && req->filter;
+    return req->filter;
 }
 
 static inline bool mk__request_refuses_ranges(const struct mk_request *req)
 {
-    return !MK_SMALL && req->no_ranges;
+    return req->no_ranges;
 }
 
 /*
@@ -384,7 +374,7 @@ void mk__response_drop_block_content(struct mk_request *req);
 /* Returns the lines of the block; empty: none. */
 static inline struct mk_str mk__request_block_lines(const struct mk_request *req)
 {
-    return !MK_SMALL && req->block ? mk_str(req->block->text.p, req->block_len) : MK_STR("");
+    return req->block ? mk_str(req->block->text.p, req->block_len) : MK_STR("");
 }
 /* Calls the response hooks, if that was not done before. The head is sent next. */
 void mk__response_run_hooks(struct mk_request *req);

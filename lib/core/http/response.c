@@ -143,7 +143,7 @@ static void expand_block(struct mk_request *req)
 
 static struct mk_str find_in_block(const struct mk_request *req, struct mk_str name)
 {
-    return !MK_SMALL && req->block ? mk__block_find(mk__request_block_lines(req), name) : MK_STR_NONE;
+    return req->block ? mk__block_find(mk__request_block_lines(req), name) : MK_STR_NONE;
 }
 
 /* ── reading and removing headers ── */
@@ -177,7 +177,7 @@ int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_st
 bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name, struct mk_str *ret_value)
 {
     struct mk_str lines = mk__request_block_lines(req);
-    while (!MK_SMALL && mk__block_next(&lines, ret_name, ret_value))
+    while (mk__block_next(&lines, ret_name, ret_value))
         if (n-- == 0)
             return true;
     if (n >= req->headers_len)
@@ -198,7 +198,7 @@ static void remove_rows(struct mk_request *req, struct mk_str name)
 
 void mk_response_header_remove(struct mk_request *req, struct mk_str name)
 {
-    if (!MK_SMALL && req->output_state < MK__OUTPUT_HEAD && find_in_block(req, name).p)
+    if (req->output_state < MK__OUTPUT_HEAD && find_in_block(req, name).p)
         expand_block(req);
     remove_rows(req, name);
 }
@@ -238,7 +238,7 @@ void mk_response_close_connection(struct mk_request *req)
 static void remove_content_headers(struct mk_request *req)
 {
     req->framing = MK__FRAMING_NONE;
-    if (!MK_SMALL && req->block)
+    if (req->block)
         mk__response_drop_block_content(req);
     remove_rows(req, MK_STR("Content-Type"));
     remove_rows(req, MK_STR("Content-Encoding"));
@@ -313,19 +313,18 @@ static int queue_part(struct mk_request *req, struct mk__part *part, size_t cost
 
 /*
  * Small pieces after others in memory are gathered in parts of GATHER_BYTES, because each part takes room in the arena
- * of the exchange, which is small. The plugins of small builds write few pieces.
+ * of the exchange, which is small.
  */
 static bool is_gathered(const struct mk_request *req, size_t len)
 {
-    return !MK_SMALL && req->last && req->last->kind == MK__PART_MEMORY && len <= GATHERED_BYTES_MAX;
+    return req->last && req->last->kind == MK__PART_MEMORY && len <= GATHERED_BYTES_MAX;
 }
 
 /* Returns where `len` bytes can be added to the last part; NULL if it has no room for them. */
 static char *get_room(const struct mk_request *req, size_t len)
 {
     const struct mk__part *part = req->last;
-    if (MK_SMALL || !part || part->kind != MK__PART_MEMORY || !part->gathers ||
-        req->response_state != MK__RESPONSE_OPEN)
+    if (!part || part->kind != MK__PART_MEMORY || !part->gathers || req->response_state != MK__RESPONSE_OPEN)
         return NULL;
     size_t used = (size_t)(part->data - part->heap) + part->left;
     return part->heap_bytes - used >= len ? part->heap + used : NULL;
@@ -375,7 +374,7 @@ int mk_response_write(struct mk_request *req, struct mk_str data)
         return 0;
     char *room = get_room(req, data.len);
     bool gathered = !room && is_gathered(req, data.len);
-    char *copy = MK_SMALL || room || gathered ? NULL : copy_to_arena(req, data);
+    char *copy = room || gathered ? NULL : copy_to_arena(req, data);
     if (copy)
         return mk_response_write_ref(req, mk_str(copy, data.len));
     if (!room)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a loop does for <monkey/epoch.h>. Small builds have no epochs: the constant MK_SMALL removes the calls.
+ * What a loop does for <monkey/epoch.h>.
  */
 #ifndef MK_LOOP_EPOCH_H
 #define MK_LOOP_EPOCH_H
@@ -21,7 +21,7 @@ struct mk__epoch_reader {
 /* Returns true if the loop calls mk__epoch_idle() before it waits and mk__epoch_enter() afterwards. */
 static inline bool mk__epoch_joined(const struct mk__epoch_reader *reader)
 {
-    return !MK_SMALL && MK_UNLIKELY(reader->users);
+    return MK_UNLIKELY(reader->users);
 }
 
 /* Marks the loop as one that sees nothing. */

@@ -339,8 +339,6 @@ MK_HOT int mk__loop_turn(struct mk_loop *loop)
     loop->turns++;
     int n = wait_for_events(loop);
     if (MK_UNLIKELY(n < 0 && n != -EINTR)) {
-        if (MK_SMALL)
-            return n;
         pause_turn(loop, n);
     }
     update_time(loop);

@@ -82,7 +82,7 @@ int mk__loop_timeout_ms(const struct mk_loop *loop, uint64_t now_ms);
 
 /*
  * Runs one turn, which waits until the next timer at most, or for MK_POLL_PAUSE_MS if the call that waits is refused.
- * Returns 0; in small builds also -errno, if it is.
+ * Returns 0.
  */
 int mk__loop_turn(struct mk_loop *loop);
 /* Runs turns until mk__loop_stop(). Returns as a turn. */

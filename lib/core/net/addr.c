@@ -85,12 +85,12 @@ static int parse_zoned(struct mk_str host, size_t percent, struct mk__addr *ret,
 /* Parses an address without a port. A link-local one is not complete without its interface. */
 static int parse_numeric(struct mk_str host, struct mk__addr *ret, const char **ret_error)
 {
-    const char *percent = !MK_SMALL && host.len ? memchr(host.p, '%', host.len) : NULL;
+    const char *percent = host.len ? memchr(host.p, '%', host.len) : NULL;
     *ret_error = "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80";
     if (percent)
         return parse_zoned(host, (size_t)(percent - host.p), ret, ret_error);
     int err = mk__addr_parse_host(host, ret);
-    if (!MK_SMALL && err == 0 && ret->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ret->in6.sin6_addr))
+    if (err == 0 && ret->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ret->in6.sin6_addr))
         return set_error(ret_error, "a link-local address needs its interface: [fe80::1%eth0]:80");
     return err;
 }
@@ -200,7 +200,7 @@ bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b)
 static void print_zone(uint32_t scope, struct mk_buf *out)
 {
     char name[IF_NAMESIZE];
-    if (MK_SMALL || !scope)
+    if (!scope)
         return;
     if (if_indextoname(scope, name))
         mk_buf_addf(out, "%%%s", name);

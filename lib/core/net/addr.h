@@ -49,7 +49,7 @@ bool mk__addr_is_local(const struct mk__addr *addr);
 uint16_t mk__addr_port(const struct mk__addr *addr);
 void mk__addr_set_port(struct mk__addr *addr, uint16_t port);
 
-/* Converts `addr` to the public form. Inline, because builds for small devices have no mk_address_set(). */
+/* Converts `addr` to the public form. */
 static inline void mk__addr_to_address(const struct mk__addr *addr, struct mk_address *ret)
 {
     bool v6 = addr->sa.sa_family == AF_INET6;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Finds out which process listens on an address that is in use, in /proc. For starts, reloads and checks: it reads the
- * descriptors of all processes. Builds for small devices leave this out.
+ * descriptors of all processes.
  */
 #ifndef MK_NET_HOLDER_H
 #define MK_NET_HOLDER_H

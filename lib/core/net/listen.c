@@ -77,7 +77,7 @@ bool mk__listen_is_at(int fd, const char *path)
 
 void mk__listen_unlink(int fd, const char *path)
 {
-    if (MK_SMALL || compare_sockets(fd, path) != 0)
+    if (compare_sockets(fd, path) != 0)
         mk__file_unlink_socket(path);
 }
 

@@ -98,7 +98,7 @@ static int write_output(struct mk__sock *s, struct mk__scratch *out, struct mk_a
 static int flush_transport(struct mk__sock *s)
 {
     const struct mk_transport *transport = s->io.transport;
-    if (!MK_HAS_TLS || !transport->flush)
+    if (!transport->flush)
         return 0;
     int r = s->writable ? transport->flush(&s->io) : -EAGAIN;
     if (r == -EAGAIN)

@@ -53,8 +53,7 @@ void mk__check_report_listener(struct mk_generation *g, unsigned nth, int err)
     const struct mk__settings *settings = g->settings;
     assert(err < 0 && nth < settings->listen.n);
     MK_BUF_ON_STACK(reason, 256);
-    if (!MK_SMALL)
-        describe_reason(settings, &settings->listen.items[nth].addr, err, &reason);
+    describe_reason(settings, &settings->listen.items[nth].addr, err, &reason);
     mk__conf_error(g->conf,
                    mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen),
                                    mk__settings_listen_line(settings, nth)),
@@ -92,7 +91,7 @@ static int check_listener(const struct mk__settings *settings, const struct mk__
     struct mk__holder holder;
     bool is_unix = is_socket(&directive->addr);
     int err = is_unix ? -EADDRINUSE : try_to_bind(directive, settings);
-    if (MK_SMALL || err != -EADDRINUSE)
+    if (err != -EADDRINUSE)
         return is_unix ? 0 : err;
     enum mk__holder_kind kind = mk__holder_find(&directive->addr, is_own, ctx, &holder);
     bool is_free = kind == MK__HOLDER_OWN || (is_unix && kind == MK__HOLDER_NONE);
@@ -152,8 +151,7 @@ int mk__check_generation(struct mk_generation *g, mk_server_is_own_fn is_own, vo
     int result = mk__check_log(g);
     if (check_pid_file(g) < 0)
         result = -EINVAL;
-    if (!MK_SMALL)
-        check_fd_limit(g);
+    check_fd_limit(g);
     for (unsigned i = 0; i < settings->listen.n; i++) {
         int err = check_listener(settings, &settings->listen.items[i], is_own, ctx);
         if (err == 0)

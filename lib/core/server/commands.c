@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Commands of plugins to the program, and the results of the reloads that they ask for (<monkey/inspect.h>). The
- * program carries them out in the main thread, as at a signal. Left out of small builds.
+ * program carries them out in the main thread, as at a signal.
  */
 #include "server/server.h"
 

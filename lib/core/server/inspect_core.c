@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the library for inspection needs of the server (server/inspect_core.h). Left out of small builds.
+ * What the library for inspection needs of the server (server/inspect_core.h).
  */
 #include "server/inspect_core.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Goes from one generation to the next while the server runs. Everything that can fail is done while the workers serve;
- * then each worker takes the step in its own thread. Small builds compile no more of this than the error.
+ * then each worker takes the step in its own thread.
  *
  *     load ─► sockets ─► new workers ─► plugins start ─► each worker switches ─► unused listeners are closed
  *       └────────┴────────────┴───────────────┴─ on failure all stays as it was
@@ -298,8 +298,6 @@ static int reload_and_report(struct mk_server *s)
 
 int mk_server_reload(struct mk_server *s)
 {
-    if (!MK_HAS_RELOAD)
-        return -ENOTSUP;
     int err = mk__server_enter(s);
     if (err < 0)
         return err;

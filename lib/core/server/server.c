@@ -55,8 +55,6 @@ static int refuse_second_call(struct mk_server *s)
 
 int mk__server_begin_call(struct mk_server *s)
 {
-    if (MK_SMALL)
-        return 0;
     if (!s)
         return -EINVAL;
     s->refusal = NULL;
@@ -78,7 +76,7 @@ int mk__server_enter(struct mk_server *s)
 {
     pid_t none = 0;
     int err = mk__server_begin_call(s);
-    while (!MK_SMALL && err == 0 && !atomic_compare_exchange_strong(&s->caller, &none, gettid())) {
+    while (err == 0 && !atomic_compare_exchange_strong(&s->caller, &none, gettid())) {
         none = 0;
         err = mk__server_begin_call(s);
     }
@@ -87,8 +85,7 @@ int mk__server_enter(struct mk_server *s)
 
 void mk__server_leave(struct mk_server *s)
 {
-    if (!MK_SMALL)
-        s->caller = 0;
+    s->caller = 0;
 }
 
 /* ── configuring ── */
@@ -99,11 +96,10 @@ struct mk_server *mk_server_new(void)
     if (!s)
         return NULL;
     pthread_mutex_init(&s->lock, NULL);
-    if (!MK_SMALL)
-        mk__standard_fds_get();
+    mk__standard_fds_get();
     mk__listeners_init(&s->listeners);
     s->balancer.limits = &s->limits;
-    s->counts = !MK_SMALL && mk__counters_memory_open() == 0;
+    s->counts = mk__counters_memory_open() == 0;
     return s;
 }
 
@@ -111,25 +107,23 @@ void mk_server_free(struct mk_server *s)
 {
     if (!s || mk__server_begin_call(s) < 0)
         return; /* a server of another process is not freed: its threads are not here */
-    if (!MK_SMALL && mk__server_is_running(s)) {
+    if (mk__server_is_running(s)) {
         mk__server_refuse(s, 0, "mk_server_free(): the server still runs; it is stopped first");
         mk_server_stop(s);
     }
-    if (MK_HAS_CONTROL_THREAD && s->control_thread)
+    if (s->control_thread)
         mk__control_thread_free(s->control_thread);
-    if (!MK_SMALL)
-        mk__limits_release(&s->limits);
+    mk__limits_release(&s->limits);
     mk__listeners_cancel(&s->listeners);
     mk__generation_free(&s->failed);
     mk__generation_free(&s->current);
-    if (!MK_SMALL && s->counts) {
+    if (s->counts) {
         mk__counts_flush();
         mk__counters_memory_close();
     }
-    if (!MK_SMALL && s->embedded)
+    if (s->embedded)
         s->embedded_ops->free(s->embedded);
-    if (!MK_SMALL)
-        mk__standard_fds_put();
+    mk__standard_fds_put();
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }
@@ -167,12 +161,11 @@ void mk_server_check_only_supervised(struct mk_server *s)
 
 int mk_server_set(struct mk_server *s, const char *section, const char *key, const char *value, const char *origin)
 {
-    if (!MK_SMALL && !s)
+    if (!s)
         return -EINVAL;
     if (s->source.n_overrides == MK__OVERRIDES_MAX)
         return -ENOBUFS;
-    if (!MK_SMALL)
-        s->is_stale = true;
+    s->is_stale = true;
     s->source.overrides[s->source.n_overrides++] = (struct mk__override){section, key, value, origin, false};
     return 0;
 }
@@ -210,7 +203,7 @@ int mk_server_load(struct mk_server *s)
     int err = mk__server_enter(s);
     if (err < 0)
         return err;
-    if (!MK_SMALL && mk__server_is_running(s))
+    if (mk__server_is_running(s))
         err = mk__server_refuse(s, -EBUSY, "mk_server_load(): the server runs; mk_server_reload() loads anew");
     else
         err = load_current(s);
@@ -292,7 +285,7 @@ void mk__server_log_listeners(struct mk_server *s)
 
 static bool uses_balancer(const struct mk_server *s)
 {
-    return MK_HAS_BALANCE && s->current->settings->scheduler == MK__SCHEDULER_FAIR && !mk__server_is_in_caller(s);
+    return s->current->settings->scheduler == MK__SCHEDULER_FAIR && !mk__server_is_in_caller(s);
 }
 
 static int open_listeners(struct mk_server *s, unsigned workers)
@@ -325,7 +318,7 @@ void mk__server_set_state(struct mk_server *s, enum mk__server_state state)
 {
     pthread_mutex_lock(&s->lock);
     s->state = state;
-    if (MK_HAS_RELOAD && state == MK__SERVER_STOPPED)
+    if (state == MK__SERVER_STOPPED)
         s->stop_requested = false;
     pthread_mutex_unlock(&s->lock);
 }
@@ -364,10 +357,9 @@ static void close_workers(struct mk_server *s)
         else
             mk__thread_join(s->workers[i]);
     mk__server_set_state(s, MK__SERVER_STOPPED);
-    if (!MK_SMALL && s->embedded)
+    if (s->embedded)
         s->embedded_ops->stopped(s->embedded);
-    if (MK_HAS_BALANCE)
-        stop_balancer(s);
+    stop_balancer(s);
     mk_thread_pool_close(&s->thread_pool); /* before the loops, which receive the messages of the last jobs */
     for (unsigned i = 0; i < s->n_workers; i++) {
         mk__thread_close(s->workers[i]);
@@ -387,7 +379,7 @@ static void stop_workers(struct mk_server *s)
 /* Called when all workers have been started: connections would be lost if a later one could not start. */
 static int start_serving(struct mk_server *s)
 {
-    int err = MK_HAS_RELOAD ? mk__listeners_listen(&s->listeners, s->current->settings) : 0;
+    int err = mk__listeners_listen(&s->listeners, s->current->settings);
     for (unsigned i = 0; i < s->n_workers && err == 0; i++)
         mk__thread_start_serving(s->workers[i]);
     return err == 0 && uses_balancer(s) ? start_balancer(s) : err;
@@ -398,7 +390,7 @@ static int start_worker(struct mk_server *s, struct mk__thread *t)
     if (mk__server_is_in_caller(s))
         return mk__caller_thread_start(t);
     int err = mk__thread_start(t);
-    if (!MK_SMALL && err == 0)
+    if (err == 0)
         mk__thread_set_affinity(t, s->current->settings->affinity);
     return err;
 }
@@ -441,13 +433,13 @@ static bool is_fast_open_set(const struct mk_generation *g)
 static int prepare_start(struct mk_server *s)
 {
     int err = 0;
-    if (!MK_SMALL && mk__server_is_running(s))
+    if (mk__server_is_running(s))
         err = mk__server_refuse(s, -EBUSY, "mk_server_start(): the server runs already");
-    if (!MK_SMALL && err == 0 && s->embedded && (!s->current || s->is_stale || s->error))
+    if (err == 0 && s->embedded && (!s->current || s->is_stale || s->error))
         err = load_current(s);
     if (err < 0)
         return err;
-    if (!MK_SMALL && !s->current)
+    if (!s->current)
         s->refusal = "nothing was loaded: call mk_server_text() or mk_server_load() before the start";
     s->pid = getpid();
     return s->current && s->current->settings && !s->current->check_only ? 0 : -EINVAL;
@@ -458,19 +450,16 @@ static int start_server(struct mk_server *s)
     int err = prepare_start(s);
     if (err < 0)
         return err;
-    if (!MK_SMALL)
-        mk__limits_set(&s->limits, s->current->settings);
+    mk__limits_set(&s->limits, s->current->settings);
     unsigned n_workers = s->current->workers;
     err = s->state == MK__SERVER_LISTENING ? 0 : open_listeners(s, n_workers);
     mk__server_set_state(s, MK__SERVER_STOPPED); /* if this start fails, the next one opens them */
     if (err < 0)
         return err;
     mk__conf_free_texts(s->current->conf);
-    if (!MK_SMALL) {
-        s->generations = s->current->number;
-        mk__counts_start();
-        mk__counts_open_hosts(s->current);
-    }
+    s->generations = s->current->number;
+    mk__counts_start();
+    mk__counts_open_hosts(s->current);
     mk__job_open_pool(&s->thread_pool, (unsigned)s->current->settings->disk_threads);
     err = open_workers(s, n_workers);
     if (err < 0) {
@@ -482,9 +471,8 @@ static int start_server(struct mk_server *s)
     }
     mk__listeners_commit(&s->listeners, s->current->settings);
     mk__server_set_state(s, MK__SERVER_RUNNING);
-    if (!MK_SMALL)
-        mk__plugin_sockets_serve();
-    if (!MK_SMALL && is_fast_open_set(s->current) && !mk__listen_has_fast_open())
+    mk__plugin_sockets_serve();
+    if (is_fast_open_set(s->current) && !mk__listen_has_fast_open())
         mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
                     "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
     log_openat2();
@@ -497,27 +485,25 @@ int mk_server_start(struct mk_server *s)
     int err = mk__server_enter(s);
     if (err < 0)
         return err;
-    if (!MK_SMALL)
-        mk__standard_fds_fill();
+    mk__standard_fds_fill();
     err = start_server(s);
-    if (!MK_SMALL)
-        s->error = err;
+    s->error = err;
     mk__server_leave(s);
     return err;
 }
 
 static void stop_server(struct mk_server *s)
 {
-    bool handed_over = MK_HAS_SUPERVISOR && s->state >= MK__SERVER_HANDED_OVER;
+    bool handed_over = s->state >= MK__SERVER_HANDED_OVER;
     if (s->current->settings->shutdown_delay_ms && !handed_over)
         mk_log_info("answering as before for another %u ms (ShutdownDelay)", s->current->settings->shutdown_delay_ms);
     for (unsigned i = 0; i < s->n_workers; i++)
         (handed_over ? mk__thread_retire : mk__thread_drain)(s->workers[i]);
-    if (MK_HAS_BALANCE && s->balancer.n_workers)
+    if (s->balancer.n_workers)
         mk__balancer_drain(&s->balancer, handed_over ? 0 : s->current->settings->shutdown_delay_ms);
-    if (MK_HAS_CONTROL_THREAD && s->control_thread && !handed_over)
+    if (s->control_thread && !handed_over)
         mk__control_thread_drain_workers_now(s->control_thread);
-    if (MK_HAS_CONTROL_THREAD && s->control_thread)
+    if (s->control_thread)
         mk__control_thread_wait_workers(s->control_thread);
     close_workers(s);
     mk__listeners_release(&s->listeners);
@@ -546,19 +532,18 @@ void mk_server_reopen_logs(struct mk_server *s)
 void mk__server_stop_workers(struct mk_server *s)
 {
     stop_workers(s);
-    if (MK_HAS_CONTROL_THREAD && s->control_thread)
+    if (s->control_thread)
         mk__control_thread_stop_workers(s->control_thread);
 }
 
 void mk_server_stop_now(struct mk_server *s)
 {
-    if (!MK_SMALL && !s)
+    if (!s)
         return;
     pthread_mutex_lock(&s->lock);
     bool runs = mk__server_is_running(s);
-    if (MK_HAS_RELOAD)
-        s->stop_requested = runs;
-    if (runs && (!MK_HAS_RELOAD || !s->reloading))
+    s->stop_requested = runs;
+    if (runs && !s->reloading)
         mk__server_stop_workers(s);
     pthread_mutex_unlock(&s->lock);
 }

@@ -68,7 +68,7 @@ static inline bool mk__server_is_running(const struct mk_server *s)
 /* Returns whether its one worker runs in the thread that calls mk_server_run_once(). */
 static inline bool mk__server_is_in_caller(const struct mk_server *s)
 {
-    return !MK_SMALL && s->source.program && s->source.program->in_caller;
+    return s->source.program && s->source.program->in_caller;
 }
 
 /*
@@ -98,8 +98,7 @@ int mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigne
                            struct mk__thread **ret);
 
 /*
- * Around a reload: begin takes the reloads that plugins have asked for so far, end tells them the result. Small builds
- * have none.
+ * Around a reload: begin takes the reloads that plugins have asked for so far, end tells them the result.
  */
 void mk__server_begin_asked(struct mk_server *s);
 void mk__server_end_asked(struct mk_server *s, int err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the program prints about a configuration (<monkey/monkey.h>): its hosts, and its problems without those of
- * another one that is known. Small builds have no more of this than a comment.
+ * another one that is known.
  */
 #include "server/server.h"
 
@@ -49,10 +49,6 @@ static const struct mk_host *find_host(const struct mk_generation *g, struct mk_
 
 void mk_server_show(const struct mk_server *s, struct mk_buf *out)
 {
-    if (MK_SMALL) {
-        mk_buf_addf(out, "# not in builds for small devices\n");
-        return;
-    }
     if (!s->current || !s->current->set)
         return;
     mk__conf_show(s->current->set, out);

@@ -147,11 +147,11 @@ const struct mk__request_ops mk__h1_request_ops = {
     .in_turn = is_running,
     .io = get_io,
     .conn = get_handle,
-    .read = MK__TUNNELS ? mk__h1_tunnel_read : NULL,
-    .write = MK__TUNNELS ? mk__h1_tunnel_write : NULL,
-    .shutdown = MK__TUNNELS ? mk__h1_tunnel_shutdown : NULL,
-    .wake_tunnel = MK__TUNNELS ? mk__h1_tunnel_wake : NULL,
-    .restart_timer = MK__EXTRAS ? restart_timer : NULL,
+    .read = mk__h1_tunnel_read,
+    .write = mk__h1_tunnel_write,
+    .shutdown = mk__h1_tunnel_shutdown,
+    .wake_tunnel = mk__h1_tunnel_wake,
+    .restart_timer = restart_timer,
 };
 
 void mk__h1_finish_exchange(struct mk__conn *c)
@@ -186,7 +186,7 @@ static void begin_exchange(struct mk__conn *c, struct mk_request *req, int statu
 
 static bool awaits_proxy_header(const struct mk__conn *c)
 {
-    return MK_HAS_CLIENT_ADDR && c->handle.peer.expects_proxy_header;
+    return c->handle.peer.expects_proxy_header;
 }
 
 /* Reads the head of the next request and begins the exchange, if the head is complete. */
@@ -231,12 +231,12 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 /* Tells whether there was no memory for the trailers that the handler wants. */
 static bool has_lost_trailers(const struct mk_request *req)
 {
-    return MK__EXTRAS && req->chunked.trailers && req->chunked.trailers->err;
+    return req->chunked.trailers && req->chunked.trailers->err;
 }
 
 static int get_error_status(ssize_t err)
 {
-    return err == -EMSGSIZE ? 413 : MK__EXTRAS && err == -ENOMEM ? 503 : 400;
+    return err == -EMSGSIZE ? 413 : err == -ENOMEM ? 503 : 400;
 }
 
 /* Decodes the next piece of the body. Returns the number of input bytes used, -EINVAL, -EMSGSIZE or -ENOMEM. */
@@ -400,11 +400,11 @@ static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
     size_t used = (size_t)(in->p - scratch->data) + in->len;
     if (!c->sock.readable || mk__sock_has_ended(&c->sock) || used == scratch->size)
         return false;
-    ssize_t n = MK__EXTRAS && c->req && !in->len ? mk__h1_splice_body(c, c->req) : -EOPNOTSUPP;
+    ssize_t n = c->req && !in->len ? mk__h1_splice_body(c, c->req) : -EOPNOTSUPP;
     if (n == -EOPNOTSUPP) {
         n = mk__sock_read(&c->sock, scratch->data + used, scratch->size - used);
         in->len += n > 0 ? (size_t)n : 0;
-        if (!MK_SMALL && n > 0 && may_be_of_this_turn(c, scratch->data[used]))
+        if (n > 0 && may_be_of_this_turn(c, scratch->data[used]))
             mk__conn_note_read(c);
         c->reported = false;
     }
@@ -510,7 +510,7 @@ static MK_HOT enum mk__conn_state run_turn(struct mk__conn *c)
 
 static MK_HOT enum mk__conn_state on_ready(struct mk__conn *c)
 {
-    return MK__TUNNELS && c->state == MK__CONN_TUNNEL ? mk__h1_tunnel_run(c) : run_turn(c);
+    return c->state == MK__CONN_TUNNEL ? mk__h1_tunnel_run(c) : run_turn(c);
 }
 
 /* A head that did not come in time is answered as well, by an exchange without a request. */

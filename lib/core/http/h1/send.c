@@ -72,7 +72,7 @@ static MK_HOT enum mk__h1_send_result make_room(struct mk__conn *c, size_t n)
 /* What follows a CONNECT is meant for the tunnel, and no request if there is none (RFC 9110 section 9.3.6). */
 static bool has_refused_tunnel(const struct mk_request *req)
 {
-    return MK__TUNNELS && req->parse.method == MK_CONNECT && !req->tunnel;
+    return req->parse.method == MK_CONNECT && !req->tunnel;
 }
 
 /* Decides whether the connection stays open after this response; what is unread of the request body counts too. */
@@ -97,7 +97,7 @@ static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
 
 static void decide_framing(struct mk__conn *c, struct mk_request *req)
 {
-    if (MK__TUNNELS && req->tunnel) { /* neither body nor framing: RFC 9110 section 9.3.6 */
+    if (req->tunnel) { /* neither body nor framing: RFC 9110 section 9.3.6 */
         req->framing = MK__FRAMING_NONE;
         req->bodyless = true;
         return;
@@ -150,8 +150,8 @@ static size_t get_head_bytes_max(const struct mk_request *req)
 /* Sends a 500 without the headers, which are too long. */
 static MK_COLD void replace_head_with_500(struct mk_request *req)
 {
-    mk__request_log(req, MK_LOG_ERROR, "the headers of a response are longer than %d bytes: sending 500 instead",
-                    MK__RESPONSE_HEAD_BYTES_MAX);
+    mk_request_log(req, MK_LOG_ERROR, "the headers of a response are longer than %d bytes: sending 500 instead",
+                   MK__RESPONSE_HEAD_BYTES_MAX);
     mk__response_reset_to_status(req, 500);
 }
 
@@ -178,7 +178,7 @@ static MK_COLD char *write_origin_lines(char *to, const struct mk_request *req)
 static char *write_server_lines(char *to, struct mk__context *http, const struct mk_request *req)
 {
     bool has_date = mk__extra_has_date(req);
-    if (!MK_SMALL && req->status == 200 && !has_date)
+    if (req->status == 200 && !has_date)
         return write_str(to, mk__context_ok_lines(http));
     to = write_status_line(to, req->status);
     return has_date ? write_origin_lines(to, req) : write_str(to, mk__context_date_lines(http));
@@ -187,26 +187,26 @@ static char *write_server_lines(char *to, struct mk__context *http, const struct
 /* Tells whether a 426 names the protocols that it wants (RFC 9110 section 15.5.22). */
 static bool has_upgrade(const struct mk_request *req)
 {
-    return MK__TUNNELS && req->status == 426 && mk_response_get_header(req, MK_STR("Upgrade")).p;
+    return req->status == 426 && mk_response_get_header(req, MK_STR("Upgrade")).p;
 }
 
 /* The block has the line of Content-Length, too, after its others; it is sent if all lines are as they were made. */
 static bool is_length_in_block(const struct mk_request *req)
 {
-    return !MK_SMALL && req->block && req->framing == MK__FRAMING_LENGTH && req->length == req->block->content_length &&
+    return req->block && req->framing == MK__FRAMING_LENGTH && req->length == req->block->content_length &&
            req->block_len == req->block->length_at && req->status == 200;
 }
 
 static char *write_block(char *to, const struct mk_request *req)
 {
-    if (MK_SMALL || !req->block)
+    if (!req->block)
         return to;
     return write_str(to, is_length_in_block(req) ? req->block->text : mk__request_block_lines(req));
 }
 
 static char *write_framing(char *to, const struct mk__conn *c, const struct mk_request *req)
 {
-    bool is_tunnel = MK__TUNNELS && req->tunnel, closes = c->close != MK__CLOSE_NEVER && !is_tunnel;
+    bool is_tunnel = req->tunnel, closes = c->close != MK__CLOSE_NEVER && !is_tunnel;
     if (is_chunked(req)) {
         to = write_str(to, MK_STR("Transfer-Encoding: chunked\r\n"));
     } else if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status) && !is_length_in_block(req)) {
@@ -262,7 +262,7 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
     mk__response_run_hooks(req);
     size_t bytes_max = get_head_bytes_max(req);
     if (MK_UNLIKELY(bytes_max > out->size)) {
-        if (!MK_SMALL && bytes_max <= MK__RESPONSE_HEAD_BYTES_MAX)
+        if (bytes_max <= MK__RESPONSE_HEAD_BYTES_MAX)
             return send_long_head(c, req, bytes_max);
         replace_head_with_500(req);
         bytes_max = get_head_bytes_max(req);
@@ -368,8 +368,8 @@ static int check_cached(struct mk_request *req, struct mk__part *part, uint64_t 
 {
     uint64_t from = part->cached_until > part->at ? part->cached_until : part->at;
     while (from < end) {
-        uint64_t to = MK_SMALL ? end : get_check_end(part, from);
-        int err = MK_SMALL ? mk_file_check_cached(part->fd, from, to) : check_window(req, part, from, to);
+        uint64_t to = get_check_end(part, from);
+        int err = check_window(req, part, from, to);
         if (err < 0)
             return err;
         part->cached_until = from = to;
@@ -392,7 +392,7 @@ static enum mk__h1_send_result cache_slice(struct mk_request *req, struct mk__pa
 
 static bool is_encrypted(const struct mk__conn *c)
 {
-    return MK_HAS_TLS && c->sock.io.transport->handshake;
+    return c->sock.io.transport->handshake;
 }
 
 static size_t get_slice_bytes(const struct mk__conn *c)
@@ -409,7 +409,7 @@ static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *
         put_chunk_line(&c->http->out, part->left);
         part->chunk_started = true;
     }
-    if (!MK_SMALL && part->left >= CORK_BYTES_MIN && !is_encrypted(c))
+    if (part->left >= CORK_BYTES_MIN && !is_encrypted(c))
         mk__sock_set_cork(&c->sock, true);
     if (r == MK__H1_SEND_DONE)
         r = flush_output(c, MK_IO_MORE);
@@ -430,7 +430,7 @@ static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *
         advance_part(req, part, (size_t)n);
         sent += (size_t)n;
     }
-    if (!MK_SMALL && r == MK__H1_SEND_DONE)
+    if (r == MK__H1_SEND_DONE)
         mk__sock_set_cork(&c->sock, false);
     if (r == MK__H1_SEND_DONE && is_chunked(req))
         put_str(&c->http->out, MK_STR("\r\n"));
@@ -450,7 +450,7 @@ static ssize_t generate_once(struct mk_request *req, struct mk__part *part, stru
 {
     size_t prefix = is_chunked(req) ? SHORT_CHUNK_LINE_BYTES : 0, room = out->size - out->len - CHUNK_BYTES;
     char *to = out->data + out->len + prefix;
-    ssize_t n = MK_SMALL || part ? part->generate(req, to, room, part->ctx) : mk__filter_read_output(req, to, room);
+    ssize_t n = part ? part->generate(req, to, room, part->ctx) : mk__filter_read_output(req, to, room);
     assert(n <= (ssize_t)room);
     if (n > 0 && mk__request_exceeds_length(req, (uint64_t)n))
         return -EMSGSIZE;
@@ -474,7 +474,7 @@ static_assert(MK__OUT_BYTES <= 0xffff, "four digits are enough for a chunk in th
 static MK_NOINLINE enum mk__h1_send_result put_generated(struct mk__conn *c, struct mk_request *req,
                                                          struct mk__part *part)
 {
-    if (!MK_SMALL && part && part->splice) {
+    if (part && part->splice) {
         enum mk__h1_send_result r = mk__h1_splice(c, req, part);
         if (part->splice)
             return r;
@@ -588,7 +588,7 @@ enum mk__h1_send_result mk__h1_send(struct mk__conn *c)
     assert(req && req->connection == c);
     if (req->output_state == MK__OUTPUT_COMPLETE)
         return MK__H1_SEND_DONE;
-    bool tunnel = MK__TUNNELS && req->tunnel;
+    bool tunnel = req->tunnel;
     if (req->output_state < MK__OUTPUT_HEAD && req->response_state != MK__RESPONSE_FAILED) {
         r = mk__interim_first(req) ? put_interims(c, req) : MK__H1_SEND_DONE;
         if (r != MK__H1_SEND_DONE)

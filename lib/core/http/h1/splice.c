@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Lets a handler move the bytes of a part to the socket of the client, and those of a body from there, without a copy
- * in the buffers of the connection. Builds for small devices leave it out.
+ * in the buffers of the connection.
  */
 #include "http/h1/h1.h"
 

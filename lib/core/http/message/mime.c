@@ -645,7 +645,7 @@ int mk__mime_overlay_init(struct mk__mime *m, struct mk_arena *arena, const stru
         sorted[at] = pair;
     }
     m->n = count;
-    m->id = MK_SMALL ? 0 : hash_types(m);
+    m->id = hash_types(m);
     return 0;
 }
 

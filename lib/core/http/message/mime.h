@@ -24,7 +24,7 @@ struct mk__mime {
     const struct mk__mime_pair *pairs; /* sorted, in lower case */
     unsigned n;
     struct mk_str fallback;
-    uint64_t id; /* of pairs and fallback: tables with the same id are taken for the same; not in small builds */
+    uint64_t id; /* of pairs and fallback: tables with the same id are taken for the same */
 };
 
 /*

@@ -49,7 +49,7 @@ static const uint8_t classes[256] = {
 static inline const char *skip_class(const char *p, const char *end, uint8_t class, uint64_t (*mark)(uint64_t word))
 {
     for (;; p++) {
-        for (uint64_t marks = 0; !MK_SMALL && mark && !marks && end - p >= MK__WORD_BYTES;) {
+        for (uint64_t marks = 0; mark && !marks && end - p >= MK__WORD_BYTES;) {
             marks = mark(mk__word_load(p));
             p += mk__word_unmarked(marks);
         }
@@ -80,7 +80,7 @@ static uint64_t mark_not_value(uint64_t word)
 /* Returns the first colon, or `end`. */
 static inline const char *find_colon(const char *p, const char *end)
 {
-    for (; !MK_SMALL && end - p >= MK__WORD_BYTES; p += MK__WORD_BYTES) {
+    for (; end - p >= MK__WORD_BYTES; p += MK__WORD_BYTES) {
         uint64_t marks = mk__word_mark(mk__word_load(p), ':');
         if (marks)
             return p + mk__word_first(marks);
@@ -105,7 +105,7 @@ bool mk__parse_is_lower_token(struct mk_str s)
 
 bool mk__parse_is_target(struct mk_str s)
 {
-    if (!MK_SMALL && s.len >= MK__WORD_BYTES / 2)
+    if (s.len >= MK__WORD_BYTES / 2)
         return !mk__word_has_marks(s.p, s.len, mark_not_target); /* which has no others */
     return s.len && skip_class(s.p, s.p + s.len, TARGET, NULL) == s.p + s.len;
 }
@@ -161,7 +161,7 @@ static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
 /* Compares a name with one of `names`; both have `len` bytes. */
 static bool is_same_name(const char *name, const char *lower, size_t len)
 {
-    if (MK_SMALL || len < MK__WORD_BYTES / 2)
+    if (len < MK__WORD_BYTES / 2)
         return mk_str_ieq(mk_str(name, len), mk_str(lower, len));
     if (len < MK__WORD_BYTES)
         return mk__word_is_same_name(mk__word_load_short(name, len), mk__word_load_short(lower, len));
@@ -200,7 +200,7 @@ static const struct {
 
 MK_HOT enum mk_method mk__parse_method(struct mk_str name)
 {
-    if (!MK_SMALL && mk_str_eq(name, MK_STR("GET"))) /* most are */
+    if (mk_str_eq(name, MK_STR("GET"))) /* most are */
         return MK_GET;
     for (unsigned i = 0; i < MK_COUNT_OF(methods); i++)
         if (mk_str_eq(name, methods[i].name))
@@ -351,7 +351,7 @@ static void read_usual_fields(struct mk_head_parser *p, struct mk_field *fields,
 {
     if (head.len > limits->head_bytes_max)
         head.len = limits->head_bytes_max;
-    if (!MK_SMALL && p->phase == MK__PARSE_FIELDS && p->seen_len == p->line_at) {
+    if (p->phase == MK__PARSE_FIELDS && p->seen_len == p->line_at) {
         mk__parse_fields(p, fields, limits->fields_max, head);
         p->seen_len = p->line_at;
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Recognizes the protocol of a connection by its first bytes, where HTTP/1 and HTTP/2 share a port. Pure. Not in small
- * builds, which have HTTP/1 only.
+ * Recognizes the protocol of a connection by its first bytes, where HTTP/1 and HTTP/2 share a port. Pure.
  */
 #ifndef MK_HTTP_MESSAGE_PREFACE_H
 #define MK_HTTP_MESSAGE_PREFACE_H

@@ -27,8 +27,7 @@ static unsigned count_field(const struct mk_head_parser *p, const struct mk_fiel
 static bool recall_host(const struct mk__host_memo *memo, const char *base, struct mk_span value,
                         struct mk__request_head *head)
 {
-    if (MK_SMALL || !memo || !value.len || value.len != memo->len ||
-        memcmp(memo->value, base + value.at, value.len) != 0)
+    if (!memo || !value.len || value.len != memo->len || memcmp(memo->value, base + value.at, value.len) != 0)
         return false;
     head->host = (struct mk_span){(uint16_t)(value.at + memo->name.at), memo->name.len};
     return true;
@@ -36,7 +35,7 @@ static bool recall_host(const struct mk__host_memo *memo, const char *base, stru
 
 static void remember_host(struct mk__host_memo *memo, const char *base, struct mk_span value, struct mk_span name)
 {
-    if (MK_SMALL || !memo || value.len > sizeof(memo->value))
+    if (!memo || value.len > sizeof(memo->value))
         return;
     memcpy(memo->value, base + value.at, value.len);
     memo->len = (uint8_t)value.len;

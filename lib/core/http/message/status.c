@@ -120,7 +120,7 @@ static const char sentences[] = "400 The server could not make sense of the requ
 
 static struct mk_str find_sentence(int status)
 {
-    for (const char *p = sentences; !MK_SMALL && *p; p += strlen(p) + 1)
+    for (const char *p = sentences; *p; p += strlen(p) + 1)
         if ((p[0] - '0') * 100 + (p[1] - '0') * 10 + (p[2] - '0') == status)
             return mk_str_c(p + sizeof("400"));
     return MK_STR_NONE;

@@ -64,7 +64,7 @@ static uint64_t mark_not_target(uint64_t word)
 
 static bool is_target(struct mk_str s)
 {
-    if (!MK_SMALL && s.len >= MK__WORD_BYTES / 2)
+    if (s.len >= MK__WORD_BYTES / 2)
         return !mk__word_has_marks(s.p, s.len, mark_not_target);
     for (size_t i = 0; i < s.len; i++)
         if (!is_kind(s.p[i], TARGET))
@@ -258,7 +258,7 @@ static bool is_normal(struct mk_str path)
 {
     size_t pairs = path.len - 1, at = 0;
     uint64_t marks = 0;
-    if (MK_SMALL || pairs < MK__WORD_BYTES / 2)
+    if (pairs < MK__WORD_BYTES / 2)
         return false;
     if (pairs < MK__WORD_BYTES)
         return !mark_not_normal(mk__word_load_short(path.p, pairs), mk__word_load_short(path.p + 1, pairs));

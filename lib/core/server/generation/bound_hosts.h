@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Hosts that answer only at some listeners (`Listener` in [HOST]). If there are any, each Listen line has a table of
- * its own names; else only the table of the generation is used. Builds for small devices leave this out.
+ * its own names; else only the table of the generation is used.
  */
 #ifndef MK_SERVER_BOUND_HOSTS_H
 #define MK_SERVER_BOUND_HOSTS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Warns of sections that no request gets to (server/generation/content_order.h). Left out of small builds. Within one
+ * Warns of sections that no request gets to (server/generation/content_order.h). Within one
  * section name mk_host_check_rules() does that, as an error.
  */
 #include "server/generation/content_order.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Sections that answer requests (MK_CONF_SERVES) by a key `Match`, in the order in which a host asks them: plugins in
- * their order, the sections of a plugin in that of `sections`. Left out of small builds.
+ * their order, the sections of a plugin in that of `sections`.
  */
 #ifndef MK_SERVER_CONTENT_ORDER_H
 #define MK_SERVER_CONTENT_ORDER_H

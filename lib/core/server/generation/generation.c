@@ -27,7 +27,7 @@ MK_HOT struct mk_host *mk__generation_find_host(const struct mk_generation *g, c
 {
     if (!g->hosts || !g->hosts->next)
         return g->default_host;
-    struct mk_host *host = !MK_SMALL && g->bound ? find_bound_host(g, listener, name) : NULL;
+    struct mk_host *host = g->bound ? find_bound_host(g, listener, name) : NULL;
     host = host ? host : mk__vhost_find(&g->vhosts, name);
     return host ? host : g->default_host;
 }
@@ -108,7 +108,7 @@ struct mk_host *mk_generation_host(const struct mk_generation *g, const void *li
 bool mk_generation_supports_alpn(const struct mk_generation *g, struct mk_str protocol)
 {
     if (mk_str_eq(protocol, MK_STR("h2")))
-        return MK_HAS_HTTP2 && g->http.h2 && mk__h2_loader_open();
+        return g->http.h2 && mk__h2_loader_open();
     return mk_str_eq(protocol, MK_STR("http/1.1"));
 }
 

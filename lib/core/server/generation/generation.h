@@ -29,8 +29,6 @@ enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16, MK__PROGRAM_PLUGINS_MAX = 1
 enum { MK__HOOK_HEAD, MK__HOOK_REQUEST, MK__HOOK_CONTENT, MK__HOOK_RESPONSE, MK__HOOK_DONE, MK__HOOKS };
 
 static_assert(MK__PLUGINS_MAX <= 32, "a bit each in uint32_t");
-/* In small builds no plugin has a start or stop, except for hosts. */
-enum { MK__PLUGIN_STARTS = !MK_SMALL };
 
 enum { MK__PLUGIN_SLOTS = 256 }; /* a power of two */
 
@@ -119,14 +117,14 @@ struct mk_generation {
     uint32_t skipped;          /* those with MK_PLUGIN_STATE_NEEDED, for requests without a host */
     uint32_t access;           /* those with MK_PLUGIN_DECIDES_ACCESS */
     unsigned n_plugins, workers;
-    uint8_t plugin_slots[MK_SMALL ? 1 : MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
-    struct mk__spools *spools;                             /* for bodies that wait; NULL: no plugin has any */
-    bool check_only;                                       /* it is only checked or shown */
-    bool drops_root, after_root;                           /* as the source says */
-    bool in_program;                                       /* a program has the server in it (<monkey/embed.h>) */
-    bool one_shot;                                         /* a folder is served, and no program is started for it */
-    bool stopped;                                          /* the plugins' stops were called */
-    bool plugins_missing; /* plugins.load names one that could not be loaded; it was reported */
+    uint8_t plugin_slots[MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
+    struct mk__spools *spools;              /* for bodies that wait; NULL: no plugin has any */
+    bool check_only;                        /* it is only checked or shown */
+    bool drops_root, after_root;            /* as the source says */
+    bool in_program;                        /* a program has the server in it (<monkey/embed.h>) */
+    bool one_shot;                          /* a folder is served, and no program is started for it */
+    bool stopped;                           /* the plugins' stops were called */
+    bool plugins_missing;                   /* plugins.load names one that could not be loaded; it was reported */
     struct mk_host *hosts, *last_host, *default_host;
     struct mk__vhosts vhosts;
     struct mk__bound_hosts *bound; /* of each Listen line; NULL: no host is bound to a listener */
@@ -154,8 +152,8 @@ static inline unsigned mk__generation_plugin_slot(const struct mk_plugin *plugin
 static inline int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_plugin *plugin)
 {
     assert(g->n_plugins <= MK__PLUGINS_MAX);
-    unsigned guess = MK_SMALL ? 0 : g->plugin_slots[mk__generation_plugin_slot(plugin)];
-    if (!MK_SMALL && g->plugins[guess] == plugin)
+    unsigned guess = g->plugin_slots[mk__generation_plugin_slot(plugin)];
+    if (g->plugins[guess] == plugin)
         return (int)guess;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i] == plugin)

@@ -51,7 +51,7 @@ static void apply_overrides(struct mk_generation *g, struct mk__conf_set *set, e
     for (unsigned i = 0; i < source->n_overrides; i++) {
         const struct mk__override *o = &source->overrides[i];
         bool host = mk_str_ieq(mk_str_c(o->section), MK_STR("HOST"));
-        if (!MK_SMALL && o->of_plugin ? has_plugin_key(g, o, scope) : host == (scope == MK_CONF_SCOPE_HOST))
+        if (o->of_plugin ? has_plugin_key(g, o, scope) : host == (scope == MK_CONF_SCOPE_HOST))
             mk__conf_override(g->conf, set, o->section, o->key, mk_str_c(o->value), o->origin);
     }
 }
@@ -74,8 +74,7 @@ static void read_server_files(struct mk_generation *g, const char *dir)
         snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, name, name);
         read_if_exists(g, path);
     }
-    if (!MK_SMALL)
-        mk__unread_files_warn(g, dir);
+    mk__unread_files_warn(g, dir);
 }
 
 static int make_mime(struct mk_generation *g)
@@ -112,7 +111,7 @@ static const char *suggest_transport(struct mk_generation *g, struct mk_str name
         return "tls";
     for (unsigned i = 0; i < g->n_plugins; i++)
         offer_transport(g->plugins[i], &suggestion);
-    if (!suggestion.name && MK_HAS_MODULES)
+    if (!suggestion.name)
         mk__module_each(&g->module_list, offer_transport, &suggestion);
     return suggestion.name;
 }
@@ -131,7 +130,7 @@ static const char *describe_fix(struct mk_generation *g, struct mk_str name, cha
         mk_buf_addf(&cure, ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
     if (g->load_conf && meant)
         mk__plugins_describe_place(meant, &cure, (void *)(uintptr_t)g);
-    if (MK_HAS_MODULES && !mk__module_find_builtin(name))
+    if (mk__module_can_open() && !mk__module_find_builtin(name))
         mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk_plugin_dir(),
                     MK_STR_ARG(name));
     return mk_buf_cstr(&cure);
@@ -142,13 +141,13 @@ static void report_unknown_transport(struct mk_generation *g, struct mk_str name
                                      const char *what)
 {
     char text[512];
-    if (!MK_SMALL && (g->plugins_missing || mk__conf_is_consequence(g->set, g->settings, offset, nth))) {
+    if (g->plugins_missing || mk__conf_is_consequence(g->set, g->settings, offset, nth)) {
         mk__conf_suppress(g->conf);
         return;
     }
     mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, nth),
                    "%sno loaded plugin \"%.*s\" can carry connections%s", what, MK_STR_ARG(name),
-                   MK_SMALL ? "" : describe_fix(g, name, text, sizeof(text)));
+                   describe_fix(g, name, text, sizeof(text)));
 }
 
 static void find_listen_modes(struct mk_generation *g)
@@ -168,8 +167,7 @@ static void find_transports(struct mk_generation *g)
     g->transport = find_transport(g, name);
     if (!g->transport)
         report_unknown_transport(g, name, offsetof(struct mk__settings, transport), 0, "");
-    if (MK_HAS_TLS)
-        find_listen_modes(g);
+    find_listen_modes(g);
 }
 
 /* Two listeners with one address: the second could not be bound. */
@@ -201,25 +199,23 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
         return -ENOMEM;
     if (source->dir)
         read_server_files(g, source->dir);
-    else if (!MK_SMALL && source->program && source->program->server)
+    else if (source->program && source->program->server)
         mk__conf_read_text(g->conf, g->set, "text", source->program->server->text);
     apply_overrides(g, g->set, MK_CONF_SCOPE_SERVER, source);
     int err = mk__conf_check(g->conf, g->set);
     g->settings = mk__conf_get(g->set, &mk__section_server);
     if (!g->settings || err == -ENOMEM)
         return -ENOMEM;
-    if (!MK_SMALL && source->program)
+    if (source->program)
         mk__process_keys_warn(g->conf, g->set, g->settings);
     g->workers = g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_count();
-    if (!MK_SMALL && source->program && source->program->in_caller)
+    if (source->program && source->program->in_caller)
         g->workers = 1;
     mk__settings_http(g->settings, &g->http);
     for (unsigned i = 0; i < g->n_plugins; i++)
         g->http.times |= (g->plugins[i]->flags & MK_PLUGIN_TIMES) != 0;
-    if (MK_HAS_CONN_HOOKS)
-        mk__conn_hooks_prepare(g);
-    if (MK_HAS_HTTP2)
-        read_h2_settings(g);
+    mk__conn_hooks_prepare(g);
+    read_h2_settings(g);
     find_transports(g);
     check_listen_conflicts(g);
     return make_mime(g);
@@ -247,7 +243,7 @@ static bool has_errors(const struct mk_host *host, const struct mk_plugin *plugi
     for (const struct mk_conf_section *s = plugin->sections; s && s->name; s++) {
         bool own = s->scope == MK_CONF_SCOPE_HOST;
         if (mk__conf_has_errors(own ? host->set : host->generation->set, s) ||
-            (!MK_SMALL && own && mk__conf_has_errors(host->generation->set, s)))
+            (own && mk__conf_has_errors(host->generation->set, s)))
             return true;
     }
     return false;
@@ -259,7 +255,7 @@ static int start_host_plugin(struct mk_generation *g, struct mk_host *host, unsi
     assert(i < g->n_plugins);
     const struct mk_plugin *plugin = g->plugins[i];
     unsigned before = mk__conf_all_errors(g->conf);
-    bool faults = has_errors(host, plugin), ready = !MK__PLUGIN_STARTS || g->started & 1u << i;
+    bool faults = has_errors(host, plugin), ready = g->started & 1u << i;
     if (!ready || (faults && !(plugin->flags & MK_PLUGIN_CHECKS_ALL))) {
         g->failed |= 1u << i;
         return 0;
@@ -281,24 +277,20 @@ static int start_host_plugin(struct mk_generation *g, struct mk_host *host, unsi
 static int finish_host(struct mk_generation *g, struct mk_host *host, const struct mk__generation_source *source)
 {
     apply_overrides(g, host->set, MK_CONF_SCOPE_HOST, source);
-    if (!MK_SMALL)
-        mk__conf_set_defaults(g->conf, host->set, g->set);
+    mk__conf_set_defaults(g->conf, host->set, g->set);
     int err = mk__conf_check(g->conf, host->set);
     host->settings = mk__conf_get(host->set, &mk__section_host);
     if (err == -ENOMEM || !host->settings)
         return -ENOMEM;
     host->limits = g->http.limits;
     err = 0;
-    if (!MK_SMALL) {
-        mk__settings_limits(&host->settings->limits, &host->limits);
-        err = mk__handlers_resolve(g, host);
-    }
-    if (!MK_SMALL && err == 0)
+    mk__settings_limits(&host->settings->limits, &host->limits);
+    err = mk__handlers_resolve(g, host);
+    if (err == 0)
         err = mk__path_limits_make(g, host);
     for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
         err = start_host_plugin(g, host, i);
-    if (!MK_SMALL)
-        mk__generation_find_first_hook(g, host);
+    mk__generation_find_first_hook(g, host);
     return err;
 }
 
@@ -311,8 +303,8 @@ static bool is_hidden(const char *path)
 /* Returns whether a file of sites/ is no host by its name. Those that do not begin with a dot get a warning. */
 static bool is_skipped(struct mk_generation *g, const char *path)
 {
-    const char *what = MK_SMALL ? NULL : mk__skipped_files_describe(path);
-    if (MK_SMALL || !what)
+    const char *what = mk__skipped_files_describe(path);
+    if (!what)
         return is_hidden(path);
     mk__conf_warn(g->conf, mk__conf_file_origin(g->conf, path),
                   "this file is skipped: by its name it is %s, not a host", what);
@@ -365,7 +357,7 @@ static int make_one_shot_host(struct mk_generation *g, const struct mk__generati
         return -ENOMEM;
     g->default_host = host;
     mk__conf_read_text(g->conf, host->set, "one-shot", MK_STR("[HOST]\n"));
-    if (MK_SMALL || source->root)
+    if (source->root)
         mk__conf_override(g->conf, host->set, "HOST", "DocumentRoot", mk_str_c(source->root), source->root_origin);
     return finish_host(g, host, source);
 }
@@ -388,7 +380,7 @@ static int read_program_hosts(struct mk_generation *g, const struct mk__generati
 
 static int make_hosts(struct mk_generation *g, const struct mk__generation_source *source)
 {
-    if (!MK_SMALL && !source->dir)
+    if (!source->dir)
         return read_program_hosts(g, source);
     return source->root ? make_one_shot_host(g, source) : read_hosts(g, source);
 }
@@ -419,8 +411,8 @@ static int add_name(struct mk_generation *g, struct mk_host *host, uint32_t nth)
     struct mk_str name = host->settings->names.items[nth];
     const struct mk__vhost *first;
     const char *reason;
-    int err = !MK_SMALL && g->bound ? mk__bound_hosts_add(g, name, host, nth, &reason, &first) : 0;
-    if (err == 0 && (MK_SMALL || !host->settings->listeners.n))
+    int err = g->bound ? mk__bound_hosts_add(g, name, host, nth, &reason, &first) : 0;
+    if (err == 0 && !host->settings->listeners.n)
         err = mk__vhost_add(&g->vhosts, name, host, nth, &reason, &first);
     if (err == -EINVAL)
         mk__conf_error(g->conf, origin_of_name(host, nth), "ServerName \"%.*s\": %s", MK_STR_ARG(name), reason);
@@ -446,12 +438,12 @@ static int make_vhosts(struct mk_generation *g)
     for (const struct mk_host *host = g->hosts; host; host = host->next)
         n += count_names(host);
     int err = mk__vhost_init(&g->vhosts, &g->arena, n);
-    if (!MK_SMALL && err == 0)
+    if (err == 0)
         err = mk__bound_hosts_prepare(g, n);
     if (err < 0 && err != -ENOMEM)
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the system has no random bytes: %s", strerror(-err));
     for (struct mk_host *host = g->hosts; host && err == 0; host = host->next) {
-        if (!MK_SMALL && !count_names(host) && !mk__bound_hosts_is_default(host))
+        if (!count_names(host) && !mk__bound_hosts_is_default(host))
             warn_nameless(g, host);
         for (uint32_t i = 0; i < count_names(host) && err == 0; i++)
             err = add_name(g, host, i);
@@ -473,17 +465,17 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
     mk_arena_init(&g->arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     g->conf = mk__conf_new();
     int err = g->conf ? mk__plugins_read(g, source) : -ENOMEM;
-    if (!MK_SMALL && err == 0)
+    if (err == 0)
         err = mk__transports_load_needed(g, source);
     if (err == 0)
         mk__generation_find_hooks(g);
-    if (!MK_SMALL && err == 0)
+    if (err == 0)
         fill_plugin_slots(g);
     if (err == 0)
         err = mk__plugins_declare(g);
     if (err == 0)
         err = read_server(g, source);
-    if (MK_HAS_SUPERVISOR && err == 0 && source->check_only_supervised && g->settings->supervisor)
+    if (err == 0 && source->check_only_supervised && g->settings->supervisor)
         g->check_only = true;
     if (err == 0)
         err = mk__plugins_start(g);
@@ -493,7 +485,7 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
         err = make_vhosts(g);
     if (err == 0 && g->hosts) /* without one, which has been reported, plugins have nothing to check */
         err = mk__plugins_check(g);
-    if (!MK_SMALL && err == 0)
+    if (err == 0)
         mk__content_order_check(g);
     if (err < 0)
         return err;
@@ -503,10 +495,10 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
 int mk__generation_load(struct mk_generation *g, const struct mk__generation_source *source)
 {
     *g = (struct mk_generation){.refs = 1, .check_only = source->check_only};
-    g->in_program = !MK_SMALL && source->program;
+    g->in_program = source->program;
     g->drops_root = source->drops_root;
     g->after_root = source->after_root;
-    g->one_shot = !MK_SMALL && source->root && !source->program;
+    g->one_shot = source->root && !source->program;
     mk__module_lock_hooks();
     int err = load_generation(g, source);
     mk__module_unlock_hooks();
@@ -522,8 +514,7 @@ static void stop_generation(struct mk_generation *g)
         host->started = 0;
     }
     mk__plugins_stop(g);
-    if (!MK_SMALL)
-        mk__spools_put(g);
+    mk__spools_put(g);
     g->used = g->started = 0;
     g->stopped = true;
 }

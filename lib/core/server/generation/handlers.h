@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * [HANDLERS]: the plugin that answers for some paths of a host. Lives as long as the generation. Left out of small
- * builds.
+ * [HANDLERS]: the plugin that answers for some paths of a host. Lives as long as the generation.
  */
 #ifndef MK_SERVER_HANDLERS_H
 #define MK_SERVER_HANDLERS_H

@@ -95,7 +95,7 @@ static bool has_port(const struct mk_host *host, uint16_t port, struct mk_str tr
     const struct mk__listen_confs *all = &g->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
         if (port && mk__addr_port(&all->items[i].addr) == port && has_transport(g, &all->items[i], transport) &&
-            (MK_SMALL || mk__bound_hosts_answers(host, &all->items[i])))
+            (mk__bound_hosts_answers(host, &all->items[i])))
             return true;
     return false;
 }
@@ -211,7 +211,7 @@ void *mk_generation_plugin_state(const struct mk_generation *g, const struct mk_
 
 const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation *g)
 {
-    for (unsigned i = 0; !MK_SMALL && i < g->n_plugins; i++)
+    for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->file_cache)
             return g->plugins[i]->file_cache;
     return NULL;
@@ -219,7 +219,7 @@ const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation 
 
 const struct mk_upstreams *mk_generation_upstreams(const struct mk_generation *g)
 {
-    for (unsigned i = 0; !MK_SMALL && i < g->n_plugins; i++)
+    for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->upstreams)
             return g->plugins[i]->upstreams;
     return NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What hosts are called, and lines of the error log about them. Builds for small devices leave this file out. */
+/* What hosts are called, and lines of the error log about them. */
 #include <monkey/plugin.h>
 
 #include "http/conn_log.h"

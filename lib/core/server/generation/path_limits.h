@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * [LIMITS]: the limits of a host's requests by path. The first section that matches a path is used; it overrides the
- * limits of [HOST] if it is the host's own, and those of [SERVER] if it is in monkey.conf. Left out of small builds.
+ * limits of [HOST] if it is the host's own, and those of [SERVER] if it is in monkey.conf.
  */
 #ifndef MK_SERVER_PATH_LIMITS_H
 #define MK_SERVER_PATH_LIMITS_H

@@ -20,15 +20,6 @@
 /* The names of an enumeration's values, by their numbers; the last one has the highest. */
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* Rows of tables that small builds leave out, and rows that only they have. */
-#if MK_SMALL
-#define LARGE(...)
-#define SMALL(...) __VA_ARGS__
-#else
-#define LARGE(...) __VA_ARGS__
-#define SMALL(...)
-#endif
-
 enum { REAL_IP_X_FORWARDED_FOR, REAL_IP_FORWARDED };
 
 /* ── options that may follow the address of a listener ── */
@@ -173,19 +164,19 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     struct mk__listen_confs *all = field;
     struct mk__listen_conf one = {.text = mk_arena_dup(arena, value->words[0]),
                                   .rights = MK__LISTEN_DEFAULT_RIGHTS,
-                                  .line = !MK_SMALL && all->n ? all->items[all->n - 1].line + 1 : 0};
+                                  .line = all->n ? all->items[all->n - 1].line + 1 : 0};
     struct mk_str name = MK_STR_NONE;
     const char *reason = "one address a line";
     if (!one.text.p)
         return -ENOMEM;
-    if (!MK_SMALL && mk__listen_hints_find(one.text, error))
+    if (mk__listen_hints_find(one.text, error))
         return -EINVAL;
-    bool named = !MK_SMALL && mk__listen_names_split(one.text, &name);
-    if ((!MK_HAS_TLS && value->n > 1) || (!named && mk__addr_parse(one.text, &one.addr, &reason) < 0)) {
+    bool named = mk__listen_names_split(one.text, &name);
+    if (!named && mk__addr_parse(one.text, &one.addr, &reason) < 0) {
         mk_buf_addf(error, "%s", reason);
         return -EINVAL;
     }
-    int err = MK_HAS_TLS ? parse_options(value, &one, arena, error) : 0;
+    int err = parse_options(value, &one, arena, error);
     if (err < 0)
         return err;
     return named ? add_named_listeners(all, &one, name, arena, error) : add_listener(all, &one, arena);
@@ -203,21 +194,19 @@ static int parse_log(const struct mk_conf_value *value, void *field, struct mk_a
     return err;
 }
 
-/* The groups of LARGE() are not calls. */
 // clang-format off
 static const struct mk_conf_key server_keys[] = {
     KEY(CUSTOM, listen, "Listen", "2001",
         "Where connections are accepted: a port (all addresses, IPv4 and IPv6), `address:port`, `[v6]:port`, or "
         "`unix:/path`. May be given several times. Port 0 lets the system choose."
-        LARGE(" A link-local address needs its interface: `[fe80::1%eth0]:port`."
-              " `localhost:port` means 127.0.0.1 and ::1; other names must be in `/etc/hosts`."
-              " The name of a plugin behind it, such as `tls`, says what carries its connections, instead of "
-              "`TransportLayer`. With `proxy`, each connection must come from one of the `TrustedProxies`, and begin "
-              "with a PROXY header. A Unix socket takes `mode=0660`, `user=NAME` and `group=NAME`; its mode "
-              "is 0666 without it, less what the umask forbids to read (0660 with a umask of 0027)."),
-        .flags = MK_CONF_REPEAT, .unit = "[address:]port" LARGE(" [tls] [proxy] [mode=] [user=] [group=]"),
+        " A link-local address needs its interface: `[fe80::1%eth0]:port`."
+        " `localhost:port` means 127.0.0.1 and ::1; other names must be in `/etc/hosts`."
+        " The name of a plugin behind it, such as `tls`, says what carries its connections, instead of "
+        "`TransportLayer`. With `proxy`, each connection must come from one of the `TrustedProxies`, and begin "
+        "with a PROXY header. A Unix socket takes `mode=0660`, `user=NAME` and `group=NAME`; its mode "
+        "is 0666 without it, less what the umask forbids to read (0660 with a umask of 0027).",
+        .flags = MK_CONF_REPEAT, .unit = "[address:]port [tls] [proxy] [mode=] [user=] [group=]",
         .parse = parse_listen),
-    LARGE(
     KEY(NETWORKS, trusted_proxies, "TrustedProxies", NULL,
         "The proxies whose information about the client is trusted: addresses, networks (`10.0.0.0/8`), or `unix` for "
         "Unix sockets.",
@@ -226,10 +215,8 @@ static const struct mk_conf_key server_keys[] = {
         "The header field in which they name the client. They must set it themselves, not pass on the client's. "
         "`X-Forwarded-For` includes `X-Forwarded-Proto`.",
         .names = NAMES([REAL_IP_X_FORWARDED_FOR] = "X-Forwarded-For", [REAL_IP_FORWARDED] = "Forwarded")),
-    )
     KEY(INT, workers, "Workers", "0",
         "Threads that serve connections. 0: one for each processor that the process may use.", .min = 0, .max = 1024),
-    LARGE(
     KEY(ENUM, scheduler, "Scheduler", "reuseport",
         "How connections are accepted. `reuseport`: by each worker, at its own sockets (`SO_REUSEPORT`), among "
         "which the kernel spreads them at random. `fair`: by one thread, which hands each to the worker that has the "
@@ -251,7 +238,6 @@ static const struct mk_conf_key server_keys[] = {
         "are answered with 503, then closed; at a listener with `tls` as with `Drop`.",
         .names = NAMES([MK__OVER_CAPACITY_RESIST] = "Resist", [MK__OVER_CAPACITY_DROP] = "Drop",
                        [MK__OVER_CAPACITY_TOO_BUSY] = "TooBusy")),
-    )
     KEY(DURATION, limits.timeout_ms[MK__TIMEOUT_HEAD], "Timeout", "15",
         "How long a client may take to send the whole head of a request; answered with 408.", .min = 100,
         .max = 3600000, .unit = "s"),
@@ -275,7 +261,6 @@ static const struct mk_conf_key server_keys[] = {
         "How long the server reads on after it has closed its side, so that a client that is still sending receives "
         "the response.",
         .min = 100, .max = 60000, .unit = "s"),
-    LARGE(
     KEY(DURATION, limits.timeout_ms[MK__TIMEOUT_HANDSHAKE], "HandshakeTimeout", "10",
         "How long the handshake of an encrypted connection may take; it is closed.", .min = 100, .max = 3600000,
         .unit = "s"),
@@ -285,7 +270,6 @@ static const struct mk_conf_key server_keys[] = {
     KEY(DURATION, limits.timeout_ms[MK__TIMEOUT_TUNNEL], "TunnelTimeout", "1h",
         "How long a connection that a handler has taken over (WebSocket, CONNECT) may carry no byte either way.",
         .min = 100, .max = 604800000, .unit = "s"),
-    )
     KEY(DURATION, shutdown_timeout_ms, "ShutdownTimeout", "10",
         "How long requests in progress may take to finish when the server stops.", .min = 0, .max = 3600000,
         .unit = "s"),
@@ -345,7 +329,6 @@ static const struct mk_conf_key server_keys[] = {
     KEY(ENUM, log_level, "LogLevel", "info", "The least urgent events that are logged.",
         .names = NAMES("error", "warn", "info", "debug")),
     KEY(PATH, pid_file, "PidFile", NULL, "Where the process writes its process ID; removed when it stops."),
-    LARGE(
     KEY(CUSTOM, user, "User", NULL,
         "The user that the server changes to when listeners, log and pid file are open; it must be started as root, or "
         "as this user. A reload reads and opens files as this user.",
@@ -361,7 +344,6 @@ static const struct mk_conf_key server_keys[] = {
         "memory of the server, with its private keys, passwords and what clients send; scripts of `[CGI]` are such "
         "programs, and a core file has all of that, too. With `Off` root alone can. How large core files may be is "
         "decided by `ulimit -c`, or `LimitCORE` of systemd."),
-    )
     {0},
 };
 // clang-format on
@@ -396,8 +378,6 @@ static void check_server(const struct mk_conf_check *check, void *section)
     if (s->head_bytes_max && s->line_bytes_max > s->head_bytes_max) /* 0: its value was invalid */
         mk_conf_error(check, offsetof(struct mk__settings, line_bytes_max),
                       "MaxRequestLine is larger than MaxHeadSize, which includes it");
-    if (MK_SMALL)
-        return;
     check_user(check, s);
     check_proxies(check, s);
 }
@@ -410,12 +390,8 @@ static const struct mk_conf_foreign server_foreign[] = {
     MK_CONF_RENAMED("DrainTimeout", "ShutdownTimeout"),
     MK_CONF_RENAMED("MaxDrainSize", "MaxDiscardSize"),
     MK_CONF_RENAMED("BodyMinRate", "MinBodyRate"),
-    SMALL({"User", "start the server as the user that it is to run as"},)
     {"FDT", "each request opens its file anew"},
-    SMALL({"FDLimit", "the limit is raised to the hard one (ulimit -Hn)"},
-          {"OverCapacity", "idle connections are closed first when descriptors or memory run out"},
-          {"UserDir", "a separate host serves a directory of a user"},)
-    LARGE({"UserDir", "it belongs in [HOST], in a file of sites/"},)
+    {"UserDir", "it belongs in [HOST], in a file of sites/"},
     {"Port", "Listen takes the port: Listen 2001"},
     {0},
 };
@@ -443,7 +419,6 @@ static const struct mk_conf_key host_keys[] = {
         "The names of this host, as clients ask for them, without a port: a name, `*.example.org` for all "
         "names below it, or an address (`192.0.2.1`, `[2001:db8::1]`). A name wins over a wildcard, a long "
         "wildcard over a shorter one; no name may appear twice, in one host or in two."),
-    LARGE(
     MK_CONF_KEY_LIST(
         struct mk__host_settings, listeners, "Listener", NULL,
         "Answer only at these listeners, by the address of their `Listen` lines; at others the host does not exist. "
@@ -451,7 +426,6 @@ static const struct mk_conf_key host_keys[] = {
         "bound to a listener answers there (`sites/default` before others), else `sites/default`.",
         .flags = MK_CONF_REPEAT),
     MK__LIMIT_KEYS(LIMIT),
-    )
     {0},
 };
 // clang-format on
@@ -471,9 +445,8 @@ const struct mk_conf_section mk__section_host = {
     .foreign = host_foreign,
     .doc = MK_CONF_DOC(
         "One host; each file in `sites/` holds one. `sites/default` answers for every name that no other host "
-        "has." LARGE(
-            " Copies that editors and package managers leave (`*~`, `*.bak`, `*.orig`, `*.swp`, `*.dpkg-old`, "
-            "`*.rpmnew`, `#*#` and the like) are skipped with a warning; names that begin with a dot without one.")),
+        "has. Copies that editors and package managers leave (`*~`, `*.bak`, `*.orig`, `*.swp`, `*.dpkg-old`, "
+        "`*.rpmnew`, `#*#` and the like) are skipped with a warning; names that begin with a dot without one."),
 };
 
 static void check_types(const struct mk_conf_check *check, void *section)

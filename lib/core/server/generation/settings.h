@@ -102,7 +102,7 @@ extern const struct mk_conf_section mk__section_server, mk__section_host, mk__se
 /* Returns which Listen line a listener is of, from 0: a line with a name may be several. */
 static inline uint32_t mk__settings_listen_line(const struct mk__settings *s, uint32_t nth)
 {
-    return MK_SMALL ? nth : s->listen.items[nth].line;
+    return s->listen.items[nth].line;
 }
 
 /* Returns the first listener whose address is written like this, or NULL. */

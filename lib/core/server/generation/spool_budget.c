@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A budget for bodies that wait (<monkey/spool.h>): its counts, and the folder of the files. Left out of small builds.
+ * A budget for bodies that wait (<monkey/spool.h>): its counts, and the folder of the files.
  */
 #include <monkey/random.h>
 #include <monkey/spool.h>

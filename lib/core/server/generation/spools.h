@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * [SPOOL]: the budget of the process for bodies that wait, whichever plugins have them. It lasts over reloads. A reload
- * that names another folder makes another budget; the former one lasts as long as a generation that holds it. Left out
- * of small builds.
+ * that names another folder makes another budget; the former one lasts as long as a generation that holds it.
  */
 #ifndef MK_SERVER_SPOOLS_H
 #define MK_SERVER_SPOOLS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files of plugins that are not loaded. Builds for small devices leave it out.
+ * Files of plugins that are not loaded.
  */
 #ifndef MK_SERVER_UNREAD_FILES_H
 #define MK_SERVER_UNREAD_FILES_H

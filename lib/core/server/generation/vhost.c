@@ -58,9 +58,9 @@ static const char *explain_byte(char c)
     case ':':
         return "a name has no port, and an IPv6 address is written in brackets";
     case '/':
-        return MK_SMALL ? "names have no such character" : "a name has no slash: write it as in example.org";
+        return "a name has no slash: write it as in example.org";
     case ',':
-        return MK_SMALL ? "names have no such character" : "a blank separates names, not a comma";
+        return "a blank separates names, not a comma";
     case '*':
         return "a * can only be the whole first label, as in *.example.org";
     default:
@@ -85,7 +85,7 @@ static MK_COLD const char *check_name(struct mk_str name, struct mk_str normal)
 {
     bool address = name.len && name.p[0] == '[';
     size_t cut = mk_str_starts(normal, MK_STR("*.")) ? 2 : 0;
-    if (!MK_SMALL && name.len && memmem(name.p, name.len, "://", 3))
+    if (name.len && memmem(name.p, name.len, "://", 3))
         return "a name is not a URL: write it as in example.org";
     if (!MK_SMALL && mk_str_starts(name, MK_STR("~")))
         return "a name is no expression: write each name, or *.example.org for all below a domain";

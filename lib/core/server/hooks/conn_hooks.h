@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls the plugins' hooks for connections, and tells where a PROXY header is expected. Left out of small builds.
+ * Calls the plugins' hooks for connections, and tells where a PROXY header is expected.
  */
 #ifndef MK_SERVER_CONN_HOOKS_H
 #define MK_SERVER_CONN_HOOKS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Offers a request that on_content of all plugins has declined to those that forward what is not there
- * (server/hooks/fallback.h). Left out of small builds.
+ * (server/hooks/fallback.h).
  */
 #include "server/hooks/fallback.h"
 

@@ -2,7 +2,7 @@
 /*
  * Asks the plugins about paths of a host other than that of the request (<monkey/plugin.h>): may the client GET them,
  * and which file is there; and whether one of them claims the request. And what a plugin needs to work on paths without
- * a request. Left out of small builds.
+ * a request.
  */
 #include "server/worker/thread.h"
 

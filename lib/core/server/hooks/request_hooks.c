@@ -34,8 +34,6 @@ static const struct mk_host *get_host(const struct mk_request *req)
 /* Returns a bit for each plugin whose hook is called for the requests of a host. */
 static uint32_t get_hooks(const struct mk_generation *g, const struct mk_host *host, unsigned hook)
 {
-    if (MK_SMALL)
-        return g->hooks[hook];
     uint32_t skipped = host ? host->skipped : g->skipped;
     return g->hooks[hook] & ~skipped;
 }
@@ -48,8 +46,7 @@ static int accept_slash(const struct mk_plugin *plugin, const struct mk_host *ho
 
 static int call_content(struct mk_request *req, const struct mk_plugin *plugin)
 {
-    if (!MK_SMALL && MK_UNLIKELY(req->has_encoded_slash) &&
-        accept_slash(plugin, get_host(req), req->path) != MK_ENCODED_SLASH_KEEP)
+    if (MK_UNLIKELY(req->has_encoded_slash) && accept_slash(plugin, get_host(req), req->path) != MK_ENCODED_SLASH_KEEP)
         return MK_DECLINED;
     return plugin->on_content(req);
 }
@@ -115,8 +112,8 @@ static void log_plugin_error(struct mk_request *req, const char *what)
 {
     const struct mk_generation *g = get_generation(req);
     struct mk_str host = mk_request_host(req), path = mk_request_path(req);
-    mk__request_log(req, MK_LOG_ERROR, "plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % MK__PLUGINS_MAX]->name, what,
-                    MK_STR_ARG(host), MK_STR_ARG(path));
+    mk_request_log(req, MK_LOG_ERROR, "plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % MK__PLUGINS_MAX]->name, what,
+                   MK_STR_ARG(host), MK_STR_ARG(path));
 }
 
 /* What the server does itself between two hooks. */
@@ -149,8 +146,8 @@ static MK_COLD void respond_failed(struct mk_request *req, int err)
 /* on_content of all plugins has declined the request. */
 static MK_NOINLINE void fall_back(struct mk_request *req, const struct mk_generation *g)
 {
-    int r = MK_SMALL ? MK_DECLINED : mk__fallback_call(req, g);
-    if (!MK_SMALL && r != MK_DECLINED)
+    int r = mk__fallback_call(req, g);
+    if (r != MK_DECLINED)
         mk_request_set_reason(req,
                               MK_REASON_NONE); /* the file was missing, which is not why this response is as it is */
     if (r < 0)
@@ -175,7 +172,7 @@ static MK_HOT void run_hooks(struct mk_request *req, const struct mk_generation 
 {
     assert(req->hook_end <= MK__HOOK_RESPONSE * MK__PLUGINS_MAX && req->hook <= req->hook_end);
     for (; req->hook < req->hook_end; req->hook++) {
-        if (!MK_SMALL && req->hook % MK__PLUGINS_MAX == 0)
+        if (req->hook % MK__PLUGINS_MAX == 0)
             begin_hook(req, host);
         if (req->response_state != MK__RESPONSE_OPEN)
             return;
@@ -207,12 +204,12 @@ static void hold_worker(void *worker)
 static MK_HOT void on_head(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
-    const void *listener = !MK_SMALL && g->bound ? req->ops->io(req)->listener : NULL;
+    const void *listener = g->bound ? req->ops->io(req)->listener : NULL;
     const struct mk_host *host = mk__generation_find_host(g, listener, mk_request_host(req));
     assert(host);
     (void)ctx;
     req->app_data = host;
-    req->limits = MK_SMALL || !host->path_limits ? &host->limits : &host->path_limits->preliminary;
+    req->limits = !host->path_limits ? &host->limits : &host->path_limits->preliminary;
 }
 
 static int accepts_encoded_slash(const struct mk_request *req, struct mk_str path, void *ctx)
@@ -231,8 +228,7 @@ static MK_HOT void on_request(struct mk_request *req, void *ctx)
     const struct mk_generation *g = get_generation(req);
     const struct mk_host *host = get_host(req);
     (void)ctx;
-    if (!MK_SMALL)
-        req->hook = host->first_hook * MK__PLUGINS_MAX;
+    req->hook = host->first_hook * MK__PLUGINS_MAX;
     req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
     run_hooks(req, g, host);
 }
@@ -256,7 +252,7 @@ void mk_request_decline(struct mk_request *req)
     if (req->response_state != MK__RESPONSE_OPEN)
         return;
     req->hook++;
-    if (!MK_SMALL && req->rewritten && req->rewritten->decides_access)
+    if (req->rewritten && req->rewritten->decides_access)
         decide_access(req);
     else
         run_hooks(req, get_generation(req), get_host(req));
@@ -264,7 +260,7 @@ void mk_request_decline(struct mk_request *req)
 
 void mk__request_hooks_restart(struct mk_request *req)
 {
-    assert(!MK_SMALL && req->rewritten);
+    assert(req->rewritten);
     req->rewritten->decides_access = true;
     req->access = 0;
     req->defers_denial = false;
@@ -285,8 +281,7 @@ static MK_HOT void on_done(struct mk_request *req, void *ctx)
     const struct mk_generation *g = get_generation(req);
     const struct mk_host *host = get_host(req);
     (void)ctx;
-    if (!MK_SMALL)
-        mk__counts_add_request(req, host ? host : g->default_host);
+    mk__counts_add_request(req, host ? host : g->default_host);
     for (uint32_t left = get_hooks(g, host, MK__HOOK_DONE); left; left &= left - 1)
         g->plugins[__builtin_ctz(left)]->on_done(req);
 }
@@ -323,25 +318,25 @@ static bool is_h2_enabled(const struct mk__http_settings *settings)
 const struct mk__http_app mk__request_hooks_app = {
     .protos = {{.proto = &mk__h1_proto},
                {.alpn = MK_STR_INIT("h2"),
-                .load = MK_HAS_HTTP2 ? mk__h2_loader_open : NULL,
+                .load = mk__h2_loader_open,
                 .is_enabled = is_h2_enabled,
-                .recognize = MK_HAS_HTTP2 ? mk__preface_check : NULL}},
+                .recognize = mk__preface_check}},
     .on_init = on_init,
     .on_head = on_head,
-    .accepts_encoded_slash = MK_SMALL ? NULL : accepts_encoded_slash,
+    .accepts_encoded_slash = accepts_encoded_slash,
     .on_request = on_request,
     .on_response = on_response,
     .on_done = on_done,
     .on_free = on_free,
-    .hold_worker = MK_SMALL ? NULL : hold_worker,
+    .hold_worker = hold_worker,
     .mime = find_mime,
-    .mime_id = MK_SMALL ? NULL : get_mime_id,
+    .mime_id = get_mime_id,
     .on_handler_timeout = on_handler_timeout,
     .on_conn_freed = on_conn_freed,
-    .on_accept = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_accept : NULL,
-    .on_client = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_client : NULL,
-    .on_close = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_close : NULL,
-    .trusted_proxies = MK_HAS_CLIENT_ADDR ? mk__conn_hooks_trust : NULL,
+    .on_accept = mk__conn_hooks_on_accept,
+    .on_client = mk__conn_hooks_on_client,
+    .on_close = mk__conn_hooks_on_close,
+    .trusted_proxies = mk__conn_hooks_trust,
 };
 
 /* ── for plugins ── */

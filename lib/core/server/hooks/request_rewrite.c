@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Replaces path and query of a request before the plugins' on_request (mk_request_rewrite()), or its path for the
- * content (mk_request_redirect_internally()). Builds for small devices leave this file out.
+ * content (mk_request_redirect_internally()).
  */
 #include "server/worker/thread.h"
 

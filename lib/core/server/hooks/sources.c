@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Asks the plugins which files of a host are programs, whose bytes are never sent (<monkey/plugin.h>), and which plugin
- * takes a path by its sections. Left out of small builds.
+ * takes a path by its sections.
  */
 #include "server/generation/content_order.h"
 #include "server/generation/handlers.h"

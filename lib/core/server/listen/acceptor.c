@@ -85,7 +85,7 @@ static bool has_pending(const struct mk__acceptor *a)
 /* Asks others for descriptors. Returns whether it was the first time, so that accepting is to be tried again soon. */
 static bool ask_for_fds(struct mk__acceptor *a, int err)
 {
-    if (MK_SMALL || !a->callbacks->free_fds || a->asked_for_fds || (err != EMFILE && err != ENFILE))
+    if (!a->callbacks->free_fds || a->asked_for_fds || (err != EMFILE && err != ENFILE))
         return false;
     a->callbacks->free_fds(a);
     return a->asked_for_fds = true;
@@ -96,12 +96,10 @@ static int accept_next(const struct mk__acceptor *a, struct mk__accepted *ret)
 {
     struct mk__addr addr;
     addr.len = sizeof(addr.un);
-    ret->fd = accept4(a->event.fd, MK_HAS_CONN_HOOKS ? &addr.sa : NULL, MK_HAS_CONN_HOOKS ? &addr.len : NULL,
-                      SOCK_NONBLOCK | SOCK_CLOEXEC);
+    ret->fd = accept4(a->event.fd, &addr.sa, &addr.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (ret->fd < 0)
         return -errno;
-    if (MK_HAS_CONN_HOOKS)
-        mk__addr_to_address(&addr, &ret->peer);
+    mk__addr_to_address(&addr, &ret->peer);
     return ret->fd;
 }
 
@@ -184,7 +182,7 @@ static void on_retry(struct mk_timer *timer)
 {
     struct mk__acceptor *a = MK_CONTAINER_OF(timer, struct mk__acceptor, retry);
     assert(a->open);
-    if (!MK_SMALL && a->asked_for_fds)
+    if (a->asked_for_fds)
         a->callbacks->free_fds(a); /* what was given back in the last turn is closed now */
     bool waits = mk__limits_evicts(a->limits) && is_short_of_fds(a) && !a->callbacks->evict(a);
     if (waits || start_watching(a) < 0)
@@ -249,7 +247,7 @@ void mk__acceptor_close(struct mk__acceptor *a)
     int err = 0;
     if (is_unix)
         shutdown(a->event.fd, SHUT_RD); /* new connections are refused at once; those in the queue stay there */
-    else if (MK_HAS_RELOAD)
+    else
         mk__listen_retire(a->event.fd);
     while (err == 0 || err == EBUSY)
         err = accept_batch(a);

@@ -18,7 +18,7 @@ struct mk__limits;
 /* An accepted connection. */
 struct mk__accepted {
     int fd;
-    struct mk_address peer; /* builds without MK_HAS_CONN_HOOKS do not set it */
+    struct mk_address peer;
 };
 
 struct mk__acceptor_callbacks {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Listening sockets that the server inherits from another process, and their handover to the next one, up to
- * the drain after it (<monkey/monkey.h>). Left out of small builds.
+ * the drain after it (<monkey/monkey.h>).
  */
 #include "server/plugins/plugin_sockets.h"
 #include "server/server.h"
@@ -54,7 +54,7 @@ void mk_server_drain_now(struct mk_server *s)
         s->state = MK__SERVER_DRAINING;
     for (unsigned i = 0; drains && i < s->n_workers; i++)
         mk__thread_drain_now(s->workers[i]);
-    if (MK_HAS_CONTROL_THREAD && drains && s->control_thread)
+    if (drains && s->control_thread)
         mk__control_thread_drain_workers_now(s->control_thread);
     pthread_mutex_unlock(&s->lock);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Recognizes what a Listen line of another server looks like, so that a message can say what to write. Pure functions;
- * builds for small devices leave them out.
+ * Recognizes what a Listen line of another server looks like, so that a message can say what to write. Pure functions.
  */
 #ifndef MK_SERVER_LISTEN_HINTS_H
 #define MK_SERVER_LISTEN_HINTS_H

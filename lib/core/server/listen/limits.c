@@ -47,7 +47,7 @@ static int move_from_0(int fd)
 static void open_reserve_fd(struct mk__limits *c)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (!MK_SMALL && fd == 0)
+    if (fd == 0)
         fd = move_from_0(fd);
     int before = fd >= 0 ? atomic_exchange(&c->reserve_fd, fd) : 0;
     if (before > 0)

@@ -43,50 +43,6 @@ static inline bool mk__limits_is_low_on_fds(const struct mk__limits *c, int fd)
     return fd >= atomic_load_explicit(&c->fd_alarm, memory_order_relaxed);
 }
 
-#if MK_SMALL
-
-/* Small builds have no MaxConnections, and evict idle connections as with Resist. */
-static inline bool mk__limits_is_full(const struct mk__limits *c)
-{
-    (void)c;
-    return false;
-}
-static inline bool mk__limits_add_conn(struct mk__limits *c)
-{
-    (void)c;
-    return true;
-}
-static inline void mk__limits_remove_conn(struct mk__limits *c)
-{
-    (void)c;
-}
-static inline bool mk__limits_evicts(const struct mk__limits *c)
-{
-    (void)c;
-    return true;
-}
-static inline void mk__limits_reject(struct mk__limits *c, const struct mk__listener *listener, int fd)
-{
-    (void)c;
-    (void)listener;
-    (void)fd;
-}
-static inline unsigned mk__limits_count_evicted(struct mk__limits *c, unsigned closed)
-{
-    (void)c;
-    return closed;
-}
-static inline int mk__limits_reject_next(struct mk__limits *c, const struct mk__listener *listener, int listen_fd,
-                                         int err)
-{
-    (void)c;
-    (void)listener;
-    (void)listen_fd;
-    return err;
-}
-
-#else
-
 /* Returns whether MaxConnections is reached. */
 bool mk__limits_is_full(const struct mk__limits *c);
 /*
@@ -117,6 +73,4 @@ void mk__limits_reject(struct mk__limits *c, const struct mk__listener *listener
  * descriptor. Returns 0, or the positive errno that remains.
  */
 int mk__limits_reject_next(struct mk__limits *c, const struct mk__listener *listener, int listen_fd, int err);
-
-#endif
 #endif

@@ -99,7 +99,7 @@ static bool has_conflict(const struct mk__listeners *s, const struct mk__listene
         if (other != one && mk__addr_conflicts(&other->addr, &one->addr))
             return true;
     }
-    return MK_HAS_SUPERVISOR && mk__inherited_conflicts(s, &one->addr);
+    return mk__inherited_conflicts(s, &one->addr);
 }
 
 /*
@@ -109,11 +109,11 @@ static bool has_conflict(const struct mk__listeners *s, const struct mk__listene
  */
 static int add_socket(const struct mk__listeners *s, struct mk__listener *one, struct mk__listen_options options)
 {
-    options.shared_port = one->n > 0 || (MK_HAS_RELOAD && has_conflict(s, one));
+    options.shared_port = one->n > 0 || has_conflict(s, one);
     int fd = mk__listen_bind(&one->addr, &options);
     if (fd < 0)
         return fd;
-    int err = MK_HAS_RELOAD && options.shared_port ? 0 : mk__listen_start(fd, &one->addr, &options);
+    int err = options.shared_port ? 0 : mk__listen_start(fd, &one->addr, &options);
     if (err < 0) {
         close(fd);
         return err;
@@ -155,7 +155,7 @@ static int open_sockets(const struct mk__listeners *s, struct mk__listener *one,
     one->fds = fds;
     while (one->n < n && err == 0)
         err = add_socket(s, one, options);
-    if (!MK_SMALL && one->n && (err == -EACCES || err == -EPERM || err == -EADDRINUSE)) {
+    if (one->n && (err == -EACCES || err == -EPERM || err == -EADDRINUSE)) {
         one->shared = true; /* inherited, or bound as root: the workers share what there is */
         return 0;
     }
@@ -195,21 +195,20 @@ int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *se
                           unsigned *ret_nth)
 {
     int err = 0;
-    if (!MK_SMALL)
-        mk__announce_begin(&s->names);
+    mk__announce_begin(&s->names);
     MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
         one->state = MK__LISTENER_UNCLAIMED;
         one->n_before = one->n;
     }
     for (*ret_nth = 0; *ret_nth < settings->listen.n; ++*ret_nth) {
         const struct mk__listen_conf *directive = &settings->listen.items[*ret_nth];
-        struct mk__listener *one = MK_HAS_RELOAD ? find_listener(s, directive) : NULL;
+        struct mk__listener *one = find_listener(s, directive);
         if (!one) {
             one = new_listener(directive);
             if (!one)
                 return -ENOMEM;
             mk_list_add(&s->open, &one->node);
-            err = MK_HAS_SUPERVISOR ? mk__inherited_take(s, one, settings) : 0;
+            err = mk__inherited_take(s, one, settings);
             if (err < 0)
                 return err;
         }
@@ -271,7 +270,7 @@ static int update_all_rights(struct mk__listeners *s, bool of_new)
 int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings)
 {
     struct mk__listen_options options = mk__listeners_options(settings);
-    int err = MK_SMALL ? 0 : update_all_rights(s, true);
+    int err = update_all_rights(s, true);
     if (err < 0)
         return err;
     MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
@@ -282,14 +281,14 @@ int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *set
         mk_log_error("cannot listen on %.*s: %s", MK_STR_ARG(one->name.text), strerror(-err));
         break;
     }
-    return MK_SMALL || err < 0 ? err : update_all_rights(s, false);
+    return err < 0 ? err : update_all_rights(s, false);
 }
 
 /* Sockets that listen already take the new backlog and socket options. */
 static void update_options(struct mk__listener *one, const struct mk__settings *settings)
 {
     struct mk__listen_options options = mk__listeners_options(settings);
-    for (unsigned i = 0; MK_HAS_RELOAD && i < one->n; i++)
+    for (unsigned i = 0; i < one->n; i++)
         mk__listen_start(one->fds[i], &one->addr, &options);
 }
 
@@ -355,10 +354,8 @@ void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *se
         mk_list_add(&s->closed, &one->node);
         close_listener(one);
     }
-    if (MK_HAS_SUPERVISOR)
-        mk__inherited_release(s, true);
-    if (!MK_SMALL)
-        announce_sockets(s);
+    mk__inherited_release(s, true);
+    announce_sockets(s);
 }
 
 void mk__listeners_cancel(struct mk__listeners *s)
@@ -373,16 +370,13 @@ void mk__listeners_cancel(struct mk__listeners *s)
             close_listener(one);
         mk_account_free(NULL, one, 0);
     }
-    if (MK_HAS_SUPERVISOR)
-        mk__inherited_release(s, false);
-    if (!MK_SMALL)
-        announce_sockets(s);
+    mk__inherited_release(s, false);
+    announce_sockets(s);
 }
 
 void mk__listeners_release(struct mk__listeners *s)
 {
-    if (!MK_SMALL)
-        mk__announce_close(&s->names);
+    mk__announce_close(&s->names);
     free_listeners(&s->open);
     free_listeners(&s->closed);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names in Listen lines: `localhost`, and those of /etc/hosts. Builds for small devices leave this out.
+ * Names in Listen lines: `localhost`, and those of /etc/hosts.
  */
 #ifndef MK_SERVER_LISTEN_NAMES_H
 #define MK_SERVER_LISTEN_NAMES_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Finds the modules that a configuration without plugins.load needs: those whose name is that of a section or key in
- * its files, or a word of Listen or TransportLayer. Left out of small builds.
+ * its files, or a word of Listen or TransportLayer.
  */
 #ifndef MK_SERVER_AUTOLOAD_H
 #define MK_SERVER_AUTOLOAD_H

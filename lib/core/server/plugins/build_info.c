@@ -1,61 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Prints what a build has: its manual, its version, its plugins.
+ * Prints what a build has: its version, its plugins.
  */
 #include "server/server.h"
 
-#include "base/file.h"
 #include "server/plugins/h2_loader.h"
 #include "server/plugins/module.h"
 #include "server/plugins/plugins.h"
 #include "version.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-
-enum { MANUAL_BYTES_MAX = 1024 * 1024 /* of a file */ };
-
-/* Prints lib/monkey/reference.md, which a test compares with the tables. */
-static int print_manual_file(struct mk_buf *out)
-{
-    struct mk_arena arena;
-    struct mk_file_bytes text;
-    char path[PATH_MAX];
-    mk_arena_init(&arena, NULL, MANUAL_BYTES_MAX, NULL, 0);
-    snprintf(path, sizeof(path), "%s/reference.md", mk_plugin_dir());
-    int err = mk_file_read(path, MANUAL_BYTES_MAX, &arena, &text);
-    if (err == 0)
-        mk_buf_add(out, text.data, text.len);
-    else
-        mk_buf_addf(out, "The manual should be %s: %s\n", path, strerror(-err));
-    mk_arena_release(&arena);
-    return out->err;
-}
-
-/* Prints the manual from the tables of keys. */
-static int print_manual_tables(struct mk_buf *out)
-{
-    struct mk__conf *conf = mk__conf_new();
-    int err = conf ? mk__plugins_declare_all(conf) : -ENOMEM;
-    if (err == 0) {
-        mk__conf_reference(conf, out);
-        err = out->err;
-    }
-    if (conf)
-        mk__conf_free(conf);
-    return err;
-}
-
-int mk_reference(struct mk_buf *out)
-{
-    if (!MK_SMALL)
-        return MK_HAS_MANUAL ? print_manual_tables(out) : print_manual_file(out);
-    mk_buf_addf(out, "The manual is docs/reference/configuration.md.\n");
-    return out->err;
-}
-
-/* ── plugins ── */
+#include <string.h>
 
 static const struct {
     const char *name;
@@ -90,8 +44,6 @@ static void print_plugin(const struct mk_plugin *plugin, void *ctx)
 {
     struct mk_buf *out = ctx;
     mk_buf_addf(out, "    %-11s %s  %s\n", plugin->name, plugin->version, plugin->summary);
-    if (MK_SMALL)
-        return;
     mk_buf_addf(out, "    %-11s ", "");
     print_hooks(plugin, out);
     mk_buf_addc(out, '\n');
@@ -119,12 +71,11 @@ void mk_build_info(struct mk_buf *out)
     mk_buf_addf(out, "monkey %s\nbuild: %s, %s\n", MK__VERSION, MK__BUILD_TYPE, MK__BUILD_COMPILER);
     if (sizeof(MK__BUILD_SANITIZERS) > 1)
         mk_buf_addf(out, "sanitizers: %s\n", MK__BUILD_SANITIZERS);
-    if (MK_HAS_HTTP2)
-        print_h2(out);
+    print_h2(out);
     mk_buf_addf(out, "plugins:\n");
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
         print_plugin(*p, out);
-    if (!MK_HAS_MODULES)
+    if (!mk__module_can_open())
         return;
     mk_buf_addf(out, "plugins in %s:\n", mk_plugin_dir());
     mk__module_each(NULL, print_plugin, out);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds and opens lib/monkey/protocols/http2.so, the shared object with HTTP/2 (http/h2/core.h). Left out of small
- * builds.
+ * Finds and opens lib/monkey/protocols/http2.so, the shared object with HTTP/2 (http/h2/core.h).
  */
 #ifndef MK_SERVER_H2_LOADER_H
 #define MK_SERVER_H2_LOADER_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The place of a plugin in plugins.load: where a line that is missing belongs, and which plugins must not follow
- * others. Pure; builds for small devices leave it out.
+ * others. Pure.
  */
 #ifndef MK_SERVER_LOAD_ORDER_H
 #define MK_SERVER_LOAD_ORDER_H

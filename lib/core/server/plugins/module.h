@@ -19,6 +19,9 @@ const struct mk_plugin *mk__module_find_builtin(struct mk_str name);
 
 struct mk__module; /* the handle of dlopen() */
 
+/* Returns whether this build can open modules. */
+bool mk__module_can_open(void);
+
 /*
  * Opens a module and checks its interface version. A file that was replaced since it was last opened is another module.
  * Returns 0, or -errno with the reason in `error`. Nothing of the module may be used after mk__module_close(),

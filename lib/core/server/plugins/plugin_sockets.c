@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Listening Unix sockets of plugins that outlive the process (<monkey/plugin.h>, <monkey/monkey.h>). A process may have
- * dropped the rights that opening them again would need. Left out of small builds.
+ * dropped the rights that opening them again would need.
  *
  *     process before ─► mk_socket_offer() ─► mk_socket_take(), or mk_socket_keep() of a new one ─► next process
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What plugins keep for connections: mk_connection_set_state(). A list, because few connections have any, and of few
- * plugins. Left out of small builds.
+ * plugins.
  */
 #ifndef MK_SERVER_PLUGIN_STATES_H
 #define MK_SERVER_PLUGIN_STATES_H

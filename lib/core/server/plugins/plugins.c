@@ -42,13 +42,13 @@ static int declare_core(struct mk__conf *conf)
     int err = 0;
     for (unsigned i = 0; i < MK_COUNT_OF(core_sections) && err == 0; i++)
         err = mk__conf_declare(conf, core_sections[i], NULL);
-    if (MK_HAS_HTTP2 && err == 0)
+    if (err == 0)
         err = mk__conf_declare(conf, &mk__section_http2, NULL);
-    if (!MK_SMALL && err == 0)
+    if (err == 0)
         err = mk__conf_declare(conf, &mk__section_handlers, NULL);
-    if (!MK_SMALL && err == 0)
+    if (err == 0)
         err = mk__conf_declare(conf, &mk__section_limits, NULL);
-    if (!MK_SMALL && err == 0)
+    if (err == 0)
         err = mk__conf_declare(conf, &mk__section_spool, NULL);
     return err;
 }
@@ -65,7 +65,7 @@ int mk__plugins_declare_all(struct mk__conf *conf)
         err = mk__conf_declare(conf, &mk__section_plugins, NULL);
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
         err = declare_plugin(conf, *p, true);
-    if (err == 0 && MK_HAS_MODULES)
+    if (err == 0)
         mk__module_each(NULL, declare_module, conf);
     return err;
 }
@@ -107,9 +107,8 @@ int mk__plugins_declare(struct mk_generation *g)
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p && err == 0; p++)
         if (!is_loaded(g, (*p)->name))
             err = declare_plugin(g->conf, *p, false);
-    if (MK_HAS_MODULES)
-        mk__conf_on_unknown(g->conf, declare_absent_modules, g);
-    if (MK_HAS_MODULES && g->load_conf)
+    mk__conf_on_unknown(g->conf, declare_absent_modules, g);
+    if (g->load_conf)
         mk__conf_on_absent(g->conf, mk__plugins_describe_place);
     return err;
 }
@@ -119,9 +118,7 @@ int mk__plugins_declare(struct mk_generation *g)
 /* "name" is a module of mk_plugin_dir(); with a slash it is a path, relative to the directory of plugins.load. */
 static void get_module_path(const struct mk__generation_source *source, struct mk_str name, char *ret_path, size_t size)
 {
-    if (!MK_HAS_MODULES)
-        ret_path[0] = '\0';
-    else if (name.p[0] == '/')
+    if (name.p[0] == '/')
         snprintf(ret_path, size, "%.*s", MK_STR_ARG(name));
     else if (memchr(name.p, '/', name.len))
         snprintf(ret_path, size, "%s/%.*s", source->dir, MK_STR_ARG(name));
@@ -133,7 +130,7 @@ static void get_module_path(const struct mk__generation_source *source, struct m
 static void close_module(struct mk_generation *g, unsigned n, const struct mk_plugin *plugin)
 {
     assert(n < MK__PLUGINS_MAX);
-    if (MK_HAS_MODULES && g->modules[n])
+    if (g->modules[n])
         mk__module_close(g->modules[n], plugin);
     g->modules[n] = NULL;
 }
@@ -180,7 +177,7 @@ static const char *suggest_plugin(struct mk_generation *g, struct mk_str text)
             return NULL; /* spelt correctly: its file is missing */
         mk__suggest_add(&suggestion, *known);
     }
-    if (!suggestion.name && MK_HAS_MODULES)
+    if (!suggestion.name)
         mk__module_each(&g->module_list, offer_plugin, &suggestion);
     return suggestion.name;
 }
@@ -188,7 +185,7 @@ static const char *suggest_plugin(struct mk_generation *g, struct mk_str text)
 static void report_unknown_plugin(struct mk_generation *g, struct mk__conf_origin origin, struct mk_str name,
                                   const char *path)
 {
-    const char *meant = MK_SMALL ? NULL : suggest_plugin(g, name);
+    const char *meant = suggest_plugin(g, name);
     char place[PATH_BYTES + 32] = " in this build";
     if (memchr(name.p, '/', name.len))
         place[0] = '\0';
@@ -223,9 +220,9 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
     if (plugin)
         return plugin;
     bool is_path = memchr(name.p, '/', name.len);
-    if (MK_HAS_MODULES && (mk__file_exists(path) || (is_path && get_former_name(name).p == name.p)))
+    if (mk__file_exists(path) || (is_path && get_former_name(name).p == name.p))
         return open_module(g, path, origin);
-    report_unknown_plugin(g, origin, name, MK_HAS_MODULES ? path : NULL);
+    report_unknown_plugin(g, origin, name, mk__module_can_open() ? path : NULL);
     return NULL;
 }
 
@@ -263,10 +260,9 @@ static void load_plugin(struct mk_generation *g, const struct mk__generation_sou
     g->plugins_missing |= !plugin;
     if (!plugin)
         return;
-    if (MK_HAS_TLS && plugin->transport && plugin->on_request)
+    if (plugin->transport && plugin->on_request)
         check_order(g, plugin, origin);
-    if (!MK_SMALL)
-        check_place(g, plugin, origin);
+    check_place(g, plugin, origin);
     if (!is_loaded(g, plugin->name)) {
         g->plugins[g->n_plugins++] = plugin;
         return;
@@ -328,17 +324,17 @@ static int search_program(const struct mk__program *program, uint32_t *ret_wante
 /* Returns whether a server without a folder of files does without the plugin, which would ask for one. */
 static bool is_left_out(const struct mk__generation_source *source, const char *name, bool wanted)
 {
-    return !MK_SMALL && !source->dir && !source->root && !wanted && strcmp(name, "static") == 0;
+    return !source->dir && !source->root && !wanted && strcmp(name, "static") == 0;
 }
 
 /* Without plugins.load: loads the built-in plugins, and the modules that the configuration mentions. */
 static int load_defaults(struct mk_generation *g, const struct mk__generation_source *source)
 {
     uint32_t wanted = 0;
-    int err = MK_HAS_MODULES && source->dir ? find_modules(g, source->dir, &wanted) : 0;
-    if (!MK_SMALL && err == 0 && source->program && !source->dir)
+    int err = source->dir ? find_modules(g, source->dir, &wanted) : 0;
+    if (err == 0 && source->program && !source->dir)
         err = search_program(source->program, &wanted);
-    for (unsigned i = 0; MK_HAS_MODULES && i < source->n_overrides; i++)
+    for (unsigned i = 0; i < source->n_overrides; i++)
         if (strcmp(source->overrides[i].key, "TransportLayer") == 0)
             wanted |= mk__autoload_match_word(mk_str_trim(mk_str_c(source->overrides[i].value)), mk__plugin_order);
         else if (source->overrides[i].of_plugin)
@@ -406,7 +402,7 @@ void mk__plugins_add_transport(struct mk_generation *g, const struct mk__generat
         return;
     }
     get_module_path(source, mk_str_c(name), path, sizeof(path));
-    if (!plugin && MK_HAS_MODULES && mk__file_exists(path))
+    if (!plugin && mk__file_exists(path))
         plugin = open_module(g, path, (struct mk__conf_origin){0});
     if (!plugin)
         return; /* the plugin that needs it reports that */
@@ -443,7 +439,7 @@ static int read_plugins(struct mk_generation *g, const struct mk__generation_sou
 int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source)
 {
     int err = read_plugins(g, source);
-    if (!MK_SMALL && err == 0 && source->program)
+    if (err == 0 && source->program)
         insert_program_plugins(g, source->program);
     return err;
 }
@@ -479,7 +475,7 @@ static int start_plugin(struct mk_generation *g, unsigned i)
 int mk__plugins_start(struct mk_generation *g)
 {
     int err = 0;
-    for (unsigned i = 0; MK__PLUGIN_STARTS && i < g->n_plugins && err == 0; i++)
+    for (unsigned i = 0; i < g->n_plugins && err == 0; i++)
         err = start_plugin(g, i);
     return err;
 }
@@ -487,7 +483,7 @@ int mk__plugins_start(struct mk_generation *g)
 int mk__plugins_check(struct mk_generation *g)
 {
     int err = 0;
-    for (unsigned i = 0; MK__PLUGIN_STARTS && i < g->n_plugins && err != -ENOMEM; i++) {
+    for (unsigned i = 0; i < g->n_plugins && err != -ENOMEM; i++) {
         const struct mk_plugin *plugin = g->plugins[i];
         unsigned before = mk__conf_all_errors(g->conf);
         if (!plugin->generation_check || !(g->started & 1u << i) || g->failed & 1u << i)
@@ -501,10 +497,10 @@ int mk__plugins_check(struct mk_generation *g)
 
 void mk__plugins_stop(struct mk_generation *g)
 {
-    for (unsigned i = g->n_plugins; MK__PLUGIN_STARTS && i-- > 0;)
+    for (unsigned i = g->n_plugins; i-- > 0;)
         if (g->started & 1u << i && g->plugins[i]->generation_stop)
             g->plugins[i]->generation_stop(g, g->states[i]);
-    for (unsigned i = g->n_plugins; MK__PLUGIN_STARTS && i-- > 0;)
+    for (unsigned i = g->n_plugins; i-- > 0;)
         if (g->used & 1u << i)
             mk__module_release_plugin(g->plugins[i]);
 }

@@ -110,7 +110,7 @@ const struct mk_transport *mk_generation_transport(const struct mk_generation *g
         return transport;
     if (transport)
         mk_buf_addf(error, "the plugin %s opens no connections", name);
-    else if (MK_HAS_MODULES)
+    else if (mk__module_can_open())
         mk_buf_addf(error, "the plugin %s is missing: it takes the file %s/%s.so", name, mk_plugin_dir(), name);
     else
         mk_buf_addf(error, "the plugin %s is missing in this build", name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Transports of plugins that open connections themselves. Left out of small builds.
+ * Transports of plugins that open connections themselves.
  */
 #ifndef MK_SERVER_TRANSPORTS_H
 #define MK_SERVER_TRANSPORTS_H

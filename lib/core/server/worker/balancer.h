@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The fair scheduler (`Scheduler fair`): the control thread accepts, and hands each connection to the worker that has
- * the fewest, in a message (server/worker/receiver.h). Left out of small builds.
+ * the fewest, in a message (server/worker/receiver.h).
  */
 #ifndef MK_SERVER_BALANCER_H
 #define MK_SERVER_BALANCER_H

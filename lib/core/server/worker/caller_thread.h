@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The worker in the thread of a program that runs the turns of its loop itself: mk_server_run_once(). Everything else
- * about it is as for a worker with its own thread (server/worker/thread.h). All functions run in that thread. Small
- * builds leave it out.
+ * about it is as for a worker with its own thread (server/worker/thread.h). All functions run in that thread.
  */
 #ifndef MK_SERVER_CALLER_THREAD_H
 #define MK_SERVER_CALLER_THREAD_H

@@ -122,7 +122,7 @@ void mk__cpus_pick(cpu_set_t *set, unsigned n)
 unsigned mk__cpus_count(void)
 {
     cpu_set_t set;
-    unsigned cpus = 1, limit = MK_SMALL ? 0 : find_cgroup_limit();
+    unsigned cpus = 1, limit = find_cgroup_limit();
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         cpus = (unsigned)CPU_COUNT(&set);
     if (limit && limit < cpus)

@@ -7,7 +7,7 @@
 
 #include <sched.h>
 
-/* Returns the number of processors by affinity and, except in small builds, by control groups; at least 1. */
+/* Returns the number of processors by affinity and by control groups; at least 1. */
 unsigned mk__cpus_count(void);
 
 /* Reads a control group's text such as "max 100000" or "250000 100000" (cpu.max). Returns processors; 0: no limit. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The worker's side of the fair scheduler (server/worker/balancer.h): takes the connections that the control thread
- * hands off, each in a message, and counts them. Left out of small builds.
+ * hands off, each in a message, and counts them.
  *
  *     control: accept4 ─► pick ─► mk__receiver_send ─► mk_post ──────┐
  *     worker:  serve ◄─ message {listener, descriptor} ◄─ inbox ◄────┘

@@ -24,16 +24,14 @@
  * nothing; 2 MB and more could become huge pages.
  */
 enum { STACK_BYTES = 1024 * 1024, EVICT_BATCH = 16, MEMORY_RESERVE = 8 };
-/* Threads serve when the plugins have started in all of them. In small builds no plugin has a start. */
-enum { WAITS_FOR_OTHERS = MK__PLUGIN_STARTS };
 
 /* ── connections ── */
 
 static bool is_drained(const struct mk__thread *t)
 {
-    if (MK_HAS_BALANCE && mk__receiver_load(&t->receiver) > t->http.conns_in_drain)
+    if (mk__receiver_load(&t->receiver) > t->http.conns_in_drain)
         return false; /* some were handed off, and not taken yet */
-    return (MK_SMALL || !t->n_works) && mk__conn_all_drained(&t->http);
+    return !t->n_works && mk__conn_all_drained(&t->http);
 }
 
 static void end_if_drained(struct mk__thread *t)
@@ -45,10 +43,8 @@ static void end_if_drained(struct mk__thread *t)
 void mk__thread_conn_freed(struct mk__thread *t)
 {
     mk__limits_remove_conn(t->limits);
-    if (MK_HAS_BALANCE)
-        mk__receiver_count_closed(&t->receiver);
-    if (!MK_SMALL)
-        mk__heap_trim_note(&t->heap_trim);
+    mk__receiver_count_closed(&t->receiver);
+    mk__heap_trim_note(&t->heap_trim);
     end_if_drained(t);
 }
 
@@ -76,8 +72,6 @@ static const struct mk_transport *find_transport(const struct mk__thread *t, con
 {
     const struct mk_generation *g = t->worker->generation;
     struct mk__listen_mode mode;
-    if (!MK_HAS_TLS)
-        return g->transport;
     return mk__generation_listen_mode(g, listener, &mode) == 0 ? mode.transport : NULL;
 }
 
@@ -131,10 +125,10 @@ static int serve_conn(struct mk__thread *t, const struct mk__listener *listener,
     int fd = accepted->fd;
     assert(fd >= 0 && t->worker);
     struct mk_io io = {.transport = find_transport(t, listener), .listener = listener, .fd = fd};
-    if (!MK_SMALL && mk__context_is_low_on_memory(&t->http))
+    if (mk__context_is_low_on_memory(&t->http))
         ask_for_memory(t);
     mk__conn_save_memory(&t->http, EVICT_BATCH);
-    if (!MK_SMALL && mk__limits_is_low_on_fds(t->limits, fd))
+    if (mk__limits_is_low_on_fds(t->limits, fd))
         ask_for_descriptors(t);
     if (!io.transport) {
         reject_fd(t, fd);
@@ -157,10 +151,9 @@ static int serve_conn(struct mk__thread *t, const struct mk__listener *listener,
 static int serve_accepted(struct mk__acceptor *a, const struct mk__accepted *accepted)
 {
     struct mk__thread *t = a->ctx;
-    if (MK_HAS_BALANCE)
-        mk__receiver_count_accepted(&t->receiver);
+    mk__receiver_count_accepted(&t->receiver);
     int err = serve_conn(t, a->listener, accepted);
-    return !MK_SMALL && err == 0 && t->fds_asked_turn == t->loop.turns ? MK_AGAIN : err;
+    return err == 0 && t->fds_asked_turn == t->loop.turns ? MK_AGAIN : err;
 }
 
 static bool evict_for_acceptor(struct mk__acceptor *a)
@@ -173,16 +166,14 @@ static void free_fds(struct mk__acceptor *a)
     ask_for_descriptors(a->ctx);
 }
 
-static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_for_acceptor,
-                                                                 MK_SMALL ? NULL : free_fds};
+static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_for_acceptor, free_fds};
 
 /* ── draining and stopping ── */
 
 /* Returns whether health checks are answered at this listener until the drain ends. */
 static bool accepts_in_drain(const struct mk__thread *t, const struct mk__acceptor *a)
 {
-    const struct mk__listen_conf *conf =
-        MK_SMALL ? NULL : mk__generation_listen_conf(t->worker->generation, a->listener);
+    const struct mk__listen_conf *conf = mk__generation_listen_conf(t->worker->generation, a->listener);
     return conf && conf->accept_in_drain;
 }
 
@@ -218,8 +209,7 @@ static void wait_for_drain(struct mk__thread *t)
         return;
     }
     mk_timer_arm(&t->loop, &t->drain_timer, t->worker->generation->settings->shutdown_timeout_ms);
-    if (MK__PLUGIN_STARTS)
-        mk__worker_retire(t->worker);
+    mk__worker_retire(t->worker);
 }
 
 static void drain_thread(struct mk__thread *t)
@@ -232,7 +222,7 @@ static void drain_thread(struct mk__thread *t)
 static void on_drain_timer(struct mk_timer *timer)
 {
     struct mk__thread *t = MK_CONTAINER_OF(timer, struct mk__thread, drain_timer);
-    if (MK_HAS_RELOAD && t->http.shutdown == MK__SHUTDOWN_RETIRING) {
+    if (t->http.shutdown == MK__SHUTDOWN_RETIRING) {
         drain_thread(t);
         return;
     }
@@ -255,7 +245,7 @@ static void retire_thread(struct mk__thread *t)
 
 static bool is_retiring(const struct mk__thread *t)
 {
-    return MK_HAS_RELOAD && t->mode == MK__THREAD_RETIRE;
+    return t->mode == MK__THREAD_RETIRE;
 }
 
 static void begin_drain(struct mk__thread *t)
@@ -273,7 +263,7 @@ static void on_drain(struct mk_message *message)
     uint32_t delay_ms = t->worker->generation->settings->shutdown_delay_ms;
     if (!is_retiring(t))
         mk__context_advance_shutdown(&t->http, MK__SHUTDOWN_ANNOUNCED);
-    if (MK_HAS_BALANCE && t->receiver.enabled)
+    if (t->receiver.enabled)
         return; /* the control thread waits for the delay, and then sends end_message */
     if (delay_ms && !is_retiring(t))
         mk_timer_arm(&t->loop, &t->delay_timer, delay_ms);
@@ -372,13 +362,10 @@ static void init_thread(struct mk__thread *t, unsigned index)
     t->replaced = NULL;
     t->on_end = NULL;
     t->start_err = 0;
-    if (WAITS_FOR_OTHERS) {
-        sem_init(&t->started, 0, 0);
-        sem_init(&t->may_serve, 0, 0);
-    }
+    sem_init(&t->started, 0, 0);
+    sem_init(&t->may_serve, 0, 0);
     t->drain_message.fn = on_drain;
-    if (MK_HAS_RELOAD)
-        t->drain_now_message.fn = on_drain_now;
+    t->drain_now_message.fn = on_drain_now;
     t->stop_message.fn = on_stop;
     mk_timer_init(&t->drain_timer, on_drain_timer);
     mk_timer_init(&t->delay_timer, on_delay_timer);
@@ -395,7 +382,7 @@ struct mk_worker *mk__thread_new_worker(struct mk__thread *t, struct mk_generati
     worker->request_refs = &t->request_refs;
     worker->cells = &t->http.cells;
     worker->connections = &t->http.connections.used;
-    worker->on_unused = MK_HAS_CONN_HOOKS ? mk__worker_reload_forget : NULL;
+    worker->on_unused = mk__worker_reload_forget;
     return worker;
 }
 
@@ -419,23 +406,21 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
 {
     assert(t->limits && (index < workers || workers == 0));
     init_thread(t, index);
-    if (!MK_SMALL)
-        mk__heap_trim_init(&t->heap_trim, g->in_program ? NULL : &t->loop);
+    mk__heap_trim_init(&t->heap_trim, g->in_program ? NULL : &t->loop);
     t->account = (struct mk_account){.bytes_max = g->settings->memory_bytes_max};
     t->worker = mk__thread_new_worker(t, g);
     int err = t->worker ? mk__loop_open(&t->loop, &mk__poller_epoll, &mk__clock_system, jobs) : -ENOMEM;
     if (err == 0) {
-        if (MK_HAS_BALANCE)
-            mk__receiver_init(&t->receiver, &t->loop, workers == 0, &receiver_callbacks, t);
+        mk__receiver_init(&t->receiver, &t->loop, workers == 0, &receiver_callbacks, t);
         err = open_acceptors(t, listeners, workers);
         if (err == 0)
             err = mk__http_init(&t->http, &t->loop, &g->http, &mk__request_hooks_app, t, &t->account);
-        if (err == 0 && MK__PLUGIN_STARTS) {
+        if (err == 0) {
             err = mk__request_ref_open(&t->request_refs, &t->loop, &t->account);
             if (err < 0)
                 mk__http_release(&t->http);
         }
-        if (!MK_SMALL && err == 0)
+        if (err == 0)
             mk__counts_open_thread(&t->http);
         if (err < 0)
             mk__loop_close(&t->loop);
@@ -451,25 +436,18 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
 void mk__thread_close(struct mk__thread *t)
 {
     t->mode = MK__THREAD_STOP;
-    if (!MK_SMALL)
-        mk__resolver_close(&t->loop);
-    if (MK__PLUGIN_STARTS)
-        mk__request_ref_close(&t->request_refs);
+    mk__resolver_close(&t->loop);
+    mk__request_ref_close(&t->request_refs);
     mk__loop_close(&t->loop); /* the last messages may still be drain and stop */
     assert(mk_list_empty(&t->http.conns));
     mk__http_release(&t->http);
     mk__acceptors_free(&t->acceptors);
     free_workers(t);
-    if (!MK_SMALL)
-        mk__counts_close_thread(&t->http);
-    if (MK__PLUGIN_STARTS)
-        mk__request_ref_release(&t->request_refs);
-    if (MK_HAS_BALANCE)
-        mk__receiver_release(&t->receiver);
-    if (WAITS_FOR_OTHERS) {
-        sem_destroy(&t->started);
-        sem_destroy(&t->may_serve);
-    }
+    mk__counts_close_thread(&t->http);
+    mk__request_ref_release(&t->request_refs);
+    mk__receiver_release(&t->receiver);
+    sem_destroy(&t->started);
+    sem_destroy(&t->may_serve);
 }
 
 /* ── the thread ── */
@@ -485,20 +463,17 @@ static void *run_thread(void *ctx)
     char name[16];
     snprintf(name, sizeof(name), "monkey: w%u", t->index % 1000);
     prctl(PR_SET_NAME, name);
-    int err = 0;
-    if (WAITS_FOR_OTHERS) {
-        err = t->start_err = mk__worker_start(t->worker);
-        sem_post(&t->started);
-    }
-    while (WAITS_FOR_OTHERS && err == 0 && sem_wait(&t->may_serve) < 0)
+    int err = t->start_err = mk__worker_start(t->worker);
+    sem_post(&t->started);
+    while (err == 0 && sem_wait(&t->may_serve) < 0)
         ;
-    if (WAITS_FOR_OTHERS && err == 0 && t->mode != MK__THREAD_STOP)
+    if (err == 0 && t->mode != MK__THREAD_STOP)
         mk__worker_serve(t->worker);
     if (err == 0)
         err = mk__loop_run(&t->loop);
     if (err < 0)
         mk_log_error("worker %u: %s", t->index, strerror(-err));
-    else if (!MK_SMALL)
+    else
         mk__thread_end(t);
     if (t->on_end)
         t->on_end(t);
@@ -512,15 +487,14 @@ int mk__thread_start(struct mk__thread *t)
     int err = mk_thread_start(&t->thread, STACK_BYTES, run_thread, t);
     if (err < 0)
         t->running = false;
-    while (WAITS_FOR_OTHERS && err == 0 && sem_wait(&t->started) < 0)
+    while (err == 0 && sem_wait(&t->started) < 0)
         ;
     return err < 0 ? err : t->start_err;
 }
 
 void mk__thread_start_serving(struct mk__thread *t)
 {
-    if (WAITS_FOR_OTHERS)
-        sem_post(&t->may_serve);
+    sem_post(&t->may_serve);
 }
 
 void mk__thread_set_affinity(struct mk__thread *t, bool bound)

@@ -39,7 +39,7 @@ struct mk_worker *mk__worker_new(struct mk_generation *g)
 
 int mk__worker_start(struct mk_worker *worker)
 {
-    for (; MK__PLUGIN_STARTS && worker->started < worker->generation->n_plugins; worker->started++) {
+    for (; worker->started < worker->generation->n_plugins; worker->started++) {
         const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
         int err = plugin->worker_start ? plugin->worker_start(worker, &worker->states[worker->started]) : 0;
         if (err < 0) {
@@ -47,11 +47,9 @@ int mk__worker_start(struct mk_worker *worker)
             return err;
         }
     }
-    if (MK__PLUGIN_STARTS) {
-        pthread_rwlock_wrlock(&all.lock);
-        mk_list_add(&all.workers, &worker->node);
-        pthread_rwlock_unlock(&all.lock);
-    }
+    pthread_rwlock_wrlock(&all.lock);
+    mk_list_add(&all.workers, &worker->node);
+    pthread_rwlock_unlock(&all.lock);
     return 0;
 }
 
@@ -66,10 +64,9 @@ static void hide_worker(struct mk_worker *worker)
 void mk__worker_free(struct mk_worker *worker)
 {
     assert(worker->started <= worker->generation->n_plugins);
-    if (MK__PLUGIN_STARTS)
-        hide_worker(worker);
+    hide_worker(worker);
     worker->stopping = true;
-    while (MK__PLUGIN_STARTS && worker->started--) {
+    while (worker->started--) {
         const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
         if (plugin->worker_stop)
             plugin->worker_stop(worker, worker->states[worker->started]);
@@ -81,8 +78,7 @@ void mk__worker_free(struct mk_worker *worker)
 
 void mk__worker_serve(struct mk_worker *worker)
 {
-    if (!MK_SMALL)
-        mk__spools_serve(worker->generation);
+    mk__spools_serve(worker->generation);
     for (unsigned i = 0; i < worker->started; i++) {
         const struct mk_plugin *plugin = worker->generation->plugins[i];
         if (plugin->worker_serve)
@@ -103,7 +99,7 @@ void mk__worker_retire(struct mk_worker *worker)
 /* Frees a worker that another one has replaced, in its thread. */
 static void free_unused(struct mk_worker *worker)
 {
-    if (MK_HAS_CONN_HOOKS && worker->on_unused)
+    if (worker->on_unused)
         worker->on_unused(worker);
     mk__worker_free(worker);
 }
