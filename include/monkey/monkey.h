@@ -128,9 +128,7 @@ MK_API int mk_server_show_host(const struct mk_server *server, struct mk_str nam
 /*
  * Passes a listening stream socket to the server, which uses it for the Listen line of its address instead of opening
  * one. Call it after mk_server_load() and before the start, which closes sockets that no Listen line names. `own`: the
- * path of a Unix socket is removed at the end. On success the server closes the descriptor. Builds for small devices
- * leave out this function, mk_server_listen(), mk_server_process(), mk_server_each_socket(),
- * mk_server_socket_transport(), mk_server_hand_over() and mk_server_drain_now().
+ * path of a Unix socket is removed at the end. On success the server closes the descriptor.
  * Returns 0, -EPROTOTYPE (not a stream socket), -EINVAL (it does not listen), -EAFNOSUPPORT (neither IPv4, IPv6 nor a
  * Unix socket with a path), -ENOMEM or another -errno, such as -ENOTSOCK.
  */
@@ -178,8 +176,8 @@ MK_API int mk_server_start(struct mk_server *server);
 /*
  * Loads the configuration again and makes it the current one. Exchanges that have begun end under the old one;
  * listeners and workers are added and removed as it says. mk_server_info() and mk_server_show() describe the new one.
- * Returns 0, -EINVAL (the server does not run, or mk_server_problems() says what is wrong), -ENOMEM, -ENOTSUP (in
- * builds for small devices), -ECANCELED (mk_server_stop_now() was called) or another -errno. After a failure the server
+ * Returns 0, -EINVAL (the server does not run, or mk_server_problems() says what is wrong), -ENOMEM,
+ * -ECANCELED (mk_server_stop_now() was called) or another -errno. After a failure the server
  * continues with the old configuration.
  */
 MK_API int mk_server_reload(struct mk_server *server);

@@ -147,9 +147,9 @@ MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, str
             return set_error(error, "a path behind = starts with a slash");
         return check_normal(pattern, error);
     }
-    if (!MK_SMALL && mk_str_starts(text, MK_STR("^~")))
+    if (mk_str_starts(text, MK_STR("^~")))
         return set_error(error, "the path of a prefix begins with its slash: leave ^~ out");
-    if (!MK_SMALL && text.p[0] == '\'')
+    if (text.p[0] == '\'')
         return set_error(error, "single quotes become part of the pattern: leave them out");
     bool slash = memchr(text.p, '/', text.len) != NULL;
     if (slash && text.p[0] != '/' && !mk_str_starts(text, MK_STR("**")))

@@ -265,7 +265,7 @@ static bool is_text(struct mk__scan_line *l, struct mk_str text)
         unsigned char c = (unsigned char)text.p[i];
         if ((c < 0x20 && c != '\t') || c == 0x7f) {
             set_error(l, i, "control byte 0x%02x%s", c,
-                      !MK_SMALL && is_utf16(text) ? ": the file is UTF-16, and must be UTF-8" : "");
+                      is_utf16(text) ? ": the file is UTF-16, and must be UTF-8" : "");
             return false;
         }
     }

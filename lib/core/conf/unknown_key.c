@@ -204,7 +204,7 @@ static const char *find_foreign(const struct mk__conf_section_type *type, struct
         for (const struct mk_conf_foreign *foreign = reg->section->foreign; foreign && foreign->name; foreign++)
             if (mk_str_ieq(mk_str_c(foreign->name), name))
                 return foreign->instead;
-    if (!MK_SMALL && name.len && memmem(name.p, name.len, "\xc2\xa0", 2))
+    if (name.len && memmem(name.p, name.len, "\xc2\xa0", 2))
         return "a no-break space (U+00A0) is no blank: write a plain one";
     return NULL;
 }

@@ -99,8 +99,6 @@ static int parse_numeric(struct mk_str host, struct mk__addr *ret, const char **
 static MK_COLD const char *explain_text(struct mk_str text, const char *otherwise)
 {
     const char *colon = text.len ? memchr(text.p, ':', text.len) : NULL;
-    if (MK_SMALL)
-        return otherwise;
     if (mk_str_starts(text, MK_STR("/")))
         return "a socket's path begins with unix: unix:/run/monkey.sock";
     if (text.len && memmem(text.p, text.len, "://", 3))

@@ -21,7 +21,7 @@ MK_HOT ssize_t mk__sock_read(struct mk__sock *s, void *to, size_t size)
     else if (n == 0)
         s->input = MK__SOCK_INPUT_ENDED;
     else if (n > 0 && (size_t)n < size && s->input == MK__SOCK_INPUT_OPEN)
-        s->readable = MK_HAS_TLS && s->io.has_end; /* the next byte, or the FIN, is a separate edge */
+        s->readable = s->io.has_end; /* the next byte, or the FIN, is a separate edge */
     return n;
 }
 

@@ -558,8 +558,7 @@ void mk__generation_free(struct mk_generation **g)
 {
     if (!*g)
         return;
-    if (!MK_SMALL)
-        mk__counts_close_hosts(*g);
+    mk__counts_close_hosts(*g);
     mk__generation_release(*g);
     mk_account_free(NULL, *g, sizeof(**g));
     *g = NULL;

@@ -465,7 +465,7 @@ const struct mk_conf_section mk__section_mimetypes = {
     .name = "MIMETYPES",
     .scope = MK_CONF_SCOPE_SERVER,
     .flags = MK_CONF_PAIRS,
-    .check = MK_SMALL ? NULL : check_types,
+    .check = check_types,
     .doc = MK_CONF_DOC(
         "Media types by extension, in `monkey.mime`: `ext type/subtype`. They come before the built-in table, "
         "which knows the usual ones."),

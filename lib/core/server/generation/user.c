@@ -29,7 +29,7 @@ int mk__user_parse(const struct mk_conf_value *value, void *field, struct mk_are
     const struct passwd *found = getpwnam(user->name.p);
     if (!found) {
         mk_buf_addf(error, "there is no user \"%s\"%s", user->name.p,
-                    !MK_SMALL && strchr(user->name.p, ':') ? ": the group has its own line, Group" : "");
+                    strchr(user->name.p, ':') ? ": the group has its own line, Group" : "");
         return -EINVAL;
     }
     user->id = found->pw_uid;

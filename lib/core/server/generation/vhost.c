@@ -87,9 +87,9 @@ static MK_COLD const char *check_name(struct mk_str name, struct mk_str normal)
     size_t cut = mk_str_starts(normal, MK_STR("*.")) ? 2 : 0;
     if (name.len && memmem(name.p, name.len, "://", 3))
         return "a name is not a URL: write it as in example.org";
-    if (!MK_SMALL && mk_str_starts(name, MK_STR("~")))
+    if (mk_str_starts(name, MK_STR("~")))
         return "a name is no expression: write each name, or *.example.org for all below a domain";
-    if (!MK_SMALL && name.len > 1 && name.p[0] == '.')
+    if (name.len > 1 && name.p[0] == '.')
         return "all names below a domain are *.example.org, and the domain is a name, too: example.org *.example.org";
     if (!normal.len && address)
         return "an IPv6 address is written as [2001:db8::1], without a port";
