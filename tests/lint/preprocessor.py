@@ -11,7 +11,6 @@ from source import Finding
 from style import functions
 
 TESTS_MAX = 8
-CONSTANTS_MAX = 30  # note a smaller number here when there are fewer
 TEST = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b(.*)")
 GUARD = re.compile(r"^\s*#\s*ifndef (\w+_H)$")
 ALLOWED = r"(?:ASAN|MSAN|TSAN|COUNTDOWN)\b"
@@ -26,19 +25,19 @@ def tests_of(source):
 
 
 def constants_of(source):
-    """The constants of builds that the source reads, each with its line."""
+    """The constants of builds that the source reads."""
     for number, line in enumerate(source.bare, 1):
         match = BUILD.search(line)
         if match:
-            yield source.path, number, match[0]
+            yield Finding(source.path, number, f"{match[0]}: a build is a list of files (lib/core/core.cmake)")
 
 
 def check(sources):
-    total, constants = [], []
+    total = []
     for source in sources:
         if source.kind != "c" or not source.is_in("lib", "plugins", "bin", "duda", "include"):
             continue
-        constants += constants_of(source)
+        yield from constants_of(source)
         if source.is_in("duda", "include"):
             continue
         found = list(tests_of(source))
@@ -48,9 +47,6 @@ def check(sources):
                 if first <= number <= last:
                     text = f"a preprocessor test in {name}(): leave out a file"
                     yield Finding(source.path, number, text)
-    if len(constants) > CONSTANTS_MAX:
-        for path, number, name in constants:
-            yield Finding(path, number, f"{name}: a build is a list of files (lib/core/core.cmake)")
     if len(total) > TESTS_MAX:
         path, number = total[-1]
         yield Finding(path, number, f"{len(total)} preprocessor tests in lib, plugins and bin, more than {TESTS_MAX}")

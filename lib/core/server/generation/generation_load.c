@@ -547,8 +547,7 @@ void mk__generation_release(struct mk_generation *g)
         mk__conf_free(g->conf);
     if (g->load_conf)
         mk__conf_free(g->load_conf);
-    if (MK_HAS_MODULES)
-        mk__module_close_all(&g->module_list);
+    mk__module_close_all(&g->module_list);
     mk_arena_release(&g->arena);
     mk__plugins_close(g);
     *g = (struct mk_generation){0};
