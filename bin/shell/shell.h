@@ -53,7 +53,7 @@ struct cell {
     char text[CELL_BYTES];
 };
 
-/* Return what the functions of text.h append, and the suffix. */
+/* Return what the functions text_add_...() append, and the suffix. */
 struct cell cell_bytes(double n, const char *suffix);
 struct cell cell_rate(double n, const char *suffix);
 struct cell cell_seconds(long long n);
@@ -160,7 +160,7 @@ char *edit_read(const char *prompt);
 void value_add(struct mk_buf *out, const struct object_member *m, const struct text_style *style, unsigned n_units);
 
 /*
- * Answers as text for people: aligned columns, or a value in each line; values as value.h says. On a terminal tables of
+ * Answers as text for people: aligned columns, or a value in each line; values as they are printed above. On a terminal tables of
  * connections fit its width: columns that matter least are left out, then long texts are cut.
  */
 enum { TABLE_COLUMNS_MAX = OBJECT_MEMBERS_MAX, TABLE_CELL_MAX = 512 };

@@ -145,8 +145,8 @@ size_t jws_secret_bytes_min(enum jws_alg alg)
 bool jws_verify(const struct jws *jws, const struct jws_key *key)
 {
     const struct algorithm *alg = &algorithms[key->alg];
-    /* the type is compared once more, so that a key whose algorithm was set wrongly verifies nothing */
-    if (key->alg != jws->alg || !EVP_PKEY_is_a(key->pkey, alg->type))
+    /* type and curve are compared once more, so that a key whose algorithm was set wrongly verifies nothing */
+    if (key->alg != jws->alg || !jws_fits(key->alg, key->pkey))
         return false;
     ERR_set_mark(); /* a wrong signature is no error of a TLS connection in the same thread */
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();

@@ -83,6 +83,10 @@ static int refuse_type(const EVP_PKEY *pkey, struct mk_buf *message)
 {
     char group[64] = "";
     size_t len;
+    if (EVP_PKEY_is_a(pkey, "RSA-PSS")) {
+        mk_buf_addf(message, "is an RSA-PSS key: write it as a JWK of type RSA, with its algorithm as alg");
+        return -EINVAL;
+    }
     if (!EVP_PKEY_is_a(pkey, "EC")) {
         mk_buf_addf(message, "is neither an RSA, nor an EC, nor an Ed25519 key");
         return -EINVAL;

@@ -39,6 +39,8 @@ struct login_job {
     struct basic_credentials credentials;
 };
 
+/* The log limits lines by their format: failures of other clients do not hide that a client is blocked. */
+static const char failed_format[] = "auth: %s: %s", blocked_format[] = "auth: %s: %s";
 static const char blocked[] = "too many failed logins (MaxFailures): its logins get 429 until FailureTime has passed";
 
 /* Prints a name in quotes, which it cannot end: a quote, a percent sign and control bytes are percent-encoded. */
@@ -84,12 +86,13 @@ void job_log(struct mk_request *req, enum mk_log_level level, struct mk_str user
 static void log_result(const struct login_job *job, struct mk_request *req, struct mk_str user, const char *what)
 {
     bool is_limited = job->limits->failures > 0;
+    const char *format = what == blocked ? blocked_format : failed_format;
     MK_BUF_ON_STACK(text, SUBJECT_BYTES);
     print_subject(&text, &job->client, user);
     if (req)
-        (is_limited ? mk_request_log_text : mk_request_log)(req, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), what);
+        (is_limited ? mk_request_log_text : mk_request_log)(req, MK_LOG_WARN, format, mk_buf_cstr(&text), what);
     else
-        (is_limited ? mk_host_log_text : mk_host_log)(job->host, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), what);
+        (is_limited ? mk_host_log_text : mk_host_log)(job->host, MK_LOG_WARN, format, mk_buf_cstr(&text), what);
 }
 
 void job_log_blocked(struct mk_request *req)
@@ -97,7 +100,7 @@ void job_log_blocked(struct mk_request *req)
     struct mk_address client = mk_request_client(req);
     MK_BUF_ON_STACK(text, SUBJECT_BYTES);
     print_subject(&text, &client, MK_STR_NONE);
-    mk_request_log_text(req, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), blocked);
+    mk_request_log_text(req, MK_LOG_WARN, blocked_format, mk_buf_cstr(&text), blocked);
 }
 
 void job_log_evictions(struct auth_process *process, uint64_t now_ms)

@@ -225,8 +225,7 @@ int keys_read(struct key_set *keys, enum keys_kind kind, const char *name, struc
 /*
  * Reads JWK sets (RFC 7517): oct, RSA and EC (RFC 7518), and OKP Ed25519 (RFC 8037). A text that is one key,
  * without "keys", is a set of it.
- */
-/*
+ *
  * Adds the keys of a text that may verify (use, key_ops, alg) to a set. Others are skipped, with a warning in
  * `message`, as is a key that is wrong; private members are not read, with a warning.
  * Returns 0, -EINVAL (not JSON, no "keys", or no key that can be used), -ENOBUFS or -ENOMEM, with a sentence.

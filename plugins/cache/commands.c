@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The command `cache` of commands.h: the figures of the cache, its entries, and changes.
+ * The command `cache` of the shell: the figures of the cache, its entries, and changes.
  */
 #include "calls.h"
 #include "worker.h"

@@ -94,7 +94,7 @@ void piece_next_conns(struct piece *p, struct mk_worker *worker, mk_inspect_conn
 bool conn_filter_holds(const struct conn_filter *f, const struct mk_inspect_conn *conn);
 
 /*
- * The commands of the shell itself, as a table. Plugins have more: plugin_commands.h.
+ * The commands of the shell itself, as a table. Plugins have more: plugin_commands_check() and those below.
  */
 /* Runs a command with the words of a line, the first of which is its name. Sends the answer, or begins a run. */
 typedef void (*command_fn)(struct client *c, const struct words *words);

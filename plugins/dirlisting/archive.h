@@ -90,7 +90,7 @@ void walk_set_output(struct walk *w, struct mk_buf *out);
  * or another -errno.
  */
 int walk_step(struct walk *w);
-/* Checks entries for the client of `req`, in its worker, for one turn (turn.h). Returns false if all are checked. */
+/* Checks entries for the client of `req`, in its worker, for one turn. Returns false if all are checked. */
 bool walk_check(struct walk *w, struct mk_request *req);
 
 /* Returns a phrase for an -errno of walk_step(), for the log. */

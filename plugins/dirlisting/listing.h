@@ -46,7 +46,7 @@ struct listing {
     size_t reserved; /* of the memory of all listings */
 };
 
-struct listing_rule; /* rules.h */
+struct listing_rule;
 struct listing_host;
 
 /* What a format writes about. Valid until the exchange ends. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The command `traffic` of commands.h: the document of the status page in short, a row for all hosts and one for each.
+ * The command `traffic` of the shell: the document of the status page in short, a row for all hosts and one for each.
  */
 #include "report.h"
 #include "state.h"

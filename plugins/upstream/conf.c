@@ -228,7 +228,7 @@ static int parse_option(struct server_line *line, struct mk_str word, struct mk_
         line->is_draining = true;
     } else {
         if (memchr(word.p, ':', word.len)) {
-            mk_buf_addf(error, "a server has no name: its line begins with its address");
+            mk_buf_addf(error, "a line has one address, and no name before it: write a line for each server");
             return -EINVAL;
         }
         mk_buf_addf(error, "behind the address may stand weight=N, backup, drain and down, not \"%.*s\"",

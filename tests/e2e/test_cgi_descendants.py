@@ -74,7 +74,7 @@ def wait_gone(pid):
 
 @pytest.mark.parametrize("name", STAYING)
 def test_timeout(cgi, name):
-    server = cgi(Timeout="1s")
+    server = cgi(Timeout="3s")
     with server.connect() as client:
         left = begin(server, client, name)
         client.rest()
@@ -154,7 +154,7 @@ def test_real_time_limit(serve, tmp_path):
     text = f"#!/bin/sh\nprintf 'Content-Type: a/b\\n\\n'\n{WAYS['orphan']}\n"
     folder = write_scripts(tmp_path / "scripts", {"orphan": text})
     limit = ["prlimit", "--rttime=60000000:60000000", "--"]
-    server = serve({"Workers": 1}, text=cgi_section(folder, Timeout="1s"), wrapper=limit)
+    server = serve({"Workers": 1}, text=cgi_section(folder, Timeout="3s"), wrapper=limit)
     server.scripts = folder
     server.baseline += 3
     with server.connect() as client:

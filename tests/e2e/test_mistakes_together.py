@@ -103,8 +103,8 @@ ROWS = {
     ),
     "HAProxy: acl": (
         HOST, "    acl is_api path_beg /api\n", 4, 5,
-        'unknown key "acl" in [HOST]; conditions are the lines Match, Network and When of a section, '
-        "such as [PROXY] and [RULES]",
+        'unknown key "acl" in [HOST]; conditions are the line Match of [PROXY] and others, '
+        "and Match, Network and When of [RULES]",
     ),
     "HAProxy: option": (
         HOST, "    option httplog\n", 4, 5,
@@ -112,7 +112,7 @@ ROWS = {
     ),
     "HAProxy: a server with a name": (
         SERVER, "[UPSTREAM]\n    Name app\n    Server web1 10.0.0.1:80\n", 3, 12,
-        '"Server": a server has no name: its line begins with its address',
+        '"Server": a line has one address, and no name before it: write a line for each server',
     ),
     "Caddy: log": (
         HOST, "    log\n", 4, 5,

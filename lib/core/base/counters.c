@@ -282,7 +282,8 @@ static struct mk__counter_series *find_reusable(const struct mk__counter_family 
     unsigned n = 0;
     while ((s = mk__counters_memory_next_series(f, s)) && n++ < MK_COUNTERS_MAX) {
         enum mk__counter_state state = mk__counters_memory_get_state(s);
-        if (state == MK__COUNTER_SHOWN || !has_room(f, s, labels_len))
+        bool is_held = s->number < MK_COUNTERS_MAX && n_holders[s->number]; /* another process may say otherwise */
+        if (state == MK__COUNTER_SHOWN || is_held || !has_room(f, s, labels_len))
             continue;
         if (state == MK__COUNTER_HIDDEN)
             return s;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Lines that clients can cause (log_limited.h). The call is known by its format, of which plugins that are loaded
- * again have another one.
+ * again have another one, and by its limit: compilers keep formats of one text in one place.
  */
 #include "base/log_limited.h"
 
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 64, LINES_MAX = 4, MESSAGE_BYTES = 900, LINE_COST = 48 /* time, level and names of the rest */ };
+enum { ROWS = 256, LINES_MAX = 4, MESSAGE_BYTES = 900, LINE_COST = 48 /* time, level and names of the rest */ };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mk_log_limit_row rows[ROWS]; /* under the lock */
@@ -23,7 +23,7 @@ static struct mk_log_limit_row rows[ROWS]; /* under the lock */
 static bool admits_cost(const void *owner, const char *format, unsigned max, unsigned cost,
                         struct mk__log_limited_note *ret)
 {
-    const uintptr_t key[] = {(uintptr_t)format, (uintptr_t)owner};
+    const uintptr_t key[] = {(uintptr_t)format, (uintptr_t)owner, max};
     uint64_t hash = mk_hash_add(MK_HASH_EMPTY, key, sizeof(key));
     pthread_mutex_lock(&lock);
     bool admits =

@@ -21,10 +21,11 @@ void mk__poll_pause(int timeout_ms)
 
 void mk__poll_report(const char *call, int err)
 {
-    static atomic_bool was_logged;
-    if (!atomic_exchange(&was_logged, true))
-        mk_log_error("%s: %s: this process tries every %d ms instead of waiting; allow the call in the sandbox", call,
-                     strerror(-err), MK_POLL_PAUSE_MS);
+    static atomic_bool was_logged[2]; /* of errors that may end, and of those that stay */
+    bool is_refused = err == -EPERM || err == -EACCES || err == -ENOSYS;
+    if (!atomic_exchange(&was_logged[is_refused], true))
+        mk_log_error("%s: %s: this process tries every %d ms instead of waiting%s", call, strerror(-err),
+                     MK_POLL_PAUSE_MS, is_refused ? "; allow the call in the sandbox" : "");
 }
 
 /* Returns how many descriptors are ready, or -errno, with what is tried then. */

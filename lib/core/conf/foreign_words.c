@@ -206,7 +206,7 @@ static const char keys[] =
     LINES("ProxyPass", "PROXY", "Match /PATH", "To http://HOST:PORT")
     LINES("default_backend", "PROXY", "Match /PATH", "To http://GROUP")
     LINES("use_backend", "PROXY", "Match /PATH", "To http://GROUP")
-    PHRASE("acl", "conditions are the lines Match, Network and When of a section, such as [PROXY] and [RULES]")
+    PHRASE("acl", "conditions are the line Match of [PROXY] and others, and Match, Network and When of [RULES]")
     LINE("resolver", "UPSTREAM", "NameServer ADDRESS")
     LINE("ProxyPreserveHost", "PROXY", "HostHeader Client")
     LINE("ProxyPassReverse", "PROXY", "RewriteLocation On")

@@ -68,7 +68,7 @@ static void end_starter(struct mk_child_starter *s, int ms)
     while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR)
         ;
     s->pid = 0;
-    s->has_left = WIFSIGNALED(status) && !is_late;
+    s->has_left = status != 0 && !is_late; /* it was killed, or could not begin with what the former one has left */
 }
 
 /* Forks the starter. Under the lock. Returns 0 or -errno. */

@@ -322,7 +322,7 @@ void mk__listeners_retire(struct mk__listeners *s)
 {
     uint64_t until_ms = mk__clock_system.now_ms(NULL) + RETIRE_MAX_MS;
     MK_LIST_EACH_ITEM(&s->open, struct mk__listener, node, one) {
-        if (retire_listener(one))
+        if (retire_listener(one) && mk__clock_system.now_ms(NULL) < until_ms)
             wait_for_handshakes(&one->addr, until_ms);
     }
 }

@@ -118,12 +118,12 @@ static int count_queued(int fd)
 TEST(a_retired_socket_keeps_its_queue)
 {
     struct mk__listen_options plain = {.backlog = 16, .shared_port = true};
-    struct mk__addr addr = address("127.0.0.1:0"), all = address("0.0.0.0:1");
+    struct mk__addr addr = address("127.0.0.1:1"), all = address("0.0.0.0:0");
+    int next = mk__listen_bind(&all, &plain); /* first: its port is free on all addresses */
+    assert_int_equal(mk__listen_start(next, &all, &plain), 0);
+    mk__addr_set_port(&addr, mk__addr_port(&all));
     int fd = mk__listen_bind(&addr, &plain);
     assert_int_equal(mk__listen_start(fd, &addr, &plain), 0);
-    mk__addr_set_port(&all, mk__addr_port(&addr));
-    int next = mk__listen_bind(&all, &plain);
-    assert_int_equal(mk__listen_start(next, &all, &plain), 0);
     int queued = connect_to(&addr), err = mk__listen_retire(fd);
     if (err == 0) {
         int later = connect_to(&addr);

@@ -254,6 +254,11 @@ TEST(other_keys, tokens_setup, tokens_teardown)
                   "keys (block 1) is an EC key of the curve secp224r1; P-256, P-384 and P-521 are accepted");
     check_refused(t, EVP_EC_gen("secp256k1"),
                   "keys (block 1) is an EC key of the curve secp256k1; P-256, P-384 and P-521 are accepted");
+    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, "RSA-PSS", NULL);
+    EVP_PKEY *pss = NULL;
+    assert_true(EVP_PKEY_keygen_init(ctx) == 1 && EVP_PKEY_generate(ctx, &pss) == 1);
+    EVP_PKEY_CTX_free(ctx);
+    check_refused(t, pss, "keys (block 1) is an RSA-PSS key: write it as a JWK of type RSA, with its algorithm as alg");
     check_refused(t, EVP_PKEY_Q_keygen(NULL, NULL, "ED448"),
                   "keys (block 1) is neither an RSA, nor an EC, nor an Ed25519 key");
     check_refused(t, EVP_PKEY_Q_keygen(NULL, NULL, "X25519"),
