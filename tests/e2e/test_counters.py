@@ -487,7 +487,7 @@ def test_closed_windows(count):
 @needs_h2
 def test_stalled_streams(count):
     """Connections whose streams hold all descriptors give way to new ones."""
-    server, slow = count(PATIENT, nofile=128), []
+    server, slow = count(PATIENT, nofile=160), []
     for _ in range(2):
         slow.append(f.FrameConnection(server.addresses[0], timeout=60, values={f.INITIAL_WINDOW_SIZE: 0}))
         slow[-1].send(*[f.headers(2 * i + 1, f.get("/large.bin")) for i in range(100)])

@@ -111,7 +111,7 @@ WRONG = {
     "star within a label": ("ok w*.example.org", 19, "first label"),
     "star alone": ("*", 16, "first label"),
     "empty label": ("ok ok2 example..org", 23, "two dots"),
-    "leading dot": (".example.org", 16, "starts with"),
+    "leading dot": (".example.org", 16, "all names below a domain"),
     "port": ("example.org:80", 16, "no port"),
     "port behind an address": ("[::1]:80", 16, "without a port"),
     "address without brackets": ("::1", 16, "brackets"),

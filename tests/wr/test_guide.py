@@ -105,7 +105,7 @@ def test_the_commands_of_the_guide(tmp_path, server):
         ran.append(shlex.split(line)[:2])
     found = {" ".join(words) if words[0] == "wr" and not words[1].startswith("-") else words[0] for words in ran}
     assert found == {"wr", "wr run", "wr compare", "wr counts", "wr check", "wr watch", "wr report", "wr-load"}
-    assert len(list(tmp_path.glob("results/*/index.html"))) == 1
+    assert len(list(tmp_path.glob("results/*/README.md"))) == 1
     assert (tmp_path / "page.html").stat().st_size and "| " in (tmp_path / "tables.md").read_text()
 
 

@@ -6,6 +6,7 @@
 #include <monkey/accept.h>
 #include <monkey/address.h>
 #include <monkey/arena.h>
+#include <monkey/backend_stats.h>
 #include <monkey/base64.h>
 #include <monkey/buf.h>
 #include <monkey/cgi.h>
@@ -46,6 +47,7 @@
 #include <monkey/open_file.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
+#include <monkey/poll.h>
 #include <monkey/program.h>
 #include <monkey/random.h>
 #include <monkey/request.h>
@@ -61,7 +63,6 @@
 #include <monkey/status_set.h>
 #include <monkey/store.h>
 #include <monkey/str.h>
-#include <monkey/backend_stats.h>
 #include <monkey/target.h>
 #include <monkey/thread_pool.h>
 #include <monkey/thread_start.h>
@@ -73,6 +74,7 @@
 #include <monkey/upstreams.h>
 #include <monkey/utf8.h>
 #include <monkey/variables.h>
+#include <monkey/via.h>
 #include <monkey/watched.h>
 #include <monkey/websocket.h>
 #include <monkey/when.h>

@@ -63,8 +63,8 @@ TEST(after_a_body)
 {
     static const char *const requests[] = {
         "POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 4\r\n\r\nbodyearly",
-        "POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        "2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\nearly",
+        ("POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\nearly"),
         "POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 0\r\n\r\nearly",
     };
     for (size_t i = 0; i < COUNT(requests); i++)
