@@ -4,6 +4,7 @@
  * these functions in their place, which mark what the kernel has written.
  */
 #include <fcntl.h>
+#include <malloc.h>
 #include <sanitizer/msan_interface.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -35,6 +36,12 @@ int stat(const char *path, struct stat *st)
 int lstat(const char *path, struct stat *st)
 {
     return fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+}
+
+/* The allocator is the sanitizer's. */
+struct mallinfo2 mallinfo2(void)
+{
+    return (struct mallinfo2){0};
 }
 
 /* Tests that decide themselves what the page cache holds have another one. */

@@ -2,7 +2,7 @@
 # The preset msan. MemorySanitizer takes what a library writes that was compiled without it for uninitialized. These
 # unit tests and fuzz targets, as patterns of their file names, call such a library:
 set(MK_MSAN_WITHOUT
-    "^core/base/regex_" "^plugins/logger/filter_" "^plugins/redirect/target_" "^kit/when/"
+    "^core/base/regex_" "^plugins/logger/filter_" "^plugins/redirect/target_" "^kit/(source|when)/"
     "^core/server/generation/path_limits_" # libpcre2
     "^core/http/h2/nghttp2_" "^(h2|hpack)_nghttp2_" # libnghttp2
     "^plugins/tls/" "^tls_"           # libssl

@@ -166,7 +166,7 @@ static void close_if_unmapped(int fd, void *handle, const void *address)
 /* Returns an address in the object, or NULL. */
 static const void *find_address(void *handle)
 {
-    struct link_map *map;
+    struct link_map *map = NULL;
     return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_ld : NULL;
 }
 
