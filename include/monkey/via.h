@@ -18,7 +18,7 @@ enum { MK_VIA_HOPS_MAX = 10 };
 /* Returns the seed of a section's marks: a random number, or without random bytes one that other sections have not. */
 MK_API uint64_t mk_via_seed(const void *section);
 
-/* Returns the mark of a request: of its method, its path and its query. The same request has the same one. */
+/* Returns the mark of a request: of its method, its host, its path and its query. The same request has the same one. */
 MK_API uint64_t mk_via_mark(uint64_t seed, struct mk_request *req);
 
 /*

@@ -402,17 +402,18 @@ def test_a_loop_is_not_retried(serve, path, servers, passed):
 
 @needs_status
 @pytest.mark.single_protocol
-def test_a_request_for_another_path_is_no_loop(serve):
-    """An application asks the server that has asked it, with the headers that it has got: another path is no loop, and
-    comes to its end."""
+@pytest.mark.parametrize("host, path", [("a.example", "/data"), ("b.example", "/page")])
+def test_a_request_for_another_path_is_no_loop(serve, host, path):
+    """An application asks the server that has asked it, with the headers that it has got: another path, or another
+    host, is no loop, and comes to its end."""
     asked = []
 
     def ask_back(peer):
         got = peer.request()
-        asked.append(got.target)
-        if got.target == "/page":
+        asked.append((got["Host"], got.target))
+        if len(asked) == 1:
             with server.connect() as client:
-                inner = client.ask("/data", f"Via: {got['Via']}")
+                inner = client.ask(path, f"Via: {got['Via']}", host=host)
             peer.respond(inner.body, TEXT, f"X-Inner: {inner.status}")
         else:
             peer.respond(b"data", TEXT)
@@ -420,8 +421,9 @@ def test_a_request_for_another_path_is_no_loop(serve):
     with Backend(ask_back) as backend:
         server = serve({"Workers": 2}, text=proxy_section(backend))
         with server.connect() as client:
-            got = client.ask("/page")
-    assert (got.status, got.body, got["X-Inner"], asked) == (200, b"data", "200", ["/page", "/data"])
+            got = client.ask("/page", host="a.example")
+    assert (got.status, got.body, got["X-Inner"]) == (200, b"data", "200")
+    assert asked == [("a.example", "/page"), (host, path)]
 
 
 def count_passed(server):

@@ -28,7 +28,8 @@ static uint64_t add_text(uint64_t hash, struct mk_str text)
 
 uint64_t mk_via_mark(uint64_t seed, struct mk_request *req)
 {
-    return add_text(add_text(add_text(seed, mk_request_method_name(req)), mk_request_path(req)), mk_request_query(req));
+    uint64_t hash = add_text(add_text(seed, mk_request_method_name(req)), mk_request_host(req));
+    return add_text(add_text(hash, mk_request_path(req)), mk_request_query(req));
 }
 
 static struct mk_str print_name(char to[NAME_BYTES], uint64_t mark)
