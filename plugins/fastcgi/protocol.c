@@ -34,6 +34,18 @@ static const char *find_advice(bool is_dial, int err)
     return NULL;
 }
 
+static int write_fastcgi(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out)
+{
+    response_begin(c);
+    return request_write_fastcgi(c, body, out);
+}
+
+static int write_scgi(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out)
+{
+    response_begin(c);
+    return request_write_scgi(c, body, out);
+}
+
 const struct mk_gateway_protocol fastcgi_protocol = {
     .name = "fastcgi",
     .state_bytes = sizeof(struct fastcgi_response),
@@ -41,7 +53,7 @@ const struct mk_gateway_protocol fastcgi_protocol = {
     .length_frames = &request_stdin,
     .chunked_frames = &request_stdin,
     .abort = MK_STR_INIT("\1\2\0\1\0\0\0\0"), /* FCGI_ABORT_REQUEST */
-    .write_head = request_write_fastcgi,
+    .write_head = write_fastcgi,
     .unwrap = response_unwrap,
     .keeps_conn = response_keeps_conn,
     .parse_head = response_parse_head,
@@ -54,7 +66,7 @@ const struct mk_gateway_protocol scgi_protocol = {
     .name = "scgi",
     .state_bytes = sizeof(struct fastcgi_response),
     .needs_length = true,
-    .write_head = request_write_scgi,
+    .write_head = write_scgi,
     .parse_head = response_parse_head,
     .pass_header = response_pass_header,
     .describe_fault = response_describe_fault,

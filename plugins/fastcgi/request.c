@@ -39,7 +39,6 @@ static int get_result(const struct mk_buf *out, int err)
 int request_write_fastcgi(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out)
 {
     const struct mk_cgi_params params = get_params(c, body);
-    memset(c->state, 0, c->protocol->state_bytes);
     size_t at = mk_fastcgi_begin(out, c->keeps_conn);
     int err = mk_cgi_write_variables(c->req, &params, mk_fastcgi_add_pair, out);
     if (err == 0)
@@ -99,7 +98,6 @@ int request_write_scgi(const struct mk_gateway_call *c, const struct mk_gateway_
     const struct mk_cgi_params params = get_params(c, body);
     char length[24];
     int n = snprintf(length, sizeof(length), "%" PRIu64, params.length);
-    memset(c->state, 0, c->protocol->state_bytes);
     mk_buf_add(out, "        ", NETSTRING_PREFIX_BYTES);
     add_text(out, MK_STR("CONTENT_LENGTH"));
     add_text(out, mk_str(length, (size_t)n));

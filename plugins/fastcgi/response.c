@@ -33,6 +33,13 @@ static void end_error_output(const struct mk_gateway_call *c, struct mk_cgi_stde
     mk_cgi_stderr_end(s);
 }
 
+void response_begin(const struct mk_gateway_call *c)
+{
+    struct fastcgi_response *r = c->state;
+    end_error_output(c, &r->error_output);
+    memset(r, 0, sizeof(*r));
+}
+
 /* ── records ── */
 
 /* Takes the padding of the last record, if it has come; anything else is in excess. */

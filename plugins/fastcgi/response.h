@@ -17,6 +17,8 @@ struct fastcgi_response {
     struct mk_cgi_stderr error_output;
 };
 
+/* Begins, also for a further connection: the last line of error output on the one before may have no end. */
+void response_begin(const struct mk_gateway_call *c);
 int response_unwrap(const struct mk_gateway_call *c, char *bytes, size_t *len, bool *ret_has_excess);
 bool response_keeps_conn(const struct mk_gateway_call *c);
 int response_parse_head(const struct mk_gateway_call *c, struct mk_response_parser *p, struct mk_field *fields,

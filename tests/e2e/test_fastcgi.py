@@ -306,6 +306,28 @@ def test_error_output(php):
         server.wait_log(r"fastcgi: \S+/a\.php: second line")
 
 
+def test_error_output_of_a_connection_that_ends(php):
+    """The request goes to a new connection; the last line on the one before has no end."""
+
+    def script(peer):
+        peer.request()
+        peer.respond(b"ok")
+        if peer is peer.application.peers[0]:
+            peer.request()
+            peer.send(record(STDERR, b"one\nthe reason"))
+        else:
+            peer.wait_end()
+
+    with Application(script) as application:
+        server = php(application, {"KeepAlive": 4, "KeepAliveTimeout": "60s"})
+        with server.connect() as client:
+            for _ in range(2):
+                assert client.ask("/a.php").body == b"ok"
+        assert (application.accepted, len(application.requests)) == (2, 3)
+        server.wait_log(r"fastcgi: \S+/a\.php: one")
+        server.wait_log(r"fastcgi: \S+/a\.php: the reason")
+
+
 def test_many_lines_of_error_output(php):
     def script(peer):
         peer.request()

@@ -262,6 +262,27 @@ def test_a_request_that_was_sent(serve_group, backends, keys, proxy, method, rep
     assert [each.body for each in two.requests] == ([one.requests[0].body] if repeats else [])
 
 
+@pytest.mark.parametrize("keys, repeats", [({}, False), ({"Retry": "Off"}, False), ({"Retry": "Idempotent"}, True)])
+def test_a_kept_connection_that_ends_in_a_head(serve_group, backends, keys, repeats):
+    """The group decides, and counts the failure, as with a new connection."""
+
+    def end_in_head(peer):
+        peer.request()
+        peer.respond(b"0", TEXT)
+        peer.request()
+        peer.send(HEAD_CUT)
+
+    one, two = backends(2)
+    one.scripts[:] = [end_in_head]
+    server = serve_group([one, f"{two.address} backup"], {"EjectAfter": 1, **keys})
+    with server.connect() as client:
+        assert client.ask("/1").body == b"0"
+        assert client.ask("/2").status == (200 if repeats else 502)
+    server.wait_log(f"{one.address} has failed 1 times in a row, and gets no requests for .*; the last time: ")
+    assert [(peer.number, each.target) for peer in one.peers for each in peer.requests] == [(0, "/1"), (0, "/2")]
+    assert [each.target for each in two.requests] == (["/2"] if repeats else [])
+
+
 def test_a_response_that_has_begun_is_not_repeated(serve_group, backends):
     one, two = backends(2)
     hints = b"HTTP/1.1 103 Early Hints\r\n\r\n"

@@ -197,13 +197,15 @@ static bool is_lost_in_head(const struct mk__gw_exchange *x, int err)
 
 /*
  * A kept connection may have ended just before it was used, or its server ends amid its response: the request goes to a
- * new one, if it may be repeated (RFC 9110 section 9.2.2).
+ * new one, if it may be repeated (RFC 9110 section 9.2.2). If a server of a group has begun to answer, that is a
+ * failure of which the group is told, and the group says whether another one gets the request.
  */
 static bool can_retry(const struct mk__gw_exchange *x, int err)
 {
     bool has_ended = x->conn && x->conn->is_reused && (err == -EPIPE || err == -ECONNRESET);
+    bool is_for_group = x->route->group && x->down.has_begun;
     bool can_repeat = x->is_idempotent ? is_lost_in_head(x, err) : is_unanswered(x) && !x->up.is_sent;
-    return x->phase == MK__GW_WAITING && has_ended && can_repeat;
+    return x->phase == MK__GW_WAITING && has_ended && !is_for_group && can_repeat;
 }
 
 /* Has the transport describe its own error. Returns its type; NULL: it is not one, or a timeout or the like. */

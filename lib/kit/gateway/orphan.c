@@ -17,7 +17,6 @@
 
 enum {
     PIECES_MAX = 16, /* then other connections have their turn */
-    INTERIM_MAX = 16,
     REASON_BYTES = 512,
 };
 
@@ -124,7 +123,7 @@ static int read_head(struct mk__gw_orphan *o)
             mk__gw_download_first(&o->down, &err);
             return err;
         }
-        if (++o->n_interim > INTERIM_MAX)
+        if (++o->n_interim > MK__GW_INTERIM_MAX)
             return -ELOOP;
     }
 }
