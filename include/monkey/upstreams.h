@@ -107,8 +107,8 @@ struct mk_upstreams {
      * end(), until which it is valid; later it may only be compared. Another generation that names it has the same.
      * Returns 0; MK_AGAIN (`fn` is called later, unless cancel() is called before; `wait` and `tries` must stay
      * until then); -ENXIO (no server can be used, or the group allows no further try; with no servers left in `tries`
-     * Hold is over) or -EBUSY (too many requests wait). After MK_UPSTREAM_KEPT_ENDED and MK_UPSTREAM_STATUS, where the
-     * caller has another way, it never waits.
+     * Hold is over), -EBUSY (too many requests wait) or -ENOMEM. After MK_UPSTREAM_KEPT_ENDED and MK_UPSTREAM_STATUS,
+     * where the caller has another way, it never waits.
      */
     int (*choose)(const struct mk_upstream_group *group, struct mk_request *req, struct mk_upstream_tries *tries,
                   struct mk_upstream_wait *wait, mk_upstream_wait_fn fn, struct mk_upstream_server **ret);
@@ -125,7 +125,7 @@ struct mk_upstreams {
     /* Adds what the group has to say to the head of the response: the cookie of `Balance Sticky`. */
     void (*add_headers)(const struct mk_upstream_group *group, const struct mk_upstream_server *server,
                         struct mk_request *req);
-    /* Writes, for the log, why choose() or a wait has failed: -ENXIO, -EBUSY or -ETIMEDOUT. */
+    /* Writes, for the log, why choose() or a wait has failed: -ENXIO, -EBUSY, -ENOMEM or -ETIMEDOUT. */
     void (*explain)(const struct mk_upstream_group *group, int err, struct mk_buf *out);
 };
 

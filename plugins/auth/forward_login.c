@@ -168,13 +168,13 @@ static void fail_question(struct question *q, const char *reason)
 }
 
 /* A question comes back to where it was asked: a server of the group would ask it again, too. */
-static void reject_loop(struct mk_request *req, const struct auth_rule *rule)
+static void reject_loop(struct mk_request *req, const struct auth_rule *rule, const char *reason)
 {
     const struct mk_str to = get_conf(rule)->to.text;
     mk_request_log(req, MK_LOG_WARN,
-                   "auth: %.*s: a loop: the question about a request comes back to this server, "
-                   "and the request gets 508: no section with \"Type Forward\" may match what the question asks for",
-                   MK_STR_ARG(to));
+                   "auth: %.*s%s, and the request gets 508: what the question asks for must not be below a section "
+                   "with \"Type Forward\": write \"Type Off\" for its path",
+                   MK_STR_ARG(to), reason);
     rules_count_login(req, LOGIN_FORWARD, LOGIN_BUSY);
     mk_response_error(req, LOOP_STATUS);
 }
@@ -223,6 +223,17 @@ static void refuse_request(struct question *q, const struct mk_http_response *re
     forward_send_refusal(q->req, response);
 }
 
+/* The server has found the loop, or another one behind it. */
+static void end_loop(struct question *q)
+{
+    const struct mk_str server = q->server ? q->server->name : MK_STR("");
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
+    mk_buf_addf(&reason, "%s%.*s responds with 508: the question has come back there, or to a server that it asks",
+                server.len ? ", server " : "", MK_STR_ARG(server));
+    end_question(q);
+    reject_loop(q->req, q->rule, mk_buf_cstr(&reason));
+}
+
 /* ── servers ── */
 
 static bool ask_other_server(struct question *q, const struct mk_http_response *response);
@@ -258,8 +269,7 @@ static void on_response(struct mk_http_client *client, const struct mk_http_resp
     struct question *q = MK_CONTAINER_OF(client, struct question, client);
     report_outcome(q, response);
     if (response->err == 0 && response->status == LOOP_STATUS) {
-        end_question(q);
-        reject_loop(q->req, q->rule);
+        end_loop(q);
         return;
     }
     actions[response->err < 0 ? FORWARD_INVALID : forward_decide(response->status)](q, response);
@@ -324,7 +334,7 @@ static void end_time(struct mk_timer *timer)
     fail_question(MK_CONTAINER_OF(timer, struct question, timer), "no server of the group had room in ForwardTimeout");
 }
 
-/* Asks `To`, or a server of the group, now or after a wait. Returns 0, -ENXIO or -EBUSY. */
+/* Asks `To`, or a server of the group, now or after a wait. Returns 0, -ENXIO, -EBUSY or -ENOMEM. */
 static int choose_server(struct question *q)
 {
     const struct forward *f = q->rule->forward;
@@ -418,7 +428,7 @@ int forward_login_check(struct mk_request *req, const struct auth_rule *rule)
     if (!forward_is_connection_valid(req, get_conf(rule)))
         return reject_connection(req);
     if (mk_via_is_loop(mk_request_header_by_name(req, MK_STR("Via")), rule->forward->via_mark)) {
-        reject_loop(req, rule);
+        reject_loop(req, rule, ": a loop: the question about a request comes back to this server");
         return 0;
     }
     mk_buf_init(&subject, FORWARD_SUBJECT_BYTES_MAX);

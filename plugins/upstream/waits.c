@@ -280,13 +280,16 @@ static uint32_t count_queued(struct pool *pool, const struct mk_upstream_wait *w
     return n_queued;
 }
 
-/* MaxConnections: the request waits for its turn. Under the lock. Returns MK_AGAIN, 0 or -EBUSY. */
+/* MaxConnections: the request waits for its turn. Under the lock. Returns MK_AGAIN, 0, -EBUSY or -ENOMEM. */
 static int begin_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
     struct pool *pool = wait->group->pool;
     wait->is_held = false;
-    if (count_queued(pool, wait) >= wait->group->conf->queue || pool_add(pool, wait) < 0)
+    if (count_queued(pool, wait) >= wait->group->conf->queue)
         return -EBUSY;
+    int err = pool_add(pool, wait);
+    if (err < 0)
+        return err;
     /* there may be room: of a request that has ended in between, or that those before this one do not want */
     return serve_with(wait, now, ret) ? 0 : MK_AGAIN;
 }

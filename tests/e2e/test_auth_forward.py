@@ -688,7 +688,9 @@ def test_a_question_that_comes_back(serve, servers):
         config = {GROUPS: group(addresses, "itself", **keys), "plugins/status/status.conf": status_section()}
         started.append(serve({"Workers": 2, "Listen": [f"{host}:{own}" for host in hosts]}, text=text, config=config))
     assert ask(started[0], target="/x/y").status == 508
-    started[0].wait_log("a loop: the question about a request comes back to this server")
+    advice = 'must not be below a section with "Type Forward": write "Type Off" for its path'
+    started[0].wait_log(f"a loop: the question about a request comes back to this server, .*{advice}")
+    started[-1].wait_log(rf"http://itself/x/verify, server 127\.0\.0\.\d:{ports[0]} responds with 508: .*{advice}")
     asked = 0
     for server in started:
         with server.connect() as client:

@@ -113,8 +113,19 @@ def test_full_groups(serve_group, backends, name):  # noqa: F811
     server.wait_log(f"proxy: http://app: .*{line}")
 
 
-def test_groups_without_a_server(serve_group):  # noqa: F811
-    server = serve_group(["127.0.0.1:1 down", "127.0.0.2:1 down", "127.0.0.3:1 drain"])
+# the lines of the group, and what the line says; Hold is over before one could be reached
+GROUPS_WITHOUT_A_SERVER = {
+    "states": (["127.0.0.1:1 down", "127.0.0.2:1 down", "127.0.0.3:1 drain"], "of 3, 2 set down, 1 set to drain"),
+    "no weight": (["127.0.0.1:1 down", "127.0.0.2:1 weight=0"], "of 2, 1 set down, 1 with weight 0"),
+    "one": (["127.0.0.1:1"], "its server could not be reached"),
+    "three": (["127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1"], "none of its 3 servers could be reached"),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS_WITHOUT_A_SERVER)
+def test_groups_without_a_server(serve_group, name):  # noqa: F811
+    servers, line = GROUPS_WITHOUT_A_SERVER[name]
+    server = serve_group(servers, {"Hold": "20ms", "EjectAfter": 0})
     with server.connect() as client:
         assert client.ask("/").status == 503
-    server.wait_log("proxy: http://app: no server of the group can be used: of 3, 2 set down, 1 set to drain")
+    server.wait_log(f"proxy: http://app: no server of the group can be used: {line}")

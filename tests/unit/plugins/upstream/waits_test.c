@@ -24,6 +24,26 @@ TEST(requests_wait_in_their_order)
     close_group();
 }
 
+static int queue_once(void *ctx)
+{
+    (void)ctx;
+    int r = ask(1);
+    assert_true(r == -EAGAIN || r == -ENOMEM);
+    return r == -EAGAIN ? 0 : r;
+}
+
+/* The queue is not full then. */
+TEST(a_wait_without_memory)
+{
+    open_queue(1, 3);
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(mk_test_failing_allocs(queue_once, NULL), 1);
+    end_request(0);
+    assert_int_equal(waiters[1].result, 0);
+    end_request(1);
+    close_group();
+}
+
 TEST(the_loop_that_gets_the_place_of_a_request)
 {
     open_queue(1, 3);
