@@ -5,8 +5,6 @@
  */
 #include "mandril.h"
 
-#include <monkey/program.h>
-
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -37,19 +35,48 @@ static void set_rate(struct limit_answer *answer, const struct limit *limit, str
     answer->reset_s = full > now_us ? round_up_to_seconds(wait) : 0;
 }
 
-/* Counts a request if it is within the limits. */
-static struct limit_answer count_request(const struct limit *limit, struct zone_client *client, uint64_t now_us)
+/* What sections of a zone have counted of a request in the record of its client. */
+struct held {
+    bool has_token, is_under_way;
+};
+
+static struct held find_held(const struct exchange *x, const struct zone *zone, const struct zone_client *client)
+{
+    const struct mk_client_ref ref = mk_client_table_ref(zone->table, client);
+    struct held held = {.has_token = false};
+    for (const struct limit_count *count = x->counts; count; count = count->next) {
+        if (count->limit->base.zone != zone)
+            continue;
+        held.has_token |= count->has_token;
+        held.is_under_way |= count->ref.entry == ref.entry && count->ref.life == ref.life; /* it was not evicted */
+    }
+    return held;
+}
+
+/* Takes a token for a request; if it has one, that must be within the burst of this section, too. */
+static bool take_token(const struct limit *limit, struct zone_client *client, bool has_token, uint64_t now_us)
+{
+    if (!has_token)
+        return bucket_take(&client->rate, &limit->rate, 1, now_us);
+    bucket_count(&client->rate, &limit->rate, now_us);
+    return bucket_wait_us(&client->rate, &limit->rate, 0) == 0;
+}
+
+/* Counts a request, but for what is held, if it is within the limits. */
+static struct limit_answer count_request(const struct limit *limit, struct zone_client *client, struct held held,
+                                         uint64_t now_us)
 {
     const struct limit_conf *conf = limit->conf;
-    struct limit_answer answer = {.fine = !conf->requests_max || client->requests < conf->requests_max};
+    uint32_t others = client->requests - held.is_under_way;
+    struct limit_answer answer = {.fine = !conf->requests_max || others < conf->requests_max};
     if (conf->rate.n) {
-        answer.fine = answer.fine && bucket_take(&client->rate, &limit->rate, 1, now_us);
+        answer.fine = answer.fine && take_token(limit, client, held.has_token, now_us);
         set_rate(&answer, limit, client, now_us);
     }
     if (!answer.fine)
         answer.retry_after_s = answer.has_rate && !answer.remaining ? (uint32_t)answer.reset_s : 1;
     else
-        client->requests += conf->requests_max > 0;
+        client->requests += conf->requests_max > 0 && !held.is_under_way;
     return answer;
 }
 
@@ -76,7 +103,19 @@ static bool was_counted(const struct exchange *x, const struct zone *zone)
     return count != NULL;
 }
 
-/* Counts the request of a client, and logs if it is above the limits. Returns 0 or -ENOMEM. */
+/* Returns what the section has counted before an internal redirect; NULL: nothing. */
+static const struct limit_count *find_count(const struct exchange *x, const struct limit *limit)
+{
+    const struct limit_count *count = x->counts;
+    while (count && count->limit != limit)
+        count = count->next;
+    return count;
+}
+
+/*
+ * Counts the request of a client, and logs if it is above the limits. What another section of the zone has counted
+ * before an internal redirect is not counted again. Returns 0 or -ENOMEM.
+ */
 static int count_client(struct exchange *x, const struct limit *limit, const struct conditions_subject *subject,
                         struct limit_answer *ret)
 {
@@ -87,9 +126,13 @@ static int count_client(struct exchange *x, const struct limit *limit, const str
     if (!count)
         return -ENOMEM;
     struct zone_client *client = mk_client_table_lock(table, &subject->client, now_us);
-    *ret = count_request(limit, client, now_us);
-    *count = (struct limit_count){.next = x->counts, .limit = limit};
-    if (ret->fine && limit->conf->requests_max)
+    const struct held held = find_held(x, limit->base.zone, client);
+    *ret = count_request(limit, client, held, now_us);
+    *count = (struct limit_count){.next = x->counts,
+                                  .limit = limit,
+                                  .has_token = ret->fine && limit->conf->rate.n,
+                                  .answer = *ret};
+    if (ret->fine && limit->conf->requests_max && !held.is_under_way)
         count->ref = mk_client_table_ref(table, client);
     x->counts = count;
     zone_unlock_client(limit->base.zone, client, find_idle_time(limit, client));
@@ -119,11 +162,10 @@ static int use_limit(const struct limit *limit, const struct conditions_subject 
     struct exchange *x = mandril_get_exchange(subject->req);
     if (!x)
         return -ENOMEM;
+    const struct limit_count *count = find_count(x, limit);
     x->limit = limit;
-    if (was_counted(x, limit->base.zone) && mk_request_decided_path(subject->req).p)
-        return MK_DECLINED; /* before an internal redirect */
-    x->answer = (struct limit_answer){.fine = true};
-    int err = limit->base.zone->table ? count_client(x, limit, subject, &x->answer) : 0;
+    x->answer = count ? count->answer : (struct limit_answer){.fine = true};
+    int err = limit->base.zone->table && !count ? count_client(x, limit, subject, &x->answer) : 0;
     if (err < 0 || x->answer.fine)
         return err < 0 ? err : MK_DECLINED;
     mk_response_error(subject->req, 429);

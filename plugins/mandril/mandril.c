@@ -4,7 +4,7 @@
  *
  *     on_client    [CONNECTIONS]                       connections.c
  *     on_request   [CONNECTIONS], behind proxies       connections.c
- *                  [RULES], first match decides        rules.c, a delay waits here
+ *                  [RULES], first match decides        here, where a delay waits, too
  *                  [CLIENT_LIMITS], first match        limits.c
  *     on_response  headers of limits, SendRate         limits.c, throttle.c
  *     on_done      ends what was counted
@@ -302,8 +302,9 @@ static int delay_request(struct mk_request *req, const struct rule *rule)
     struct exchange *x = mandril_get_exchange(req);
     if (!x)
         return -ENOMEM;
-    if (x->timer.fn)
-        return MK_DECLINED; /* before an internal redirect */
+    if (x->delay == rule)
+        return MK_DECLINED; /* it has waited before an internal redirect */
+    x->delay = rule;
     x->delayed = zone;
     mk_timer_init(&x->timer, finish_delay);
     if (atomic_fetch_add(&zone->delayed, 1) >= DELAYED_MAX)

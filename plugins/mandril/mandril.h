@@ -337,18 +337,20 @@ struct conn_state {
     struct conn_bucket *buckets; /* of throttle.c */
 };
 
-/* A section has counted the request. */
-struct limit_count {
-    struct limit_count *next;
-    const struct limit *limit;
-    struct mk_client_ref ref; /* of the request under way, for MaxRequests */
-};
-
 /* What a section says of a request. */
 struct limit_answer {
     bool fine, has_rate;
     uint64_t remaining, reset_s; /* of RateLimit, with `has_rate` */
     uint32_t retry_after_s;      /* 0: the request was not refused */
+};
+
+/* A section has counted the request. */
+struct limit_count {
+    struct limit_count *next;
+    const struct limit *limit;
+    struct mk_client_ref ref; /* of the request under way, for MaxRequests; zeroed: another section has it, or none */
+    bool has_token;           /* it, or a section of the same zone before it, has taken one for Rate */
+    struct limit_answer answer;
 };
 
 /* Of an exchange that waits, is counted, or whose response gets headers; in its arena. */
@@ -357,6 +359,7 @@ struct exchange {
     const struct limit *limit;  /* that is used; NULL: none */
     struct limit_count *counts; /* also of sections in a dry run */
     struct limit_answer answer;
+    const struct rule *delay;       /* that has delayed it last; NULL: none has */
     struct zone *delayed;           /* the zone of the rule that delays it; NULL: none does */
     struct conn_count *conn_counts; /* of connections.c, behind a proxy */
     struct mk_timer timer;

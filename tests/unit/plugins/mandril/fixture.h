@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * For tests of what mandril counts: connections in an environment without time, whose requests pass the plugin and then
- * content by path: "/hold" is never answered, "/big" is BIG_BYTES long, all others are "hello". A test chooses what the
- * address of the next connection is, and whether a PROXY header follows; 127.0.0.0/8 is trusted.
+ * content by path: "/hold" is never answered, "/big" is BIG_BYTES long, "/dir/..." is redirected internally to what
+ * follows "/dir", all others are "hello". A test chooses what the address of the next connection is, and whether a
+ * PROXY header follows; 127.0.0.0/8 is trusted.
  */
 #ifndef MK_UNIT_PLUGINS_MANDRIL_FIXTURE_H
 #define MK_UNIT_PLUGINS_MANDRIL_FIXTURE_H
@@ -13,6 +14,8 @@
 #include "base/arena.h"
 #include "server/generation/generation_load.h"
 #include "server/worker/thread.h"
+
+#include <monkey/program.h>
 
 #include "plugins/mandril/mandril.h"
 
@@ -43,6 +46,8 @@ static struct {
     struct generation_state g;
     struct host_state host;
     struct worker_state worker_state;
+    struct rule_conf rule_confs[SECTIONS_MAX];
+    struct rule rules[SECTIONS_MAX];
     struct connection_conf connection_confs[SECTIONS_MAX];
     struct connection_rule connections[SECTIONS_MAX];
     struct limit_conf limit_confs[SECTIONS_MAX];
@@ -54,6 +59,10 @@ static int answer(struct mk_request *req)
     struct mk_str path = mk_request_path(req);
     if (mk_str_eq(path, MK_STR("/hold")))
         return 0;
+    if (mk_str_starts(path, MK_STR("/dir/"))) {
+        mk_request_redirect_internally(req, mk_str_after(path, strlen("/dir")));
+        return 0;
+    }
     struct mk_str body_text = mk_str_eq(path, MK_STR("/big")) ? mk_str(big, sizeof(big)) : MK_STR("hello");
     int err = mk_response_write_ref(req, body_text);
     if (err == 0)
@@ -79,6 +88,23 @@ static struct active_section make_section(const char *name, const struct conditi
     assert_non_null(zone);
     return (struct active_section){
         .when = when, .clients.file = -1, .zone = zone, .name = mk_str_c(name), .place = MK_STR("here:1")};
+}
+
+/* Returns the conditions of a section with such a Match. */
+static inline struct conditions match(const char *text)
+{
+    struct conditions when = {.foreign_referer = false};
+    assert_int_equal(mk_pattern_parse(&when.match, mk_str_c(text), NULL, NULL), 0);
+    return when;
+}
+
+static inline void add_rule(const char *name, struct rule_conf conf)
+{
+    uint32_t n = guard.host.n_rules++;
+    assert_true(n < SECTIONS_MAX);
+    guard.rule_confs[n] = conf;
+    guard.rules[n] =
+        (struct rule){.base = make_section(name, &guard.rule_confs[n].when, 0), .conf = &guard.rule_confs[n]};
 }
 
 static inline struct limit *add_limit(const char *name, struct limit_conf conf)
@@ -130,7 +156,9 @@ static void remove_sections(void)
         stop_section(&guard.limits_in_use[i].base);
     for (uint32_t i = 0; i < guard.g.n_connections; i++)
         stop_section(&guard.connections[i].base);
-    guard.host.n_limits = guard.g.n_connections = 0;
+    for (uint32_t i = 0; i < guard.host.n_rules; i++)
+        stop_section(&guard.rules[i].base);
+    guard.host.n_limits = guard.host.n_rules = guard.g.n_connections = 0;
 }
 
 /* Returns what is counted for a client now. */
@@ -177,7 +205,7 @@ static int open_guard(void **state)
     guard.process.zones = zones_new();
     decision_counters_open();
     guard.g = (struct generation_state){.process = &guard.process, .connections = guard.connections};
-    guard.host = (struct host_state){.process = &guard.process, .limits = guard.limits_in_use};
+    guard.host = (struct host_state){.process = &guard.process, .rules = guard.rules, .limits = guard.limits_in_use};
     guard.limits.open = CONNS_MAX;
     guard.thread = (struct mk__thread){.limits = &guard.limits, .receiver.assigned = CONNS_MAX};
     own.worker = (struct mk_worker){.generation = &guard.generation, .loop = &w.loop, .cells = &w.http.cells};

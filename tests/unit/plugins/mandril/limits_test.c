@@ -100,6 +100,64 @@ TEST(a_dry_run, open_guard, close_guard)
     assert_int_equal(zone->decisions, 3);
 }
 
+/* Both paths of an internal redirect keep to MaxRequests of their sections, which count the request once. */
+TEST(requests_of_one_zone, open_guard, close_guard)
+{
+    const struct zone *zone =
+        add_limit("dir", (struct limit_conf){.when = match("=/dir/hold"), .requests_max = 5})->base.zone;
+    add_limit("dir", (struct limit_conf){.when = match("=/hold"), .requests_max = 1});
+    struct mk_test_client *held = connect_from("192.0.2.1", ASK("/hold")), *c = connect_from("192.0.2.1", "");
+    assert_int_equal(status_of(ask(c, ASK("/dir/hold"))), 429);
+    assert_int_equal(get_client(zone, "192.0.2.1").requests, 1);
+    mk_test_reset(held);
+    mk_test_settle(&w);
+    held = connect_from("192.0.2.1", ASK("/dir/hold"));
+    assert_int_equal(get_client(zone, "192.0.2.1").requests, 1);
+    assert_int_equal(status_of(ask(c, ASK("/hold"))), 429);
+    assert_int_equal(status_of(ask(c, ASK("/dir/hold"))), 429);
+    mk_test_reset(held);
+    mk_test_settle(&w);
+    assert_int_equal(get_client(zone, "192.0.2.1").requests, 0);
+}
+
+/* What the first section does not limit, the second one counts. */
+TEST(other_limits_of_one_zone, open_guard, close_guard)
+{
+    const struct request_rate daily = {1, 86400};
+    add_limit("a", (struct limit_conf){.when = match("=/dir/hold"), .rate = daily, .burst = 9});
+    add_limit("a", (struct limit_conf){.when = match("=/hold"), .requests_max = 1});
+    add_limit("b", (struct limit_conf){.when = match("=/dir/x"), .requests_max = 9});
+    add_limit("b", (struct limit_conf){.when = match("=/x"), .rate = daily, .burst = 1});
+    connect_from("192.0.2.1", ASK("/dir/hold"));
+    struct mk_test_client *c = connect_from("192.0.2.1", "");
+    assert_int_equal(status_of(ask(c, ASK("/dir/hold"))), 429);
+    assert_int_equal(status_of(ask(c, ASK("/dir/x"))), 200);
+    assert_int_equal(status_of(ask(c, ASK("/dir/x"))), 429);
+}
+
+/* One token is taken, which must be within both bursts. */
+TEST(bursts_of_one_zone, open_guard, close_guard)
+{
+    const struct request_rate daily = {1, 86400};
+    add_limit("dir", (struct limit_conf){.when = match("=/dir/x"), .rate = daily, .burst = 9});
+    add_limit("dir", (struct limit_conf){.when = match("=/x"), .rate = daily, .burst = 2});
+    struct mk_test_client *c = connect_from("192.0.2.1", "");
+    expect_has(ask(c, ASK("/dir/x")), "RateLimit: \"dir\";r=1;");
+    expect_has(ask(c, ASK("/dir/x")), "RateLimit: \"dir\";r=0;");
+    assert_int_equal(status_of(ask(c, ASK("/dir/x"))), 429);
+}
+
+/* A section that was used for an earlier path says what it said then. */
+TEST(a_section_is_used_again, open_guard, close_guard)
+{
+    const struct request_rate daily = {1, 86400};
+    add_limit("between", (struct limit_conf){.when = match("=/dir/x"), .rate = daily, .burst = 9});
+    add_limit("rest", (struct limit_conf){.rate = daily, .burst = 5});
+    struct mk_test_client *c = connect_from("192.0.2.1", "");
+    expect_has(ask(c, ASK("/dir/dir/x")), "RateLimit: \"rest\";r=4;");
+    expect_has(ask(c, ASK("/dir/x")), "RateLimit: \"rest\";r=3;");
+}
+
 /* The record was evicted while its request was under way: its end changes nothing of the new one. */
 TEST(an_evicted_record, open_guard, close_guard)
 {
