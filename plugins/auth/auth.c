@@ -193,14 +193,10 @@ static bool passes_as_preflight(struct mk_request *req, const struct auth_rule *
            mk_request_header_by_name(req, MK_STR("Access-Control-Request-Method")).p;
 }
 
-/* Returns whether the rule has let the request pass for the path before an internal redirect. */
-static bool has_passed(struct mk_request *req, const struct auth_host *h, const struct auth_rule *rule)
+/* Returns whether a login has passed the rule before an internal redirect. Forward asks about each path. */
+static bool has_passed(const struct mk_request *req, const struct auth_rule *rule)
 {
-    struct mk_str path = mk_request_decided_path(req);
-    const struct auth_rule *before;
-    if (!path.p || rules_find(h, path, &before) < 0 || before != rule)
-        return false;
-    return mk_request_user(req).p || !is_alternative(rule);
+    return mk_request_decided_path(req).p && rule->conf->type != AUTH_FORWARD && rules_has_login(req, rule);
 }
 
 /* Checks the client certificate, and the login after it. */
@@ -218,7 +214,8 @@ static int check_rule(struct mk_request *req, const struct auth_rule *rule)
         rules_count_login(req, LOGIN_CERTIFICATE, LOGIN_ACCEPTED);
     if (checks[rule->conf->type])
         return checks[rule->conf->type](req, rule);
-    return tls.client.len && mk_request_set_user(req, tls.client) < 0 ? -ENOMEM : forward_login_strip(req, rule);
+    int r = rules_keep_login(req, rule, tls.client);
+    return r < 0 ? r : forward_login_strip(req, rule);
 }
 
 static int check_request(struct mk_request *req)
@@ -236,27 +233,19 @@ static int check_request(struct mk_request *req)
         mk_response_error(req, access);
         return 0;
     }
-    if (!rule || has_passed(req, h, rule))
+    if (!rule || has_passed(req, rule))
         return MK_DECLINED;
     bool needs_login = rules_protects(rule) && !(access == 1 && is_alternative(rule)) && !is_open;
     return needs_login ? check_rule(req, rule) : forward_login_strip(req, rule);
 }
 
-/* A user that was let in by this rule has the other path, too. */
-static bool was_admitted(struct mk_request *req, const struct auth_host *h, const struct auth_rule *rule)
-{
-    const struct auth_rule *own;
-    return mk_request_user(req).p && rules_find(h, mk_request_path(req), &own) == 0 && own == rule;
-}
-
 /* Tells whether the request has the certificate and the login that the rule wants for a path, without asking for them.
  */
-static bool has_login(struct mk_request *req, const struct auth_host *h, const struct auth_rule *rule,
-                      struct mk_str path)
+static bool has_login(struct mk_request *req, const struct auth_rule *rule, struct mk_str path)
 {
     struct mk_tls_info tls;
     bool is_forward = rule->conf->type == AUTH_FORWARD; /* which decides by paths, too */
-    if (!is_forward && was_admitted(req, h, rule))
+    if (!is_forward && rules_has_login(req, rule))
         return true;
     if (rule->conf->client_certificate && (mk_request_tls_info(req, &tls) < 0 || !tls.client.len))
         return false;
@@ -280,7 +269,7 @@ static int allows_path(struct mk_request *req, struct mk_str path)
         return 0;
     if (!rule || !rules_protects(rule) || (access == 1 && alternative))
         return 1;
-    if (!has_login(req, h, rule, path))
+    if (!has_login(req, rule, path))
         return 0;
     if (access >= 400)
         mk_request_allow(req); /* the login takes the place of the denial */

@@ -2,6 +2,7 @@
 #include "rules.h"
 
 #include <monkey/http_client.h>
+#include <monkey/program.h>
 #include <monkey/request.h>
 #include <monkey/target.h>
 #include <monkey/via.h>
@@ -174,12 +175,26 @@ static bool is_dropped(struct mk_str name)
 
 /* ── the subject ── */
 
-/* The URI as the client has sent it, before any rewrite. */
+/* Writes the path and the query that an internal redirect has led to: the server may decide by them. */
+static void write_redirected_uri(struct mk_buf *out, struct mk_request *req)
+{
+    struct mk_str query = mk_request_query(req);
+    mk_target_write_path(out, mk_request_path(req), mk_request_has_encoded_slash(req));
+    if (query.p)
+        mk_buf_addc(out, '?');
+    mk_buf_adds(out, query);
+}
+
+/* Writes the URI as the client has sent it, before any rewrite, unless there was an internal redirect. */
 static void write_uri(struct mk_buf *out, struct mk_request *req, struct mk_str path)
 {
     struct mk_str target = mk_request_target(req);
     if (path.len) {
         mk_target_write_path(out, path, false);
+        return;
+    }
+    if (mk_request_decided_path(req).p) {
+        write_redirected_uri(out, req);
         return;
     }
     mk_target_write_path(out, mk_request_original_path(req), mk_request_has_encoded_slash(req));
@@ -247,6 +262,83 @@ void forward_write_subject(struct mk_buf *out, struct mk_request *req, struct mk
     mk_buf_adds(out, MK_STR("\r\n"));
 }
 
+/* ── the headers of the client ── */
+
+static bool is_replaced(const struct forward_replaced *replaced, struct mk_str name)
+{
+    while (replaced && !forward_names_have(replaced->names, name))
+        replaced = replaced->next;
+    return replaced;
+}
+
+/* Walks through the lines that the client has sent, also those that were replaced since. */
+struct client_lines {
+    const struct mk_request *req;
+    const struct forward_replaced *replaced, *kept; /* all; and that of the next line, after the request's */
+    unsigned i, n_kept;
+};
+
+static struct client_lines begin_lines(const struct mk_request *req)
+{
+    const struct auth_exchange *x = mk_request_state(req, &mk_plugin_auth);
+    const struct forward_replaced *replaced = x ? x->replaced : NULL;
+    return (struct client_lines){.req = req, .replaced = replaced, .kept = replaced};
+}
+
+static bool next_line(struct client_lines *l, struct mk_str *name, struct mk_str *value)
+{
+    while (mk_request_header_at(l->req, l->i, name, value)) {
+        l->i++;
+        if (!is_replaced(l->replaced, *name))
+            return true;
+    }
+    while (l->kept && l->n_kept == l->kept->n) {
+        l->kept = l->kept->next;
+        l->n_kept = 0;
+    }
+    if (!l->kept)
+        return false;
+    *name = l->kept->lines[l->n_kept].name;
+    *value = l->kept->lines[l->n_kept++].value;
+    return true;
+}
+
+/* Copies the lines of these names; `to` NULL: only counts them. Returns their number, or -ENOMEM. */
+static int copy_lines(struct mk_header_field *to, struct mk_request *req, const struct forward_replaced *replaced,
+                      const struct forward_names *names)
+{
+    struct mk_str name, value;
+    int n = 0;
+    for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++) {
+        if (!forward_names_have(names, name) || is_replaced(replaced, name))
+            continue;
+        if (to) {
+            to[n].name = mk_arena_dup(mk_request_arena(req), name);
+            to[n].value = mk_arena_dup(mk_request_arena(req), value);
+        }
+        if (to && (!to[n].name.p || !to[n].value.p))
+            return -ENOMEM;
+        n++;
+    }
+    return n;
+}
+
+int forward_keep_lines(struct mk_request *req, const struct forward_names *names)
+{
+    struct auth_exchange *x = rules_get_exchange(req);
+    if (!x)
+        return -ENOMEM;
+    unsigned n = (unsigned)copy_lines(NULL, req, x->replaced, names);
+    struct forward_replaced *r = mk_arena_alloc(mk_request_arena(req), sizeof(*r) + n * sizeof(r->lines[0]));
+    if (!r || copy_lines(r->lines, req, x->replaced, names) < 0)
+        return -ENOMEM;
+    r->next = x->replaced;
+    r->names = names;
+    r->n = n;
+    x->replaced = r;
+    return 0;
+}
+
 /* ── the head ── */
 
 /* A server that repeats in its answer what it was asked must not repeat what a client says of its user. */
@@ -257,9 +349,10 @@ static bool is_forged(const struct forward_conf *conf, struct mk_str name)
 
 bool forward_binds_connection(struct mk_request *req)
 {
+    struct client_lines lines = begin_lines(req);
     struct mk_str name, value;
     bool binds = false;
-    for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
+    while (next_line(&lines, &name, &value))
         binds |= mk_header_same_name(name, MK_STR("authorization")) && mk_http_login_binds_connection(value);
     return binds;
 }
@@ -268,9 +361,10 @@ void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct
                         struct mk_str subject, uint64_t via_mark)
 {
     struct mk_str name, value, connection = mk_request_header(req, MK_HEADER_CONNECTION), id = mk_request_id(req);
+    struct client_lines lines = begin_lines(req);
     mk_buf_addf(out, "GET %.*s HTTP/1.1\r\n", MK_STR_ARG(conf->to.path));
     write_field(out, MK_STR("Host"), conf->to.authority);
-    for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
+    while (next_line(&lines, &name, &value))
         if (!is_dropped(name) && !is_forged(conf, name) && !(connection.len && mk_str_list_has(connection, name)))
             write_field(out, name, value);
     mk_buf_adds(out, subject);
@@ -286,8 +380,9 @@ void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct
 
 void forward_write_deciding(struct mk_buf *out, struct mk_request *req, const struct forward_conf *conf)
 {
+    struct client_lines lines = begin_lines(req);
     struct mk_str name, value;
-    for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
+    while (next_line(&lines, &name, &value))
         if (forward_names_have(&conf->cache_by, name))
             write_field(out, name, value);
 }

@@ -46,7 +46,8 @@ static int set_headers(struct mk_request *req, const struct auth_rule *rule, con
     struct mk_header_field headers[FORWARD_HEADERS_MAX];
     for (uint32_t i = 0; i < copy->n; i++)
         headers[i] = (struct mk_header_field){copy->items[i], answer ? answer->values[i] : MK_STR_NONE};
-    return copy->n ? mk_request_replace_headers(req, headers, copy->n) : 0;
+    int err = copy->n ? forward_keep_lines(req, copy) : 0;
+    return copy->n && err == 0 ? mk_request_replace_headers(req, headers, copy->n) : err;
 }
 
 /* Lets a request pass whose user `Require` admits. Returns as on_request. */
@@ -59,12 +60,10 @@ static int admit_answer(struct mk_request *req, const struct auth_rule *rule, co
         return 0;
     }
     int err = set_headers(req, rule, answer);
-    if (err == 0 && answer->user.len)
-        err = mk_request_set_user(req, answer->user);
-    if (err < 0)
-        return err;
-    rules_count_login(req, LOGIN_FORWARD, LOGIN_ACCEPTED);
-    return MK_DECLINED;
+    int r = err < 0 ? err : rules_keep_login(req, rule, answer->user.len ? answer->user : MK_STR_NONE);
+    if (r == MK_DECLINED)
+        rules_count_login(req, LOGIN_FORWARD, LOGIN_ACCEPTED);
+    return r;
 }
 
 static int reject_connection(struct mk_request *req)

@@ -111,7 +111,7 @@ static int admit_user(struct mk_request *req, const struct auth_rule *rule, stru
         return 0;
     }
     rules_count_login(req, LOGIN_PASSWORD, LOGIN_ACCEPTED);
-    return mk_request_set_user(req, user) < 0 ? -ENOMEM : MK_DECLINED;
+    return rules_keep_login(req, rule, user);
 }
 
 /* The login was not checked. */

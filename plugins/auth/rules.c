@@ -373,6 +373,30 @@ bool rules_admits(struct mk_request *req, const struct auth_rule *rule, struct m
     return r;
 }
 
+struct auth_exchange *rules_get_exchange(struct mk_request *req)
+{
+    struct auth_exchange *x = mk_request_state(req, &mk_plugin_auth);
+    if (x)
+        return x;
+    x = mk_arena_zalloc(mk_request_arena(req), sizeof(*x));
+    return x && mk_request_set_state(req, &mk_plugin_auth, x) == 0 ? x : NULL;
+}
+
+int rules_keep_login(struct mk_request *req, const struct auth_rule *rule, struct mk_str user)
+{
+    struct auth_exchange *x = rules_get_exchange(req);
+    if (!x || (user.p && mk_request_set_user(req, user) < 0))
+        return -ENOMEM;
+    x->admitted = rule;
+    return MK_DECLINED;
+}
+
+bool rules_has_login(const struct mk_request *req, const struct auth_rule *rule)
+{
+    const struct auth_exchange *x = mk_request_state(req, &mk_plugin_auth);
+    return x && x->admitted == rule;
+}
+
 enum { PLACE_BYTES = 1024 };
 
 /* ── users and groups ── */

@@ -244,9 +244,24 @@ enum { FORWARD_SUBJECT_BYTES_MAX = 128 * 1024, FORWARD_HEAD_BYTES_MAX = 256 * 10
 /*
  * Writes the lines about the subject: those of the request or, if `path` (decoded) is not empty, those of a GET of that
  * path of the same host by the same client. What the client has sent in their names is not passed on, unless the peer
- * is in TrustedProxies. The URI is that of the client, decoded, normalized and encoded again.
+ * is in TrustedProxies. The URI is that of the client, decoded, normalized and encoded again; after an internal
+ * redirect it has the path and the query that are run.
  */
 void forward_write_subject(struct mk_buf *out, struct mk_request *req, struct mk_str path);
+
+/* The lines that a client has sent in the names of CopyHeaders, which the request has no more. */
+struct forward_replaced {
+    struct forward_replaced *next;
+    const struct forward_names *names;
+    unsigned n;
+    struct mk_header_field lines[];
+};
+
+/*
+ * Keeps the lines of the client before headers of these names are replaced: a question after that has what the client
+ * has sent, as the one before. Returns 0 or -ENOMEM.
+ */
+int forward_keep_lines(struct mk_request *req, const struct forward_names *names);
 
 /*
  * Writes the head of the question. Of the headers that answers set, it has only those that decide (ForwardCacheBy),
@@ -315,6 +330,7 @@ void forward_send_refusal(struct mk_request *req, const struct mk_http_response 
  *     generation  auth_generation: limits, and each file once ──► mk_watched
  *     host        auth_host: the rules, in the order of the sections
  *     worker      auth_worker: a reference to the value of each file, and the hashes that are computed
+ *     exchange    auth_exchange: the rule that has admitted the request
  */
 struct auth_process {
     struct mk_thread_pool pool; /* computes hashes, so that neither workers nor disk threads wait for them */
@@ -370,6 +386,13 @@ struct auth_worker {
     struct mk_watched_ref refs[];
 };
 
+/* What is known of an exchange; in its arena. */
+struct auth_exchange {
+    const struct auth_rule *admitted;  /* the last rule that a login has passed; NULL: none */
+    struct token_refusal *refusals;    /* of token_login.c */
+    struct forward_replaced *replaced; /* headers of the client, for questions after an internal redirect */
+};
+
 /* Makes the rules of a host, and opens their files. Returns 0 (`*ret` is NULL without any section) or -errno, reported.
  */
 int rules_make(struct mk_host *host, struct auth_generation *g, struct auth_host **ret);
@@ -403,6 +426,16 @@ const struct users *rules_worker_users(struct auth_worker *worker, const struct 
 
 /* Returns true if a user that has logged in is one of those that `Require` names. */
 bool rules_admits(struct mk_request *req, const struct auth_rule *rule, struct mk_str user);
+
+/* Returns the state of an exchange, which is made if there is none; NULL without memory. */
+struct auth_exchange *rules_get_exchange(struct mk_request *req);
+/*
+ * Keeps that a login has passed the rule, and sets its user (`.p` NULL: it names none).
+ * Returns MK_DECLINED: the request passes; or -ENOMEM.
+ */
+int rules_keep_login(struct mk_request *req, const struct auth_rule *rule, struct mk_str user);
+/* Returns whether the last login of the request has passed this rule. */
+bool rules_has_login(const struct mk_request *req, const struct auth_rule *rule);
 
 /*
  * Checks of a host's rules against their files and against settings of other sections, when a configuration is loaded.

@@ -188,10 +188,10 @@ static int admit_token(struct mk_request *req, const struct auth_rule *rule, con
         mk_response_error(req, 403);
         return 0;
     }
-    if (mk_request_set_claims(req, d->claims) < 0 || (d->subject.p && mk_request_set_user(req, d->subject) < 0))
-        return -ENOMEM;
-    rules_count_login(req, LOGIN_TOKEN, LOGIN_ACCEPTED);
-    return MK_DECLINED;
+    int r = mk_request_set_claims(req, d->claims) < 0 ? -ENOMEM : rules_keep_login(req, rule, d->subject);
+    if (r == MK_DECLINED)
+        rules_count_login(req, LOGIN_TOKEN, LOGIN_ACCEPTED);
+    return r;
 }
 
 /* Verifies a token. Returns as on_request. */
@@ -223,16 +223,18 @@ int token_login_check(struct mk_request *req, const struct auth_rule *rule)
 
 static bool was_refused(struct mk_request *req, const struct auth_rule *rule)
 {
-    return token_refusals_has(mk_request_state(req, &mk_plugin_auth), rule->claims, rules_keys(req, rule));
+    const struct auth_exchange *x = mk_request_state(req, &mk_plugin_auth);
+    return x && token_refusals_has(x->refusals, rule->claims, rules_keys(req, rule));
 }
 
 /* Keeps a refusal for the rest of the exchange, unless there is no memory. */
 static void keep_refusal(struct mk_request *req, const struct auth_rule *rule, enum token_result result)
 {
-    struct token_refusal *first = token_refusals_add(mk_request_state(req, &mk_plugin_auth), rule->claims,
-                                                     rules_keys(req, rule), mk_request_arena(req));
+    struct auth_exchange *x = rules_get_exchange(req);
+    struct token_refusal *first =
+        x ? token_refusals_add(x->refusals, rule->claims, rules_keys(req, rule), mk_request_arena(req)) : NULL;
     if (first)
-        mk_request_set_state(req, &mk_plugin_auth, first);
+        x->refusals = first;
     job_log(req, MK_LOG_DEBUG, MK_STR_NONE, token_result_meaning(result)->reason);
 }
 

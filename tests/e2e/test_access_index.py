@@ -55,8 +55,12 @@ ROWS = {
 
 
 def verify(peer):
-    found = re.search(r"session=(\w+)", peer.request()["Cookie"] or "")
-    if found:
+    """As a server that decides by path, too: no client may have denied.php."""
+    request = peer.request()
+    found = re.search(r"session=(\w+)", request["Cookie"] or "")
+    if "denied.php" in request["X-Forwarded-Uri"]:
+        peer.respond(b"", status=403)
+    elif found:
         peer.respond(b"", f"Remote-User: {found[1]}")
     else:
         peer.respond(b"", "Location: https://login.example/", status=302)
@@ -66,13 +70,13 @@ def verify(peer):
 def start(serve, tmp_path, users):  # noqa: F811
     made = []
 
-    def make(text, settings=None):
+    def make(text, settings=None, index="index.php", config=()):
         made.extend([Backend(answer(b"ran", "Content-Type: text/plain")), Backend(verify)])
         app, auth = (one.__enter__() for one in made)
-        root = populate(tmp_path / "root", {"dir/index.php": b"<?php secret ?>\n"})
+        root = populate(tmp_path / "root", {f"dir/{index}": b"<?php secret ?>\n"})
         text = f"[PROXY]\nMatch *.php\nTo {app.url}\n" + text.replace("{users}", str(users)).replace("{auth}", auth.url)
         text = re.sub(r"^(?=\w)", "    ", text, flags=re.M)
-        server = serve(settings, root=root, host={"Indexfile": "index.php"}, text=text, config=LIMITS)
+        server = serve(settings, root=root, host={"Indexfile": index}, text=text, config={**LIMITS, **dict(config)})
         server.app, server.auth = app, auth
         return server
 
@@ -102,12 +106,84 @@ def test_a_folder_is_as_its_script(start, name):
     assert seen[0] == seen[1]
 
 
-def test_one_section_is_asked_once(start):
-    """What has let the folder pass is not asked about its script again."""
-    server = start("[AUTH]\nMatch /dir\nType Forward\nTo {auth}\n")
+def get_questions(server):
+    """Of each question the method, the URI, and the URI of the URL."""
+    questions = server.auth.requests
+    uris = [re.sub("https?://[^/]+", "", one["X-Original-URL"]) for one in questions]
+    return [(one["X-Forwarded-Method"], one["X-Forwarded-Uri"], uri) for one, uri in zip(questions, uris)]
+
+
+@pytest.mark.parametrize("match", ["/dir", "=/dir/index.php"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_forward_is_asked_about_both_paths(start, match, method):
+    """The server may decide by path, method and query: the question about the script has those that are run."""
+    server = start(f"[AUTH]\nMatch {match}\nType Forward\nTo {{auth}}\nCopyHeaders Remote-User\n")
     with server.connect() as client:
-        assert client.ask("/dir/", "Cookie: session=ada").status == 200
-    assert len(server.auth.requests) == 1
+        assert client.ask("/dir/?a=b", "Cookie: session=ada", method=method).status == 200
+    asked = [(method, "/dir/?a=b", "/dir/?a=b"), (method, "/dir/index.php?a=b", "/dir/index.php?a=b")]
+    assert get_questions(server) == asked[match != "/dir" :]
+
+
+def test_a_server_that_denies_the_script(start):
+    server = start("[AUTH]\nMatch /dir\nType Forward\nTo {auth}\nForwardCache 60s\n", index="denied.php")
+    with server.connect() as client:
+        for path in ("/dir/", "/dir/", "/dir/denied.php"):
+            assert client.ask(path, "Cookie: session=ada").status == 403
+    assert not server.app.requests
+
+
+def test_kept_answers_are_of_one_path(start):
+    server = start("[AUTH]\nMatch /dir\nType Forward\nTo {auth}\nForwardCache 60s\n")
+    with server.connect() as client:
+        for path in ("/dir/", "/dir/index.php", "/dir/", "/dir/?a"):
+            assert client.ask(path, "Cookie: session=ada").status == 200
+    uris = [uri for _, uri, _ in get_questions(server)]
+    assert uris == ["/dir/", "/dir/index.php", "/dir/?a", "/dir/index.php?a"]
+
+
+@pytest.mark.parametrize("match", ["/dir", "=/dir/", "=/dir/index.php"])
+def test_questions_have_the_headers_of_the_client(start, match):
+    """The answer about the folder sets or removes what the client has sent; the question about the script has it."""
+    forward = "Type Forward\nTo {auth}\nCopyHeaders Authorization Remote-User X-Key\nForwardCacheBy Cookie X-Key\n"
+    text = f"[AUTH]\nMatch {match}\n{forward}" + ("[AUTH]\nMatch /dir\n" + forward) * (match != "/dir")
+    server = start(text.replace("ForwardCacheBy Cookie", "ForwardCacheBy Cookie Authorization"))
+    fields = ["Cookie: session=ada", ADA, "X-Key: 1", "Remote-User: root", "X_Key: 2"]
+    with server.connect() as client:
+        assert client.ask("/dir/", *fields).status == 200
+    for name in ("Cookie", "Authorization", "X-Key", "X_Key", "Remote-User"):
+        first, second = (one[name] for one in server.auth.requests)
+        assert first == second
+        assert (first is None) == (name == "Remote-User")
+    (request,) = server.app.requests
+    assert [request[name] for name in ("Remote-User", "Authorization", "X-Key", "X_Key")] == ["ada", None, None, None]
+
+
+BOB = "Realm bob\nUsers {users}\nRequire user bob\nSatisfy any\n"
+VIA = f"""[AUTH]
+Match =/via/via/a.txt
+Realm ada
+Users {{users}}
+[AUTH]
+Match /
+{BOB}[RULES]
+Match ={{denied}}
+Action deny
+[RULES]
+Match *a.txt
+Action allow
+"""
+
+
+@build.needs_modules
+@pytest.mark.parametrize("denied, status, body", [("/a.txt", 403, None), ("/b/team.txt", 200, b"ada no -")])
+def test_a_user_of_another_section(start, denied, status, body):
+    """A login of one section is none of the next ones, also after two internal redirects."""
+    names = ("liana", "mandril", "auth", f"{build.MODULES}/doorman.so", "proxy", "static")
+    load = {"plugins.load": section("PLUGINS", {"Load": names})}
+    server = start(VIA.replace("{denied}", denied), config=load)
+    with server.connect() as client:
+        got = client.ask("/via/via/a.txt?user", ADA)
+    assert (got.status, got.body if body else None) == (status, body)
 
 
 def test_one_limit_counts_once(start):

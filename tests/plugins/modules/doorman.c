@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * doorman: decides by a header of the request, as a plugin with rules for addresses does, and shows the user and the
- * claims. For tests of what plugins decide together.
+ * claims. It has the content of /via/X from /X, by an internal redirect. For tests of what plugins decide together.
  */
 #include <monkey/plugin.h>
+#include <monkey/program.h>
 
 extern const struct mk_plugin mk_plugin_doorman;
 
@@ -18,6 +19,11 @@ static int decide(struct mk_request *req)
 /* Answers with the user and the claims, and whether the client may have /b/team.txt. */
 static int show_user(struct mk_request *req)
 {
+    struct mk_str path = mk_request_path(req), via = MK_STR("/via");
+    if (mk_str_starts(path, MK_STR("/via/"))) {
+        mk_request_redirect_internally(req, mk_str_after(path, via.len));
+        return 0;
+    }
     if (!mk_str_eq(mk_request_query(req), MK_STR("user")))
         return MK_DECLINED;
     struct mk_str user = mk_request_user(req), claims = mk_request_claims(req);
