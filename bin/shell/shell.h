@@ -160,8 +160,8 @@ char *edit_read(const char *prompt);
 void value_add(struct mk_buf *out, const struct object_member *m, const struct text_style *style, unsigned n_units);
 
 /*
- * Answers as text for people: aligned columns, or a value in each line; values as they are printed above. On a terminal tables of
- * connections fit its width: columns that matter least are left out, then long texts are cut.
+ * Answers as text for people: aligned columns, or a value in each line. On a terminal tables of connections fit its
+ * width: columns that matter least are left out, then long texts are cut.
  */
 enum { TABLE_COLUMNS_MAX = OBJECT_MEMBERS_MAX, TABLE_CELL_MAX = 512 };
 
