@@ -35,6 +35,9 @@ static void on_timer(struct mk_timer *timer)
 void mk__heap_trim_init(struct mk__heap_trim *h, struct mk_loop *loop)
 {
     *h = (struct mk__heap_trim){.loop = malloc_trim && mallinfo2 ? loop : NULL};
+    /* under a sanitizer the first call initializes the C library's heap, which two threads may not do at a time */
+    if (h->loop)
+        (void)mallinfo2();
     mk_timer_init(&h->timer, on_timer);
 }
 
