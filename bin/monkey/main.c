@@ -24,17 +24,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int test_config(struct mk_server *server, const struct options *o, int loaded)
-{
-    return report_test(server, o, loaded);
-    int err = loaded == -ENOMEM ? loaded : mk_server_check(server);
-    print_problems(server, 0);
-    if (err < 0 || loaded < 0)
-        return err == -ENOMEM ? EXIT_RUN : EXIT_CONFIG;
-    fprintf(stderr, "monkey: the configuration is fine\n");
-    return EXIT_OK;
-}
-
 static bool wants_supervisor(const struct mk_server *server)
 {
     struct mk_server_process process;
@@ -64,7 +53,7 @@ static int run_action(const struct options *o)
     }
     int err = config_load(server, o, listen_text, sizeof(listen_text)), code = EXIT_OK;
     if (o->action == ACTION_TEST)
-        code = test_config(server, o, err);
+        code = report_test(server, o, err);
     else if (err < 0)
         code = print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
     else if (code == EXIT_OK && o->action == ACTION_SHOW)

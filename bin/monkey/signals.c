@@ -129,15 +129,10 @@ static bool reopen_logs(struct mk_server *server)
     return false;
 }
 
-static bool upgrade_program(struct mk_server *server)
-{
-    return upgrade_run(server);
-}
-
 static const struct {
     int number;
     bool (*act)(struct mk_server *server);
-} actions[] = {{SIGHUP, reload_config}, {SIGUSR1, reopen_logs}, {SIGUSR2, upgrade_program}};
+} actions[] = {{SIGHUP, reload_config}, {SIGUSR1, reopen_logs}, {SIGUSR2, upgrade_run}};
 
 /* Acts on a signal; without a server it only decides. Returns true if the server shall stop. */
 static bool handle_signal(int number, struct mk_server *server)

@@ -160,7 +160,7 @@ static void print_size(const struct mk_conf_key *key, const void *field, struct 
 
 static int parse_duration(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
 {
-    assert(key->size == sizeof(uint32_t) || (key->size == sizeof(uint64_t)));
+    assert(key->size == sizeof(uint32_t) || key->size == sizeof(uint64_t));
     uint64_t value;
     (void)a;
     if (!parse_units(key, v->text, &value))
@@ -272,7 +272,7 @@ struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path
 /* Returns what is wrong with the path of a file's line; options have been read by a shell. NULL: nothing. */
 static const char *find_fault(const struct mk_conf_value *value, struct mk_str path)
 {
-    return !value->dir.len ? NULL : mk__foreign_syntax_check_path(path);
+    return value->dir.len ? mk__foreign_syntax_check_path(path) : NULL;
 }
 
 int mk_conf_read_path(const struct mk_conf_value *value, struct mk_str text, struct mk_str *ret, struct mk_arena *arena,

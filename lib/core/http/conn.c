@@ -248,7 +248,7 @@ static enum mk__conn_state dispatch_turn(struct mk__conn *c)
 {
     if (get_turn(c->state) == MK__CONN_TURN_LINGER)
         return MK__CONN_LINGER;
-    unsigned at = MK__PROTOS > 1 ? find_negotiated_proto(c) : 0;
+    unsigned at = find_negotiated_proto(c);
     if (!at)
         return c->proto->on_ready(c);
     const struct mk__proto *proto = load_proto(c->http, at);

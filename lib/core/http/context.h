@@ -67,8 +67,7 @@ struct mk_connection;
 struct mk__h2_settings;
 struct mk__proto;
 
-/* How many protocols this build has, and how many there may be. */
-enum { MK__PROTOS = 2, MK__PROTOS_MAX = 2 };
+enum { MK__PROTOS = 2 }; /* HTTP/1 and HTTP/2 */
 
 /* A protocol that connections may use. */
 struct mk__proto_entry {
@@ -121,7 +120,7 @@ struct mk__http_app {
      */
     void (*on_close)(struct mk_connection *conn, void *ctx);
     /* Connections begin with the first one, which has only `proto`, and may switch to the others. */
-    struct mk__proto_entry protos[MK__PROTOS_MAX];
+    struct mk__proto_entry protos[MK__PROTOS];
     /* Returns the proxies that are trusted to name the client of a request. */
     const struct mk__trusted_proxies *(*trusted_proxies)(const struct mk_request *req);
 };
@@ -161,10 +160,10 @@ struct mk__context {
     uint32_t conns_in_drain;         /* the number of these connections */
     uint32_t settings_version;       /* counts the changes of `settings` */
     uint64_t warned_ms;              /* when a refused peer or a missing PROXY header was last logged */
-    struct mk__proto_use protos[MK__PROTOS_MAX]; /* in the order of app->protos */
-    struct mk_list handshaking;                  /* connections in the state HANDSHAKE, the oldest first */
-    uint32_t handshakes;                         /* the length of this list */
-    uint32_t handshake_steps;                    /* taken in turn `handshake_turn` of the loop */
+    struct mk__proto_use protos[MK__PROTOS]; /* in the order of app->protos */
+    struct mk_list handshaking;              /* connections in the state HANDSHAKE, the oldest first */
+    uint32_t handshakes;                     /* the length of this list */
+    uint32_t handshake_steps;                /* taken in turn `handshake_turn` of the loop */
     uint64_t handshake_turn;
     uint64_t reads;                 /* of input: mk_request_arrival() */
     struct mk_list handshake_queue; /* connections that wait for a handshake step, by task.node */

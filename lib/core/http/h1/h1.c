@@ -197,7 +197,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
         int err = mk__client_addr_read_proxy_header(&c->handle, http, &c->sock.io, in);
         return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
     }
-    enum mk__preface preface = MK__PROTOS == 1 || c->requests ? MK__PREFACE_NONE : mk__conn_check_preface(c, *in);
+    enum mk__preface preface = c->requests ? MK__PREFACE_NONE : mk__conn_check_preface(c, *in);
     if (preface != MK__PREFACE_NONE)
         return preface == MK__PREFACE_WHOLE ? SWITCH_PROTO : NEEDS_INPUT;
     if (mk__context_wants_times(http) && !http->head_since_us)
@@ -205,7 +205,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
     int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
     if (r == MK_AGAIN)
         return NEEDS_INPUT;
-    if (MK__PROTOS > 1 && r == -400 && !c->requests && mk__preface_is_other_protocol(&http->parse, *in))
+    if (r == -400 && !c->requests && mk__preface_is_other_protocol(&http->parse, *in))
         return BROKEN;
     struct mk_request *req = mk__request_new(http, &mk__h1_request_ops, c);
     if (!req)
@@ -497,7 +497,7 @@ static MK_HOT enum mk__conn_state run_turn(struct mk__conn *c)
     enum progress p = is_idle(c, in) ? NEEDS_INPUT : process_input(c, &in);
     if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
         p = process_input(c, &in);
-    if (MK__PROTOS > 1 && p == SWITCH_PROTO) {
+    if (p == SWITCH_PROTO) {
         mk__conn_note_read(c); /* its requests come after the preface */
         return mk__conn_switch_proto(c, in);
     }

@@ -283,7 +283,6 @@ static int finish_host(struct mk_generation *g, struct mk_host *host, const stru
     if (err == -ENOMEM || !host->settings)
         return -ENOMEM;
     host->limits = g->http.limits;
-    err = 0;
     mk__settings_limits(&host->settings->limits, &host->limits);
     err = mk__handlers_resolve(g, host);
     if (err == 0)

@@ -95,7 +95,7 @@ static bool has_port(const struct mk_host *host, uint16_t port, struct mk_str tr
     const struct mk__listen_confs *all = &g->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
         if (port && mk__addr_port(&all->items[i].addr) == port && has_transport(g, &all->items[i], transport) &&
-            (mk__bound_hosts_answers(host, &all->items[i])))
+            mk__bound_hosts_answers(host, &all->items[i]))
             return true;
     return false;
 }

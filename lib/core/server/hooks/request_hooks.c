@@ -147,9 +147,8 @@ static MK_COLD void respond_failed(struct mk_request *req, int err)
 static MK_NOINLINE void fall_back(struct mk_request *req, const struct mk_generation *g)
 {
     int r = mk__fallback_call(req, g);
-    if (r != MK_DECLINED)
-        mk_request_set_reason(req,
-                              MK_REASON_NONE); /* the file was missing, which is not why this response is as it is */
+    if (r != MK_DECLINED) /* the file was missing, which is not why this response is as it is */
+        mk_request_set_reason(req, MK_REASON_NONE);
     if (r < 0)
         respond_failed(req, r);
     else if (r == MK_DECLINED)
@@ -209,7 +208,7 @@ static MK_HOT void on_head(struct mk_request *req, void *ctx)
     assert(host);
     (void)ctx;
     req->app_data = host;
-    req->limits = !host->path_limits ? &host->limits : &host->path_limits->preliminary;
+    req->limits = host->path_limits ? &host->path_limits->preliminary : &host->limits;
 }
 
 static int accepts_encoded_slash(const struct mk_request *req, struct mk_str path, void *ctx)
