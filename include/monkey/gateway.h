@@ -37,7 +37,6 @@ struct mk_source_query;       /* <monkey/source.h> */
 enum {
     MK_GATEWAY_FIELDS_MAX = 128,           /* headers of a response */
     MK_GATEWAY_HEAD_BYTES_MAX = 60 * 1024, /* of its head: with the server's own lines the core sends 64 KB */
-    MK_GATEWAY_THREAD_BYTES = 32,
     MK_GATEWAY_LOOP = 508, /* the status of a request that comes back without end; it is not sent to another server */
 };
 
@@ -169,7 +168,6 @@ struct mk_gateway_call {
     const struct mk_gateway_conf *conf;
     const void *arg; /* of mk_gateway_pass() */
     void *state;     /* of the protocol, zeros at first; it may be moved in memory, and needs no release */
-    void *thread;    /* MK_GATEWAY_THREAD_BYTES of the thread, zeros at first */
     struct mk_loop *loop;
     const struct mk_host *host;
     bool keeps_conn;   /* another request may use the connection (KeepAlive) */

@@ -13,8 +13,6 @@
 #include "pipes.h"
 #include "route.h"
 
-#include <stddef.h>
-
 enum { MK__GW_BUFFER_BYTES = 65536, MK__GW_BUCKETS = 64 };
 
 /* What is kept for a thread. */
@@ -28,8 +26,7 @@ struct mk__gw_thread {
     char *buffer;                                  /* for one callback at a time; NULL until it is needed */
     struct mk_field fields[MK_GATEWAY_FIELDS_MAX]; /* likewise */
     struct mk_list backends[MK__GW_BUCKETS];       /* struct mk__gw_backend */
-    _Alignas(max_align_t) char protocol[MK_GATEWAY_THREAD_BYTES]; /* mk_gateway_call.thread */
-    struct mk_list orphans;                                       /* struct mk__gw_orphan */
+    struct mk_list orphans;                        /* struct mk__gw_orphan */
     unsigned n_orphans, n_backends;
     unsigned n_awaited;          /* idle connections that are kept for requests which have waited (KeepAlive Queue) */
     struct mk__gw_spare *spares; /* exchanges that have ended, for the next ones */

@@ -527,7 +527,6 @@ static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struc
                                        .protocol = route->protocol,
                                        .conf = x->conf,
                                        .state = x->state,
-                                       .thread = t->protocol,
                                        .loop = x->loop,
                                        .host = mk_request_host_conf(req),
                                        .keeps_conn = mk__gw_route_keeps_conns(route)};
