@@ -41,8 +41,6 @@ void mk__conn_log_write(enum mk_log_level level, const struct mk__log_subject *s
     static_assert(MESSAGE_BYTES + MK__LOG_LIMITED_NOTE_BYTES + PEER_BYTES + LISTENER_BYTES + HOST_BYTES + 40 <
                       LINE_BYTES,
                   "the subject always fits");
-    if (!mk_log_wants(level))
-        return;
     if (s->limit == MK__LOG_LIMIT_LINES && !mk__log_limited_admits(level, s->owner, format, &note))
         return;
     int n = vsnprintf(storage, MESSAGE_BYTES, format, args);
@@ -76,45 +74,40 @@ void mk_io_log(const struct mk_io *io, const struct mk_address *peer, enum mk_lo
     va_end(args);
 }
 
-static struct mk__log_subject get_subject(struct mk_request *req, enum mk__log_limit_kind limit)
+static void write_line(struct mk_request *req, enum mk__log_limit_kind limit, enum mk_log_level level,
+                       const char *format, va_list args)
 {
-    return (struct mk__log_subject){.peer = mk_request_peer(req),
-                                    .listener = get_listener(req->ops->io(req)),
-                                    .host = mk_request_host(req),
-                                    .owner = req->app_data,
-                                    .is_conn = true,
-                                    .limit = limit};
+    if (!mk_log_wants(level))
+        return;
+    struct mk__log_subject s = {.peer = mk_request_peer(req),
+                                .listener = get_listener(req->ops->io(req)),
+                                .host = mk_request_host(req),
+                                .owner = req->app_data,
+                                .is_conn = true,
+                                .limit = limit};
+    mk__conn_log_write(level, &s, format, args);
 }
 
 void mk_request_log(struct mk_request *req, enum mk_log_level level, const char *format, ...)
 {
     va_list args;
-    if (!mk_log_wants(level))
-        return;
-    struct mk__log_subject s = get_subject(req, MK__LOG_LIMIT_LINES);
     va_start(args, format);
-    mk__conn_log_write(level, &s, format, args);
+    write_line(req, MK__LOG_LIMIT_LINES, level, format, args);
     va_end(args);
 }
 
 void mk_request_log_text(struct mk_request *req, enum mk_log_level level, const char *format, ...)
 {
     va_list args;
-    if (!mk_log_wants(level))
-        return;
-    struct mk__log_subject s = get_subject(req, MK__LOG_LIMIT_BYTES);
     va_start(args, format);
-    mk__conn_log_write(level, &s, format, args);
+    write_line(req, MK__LOG_LIMIT_BYTES, level, format, args);
     va_end(args);
 }
 
 void mk_request_log_all(struct mk_request *req, enum mk_log_level level, const char *format, ...)
 {
     va_list args;
-    if (!mk_log_wants(level))
-        return;
-    struct mk__log_subject s = get_subject(req, MK__LOG_LIMIT_NONE);
     va_start(args, format);
-    mk__conn_log_write(level, &s, format, args);
+    write_line(req, MK__LOG_LIMIT_NONE, level, format, args);
     va_end(args);
 }

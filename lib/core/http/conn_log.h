@@ -29,7 +29,10 @@ struct mk__log_subject {
     enum mk__log_limit_kind limit;
 };
 
-/* Writes a line, unless there are too many like it; its message is cut so that the names always fit. */
+/*
+ * Writes a line, unless there are too many like it; its message is cut so that the names always fit. The caller asks
+ * mk_log_wants() first.
+ */
 void mk__conn_log_write(enum mk_log_level level, const struct mk__log_subject *s, const char *format, va_list args);
 
 #endif

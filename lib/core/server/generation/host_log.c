@@ -11,40 +11,35 @@ struct mk_str mk_host_label(const struct mk_host *host)
     return name.len ? name : file.len ? file : MK_STR("default");
 }
 
-static struct mk__log_subject get_subject(const struct mk_host *host, enum mk__log_limit_kind limit)
+static void write_line(const struct mk_host *host, enum mk__log_limit_kind limit, enum mk_log_level level,
+                       const char *format, va_list args)
 {
-    return (struct mk__log_subject){.host = host ? mk_host_label(host) : MK_STR_NONE, .owner = host, .limit = limit};
+    if (!mk_log_wants(level))
+        return;
+    struct mk__log_subject s = {.host = host ? mk_host_label(host) : MK_STR_NONE, .owner = host, .limit = limit};
+    mk__conn_log_write(level, &s, format, args);
 }
 
 void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
 {
     va_list args;
-    if (!mk_log_wants(level))
-        return;
-    struct mk__log_subject s = get_subject(host, MK__LOG_LIMIT_LINES);
     va_start(args, format);
-    mk__conn_log_write(level, &s, format, args);
+    write_line(host, MK__LOG_LIMIT_LINES, level, format, args);
     va_end(args);
 }
 
 void mk_host_log_text(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
 {
     va_list args;
-    if (!mk_log_wants(level))
-        return;
-    struct mk__log_subject s = get_subject(host, MK__LOG_LIMIT_BYTES);
     va_start(args, format);
-    mk__conn_log_write(level, &s, format, args);
+    write_line(host, MK__LOG_LIMIT_BYTES, level, format, args);
     va_end(args);
 }
 
 void mk_host_log_all(const struct mk_host *host, enum mk_log_level level, const char *format, ...)
 {
     va_list args;
-    if (!mk_log_wants(level))
-        return;
-    struct mk__log_subject s = get_subject(host, MK__LOG_LIMIT_NONE);
     va_start(args, format);
-    mk__conn_log_write(level, &s, format, args);
+    write_line(host, MK__LOG_LIMIT_NONE, level, format, args);
     va_end(args);
 }
