@@ -2,15 +2,16 @@
 /*
  * Via of requests (<monkey/via.h>).
  */
+#include <monkey/escape.h>
 #include <monkey/hash.h>
 #include <monkey/random.h>
 #include <monkey/via.h>
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <endian.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 24 }; /* of a pseudonym, and what ends it */
+enum { NAME_BYTES = 23 }; /* of a pseudonym */
 
 static const struct mk_str own_name = MK_STR_INIT("monkey");
 
@@ -34,8 +35,11 @@ uint64_t mk_via_mark(uint64_t seed, struct mk_request *req)
 
 static struct mk_str print_name(char to[NAME_BYTES], uint64_t mark)
 {
-    int len = snprintf(to, NAME_BYTES, "%s-%016" PRIx64, own_name.p, mark);
-    return mk_str(to, (size_t)len);
+    uint64_t bytes = htobe64(mark);
+    memcpy(to, own_name.p, own_name.len);
+    to[own_name.len] = '-';
+    char *end = mk_hex_write(to + own_name.len + 1, &bytes, sizeof(bytes));
+    return mk_str(to, (size_t)(end - to));
 }
 
 /* Tells whether a name is that of a server like this one, with a mark or as former versions have written it. */
