@@ -195,26 +195,25 @@ void text_add_history(struct mk_buf *out, const double *values, size_t n, bool u
     }
 }
 
-struct cell cell_bytes(double n, const char *suffix)
+static struct cell make_cell(void (*add)(struct mk_buf *out, double n), double n, const char *suffix)
 {
     struct cell cell;
     struct mk_buf out;
     mk_buf_init_fixed(&out, cell.text, sizeof(cell.text));
-    text_add_bytes(&out, n);
+    add(&out, n);
     mk_buf_addf(&out, "%s", suffix);
     mk_buf_cstr(&out);
     return cell;
 }
 
+struct cell cell_bytes(double n, const char *suffix)
+{
+    return make_cell(text_add_bytes, n, suffix);
+}
+
 struct cell cell_rate(double n, const char *suffix)
 {
-    struct cell cell;
-    struct mk_buf out;
-    mk_buf_init_fixed(&out, cell.text, sizeof(cell.text));
-    add_rate(&out, n);
-    mk_buf_addf(&out, "%s", suffix);
-    mk_buf_cstr(&out);
-    return cell;
+    return make_cell(add_rate, n, suffix);
 }
 
 struct cell cell_us(uint64_t us)
