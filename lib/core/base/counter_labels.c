@@ -82,7 +82,7 @@ static void hide_series(const struct mk__counter_series *s, struct mk_str labels
     if (mk_str_eq(labels, mk_str(s->labels, s->labels_len)))
         mk__counters_memory_set_state(s, MK__COUNTER_HIDDEN);
     mk__counters_memory_unlock_labels();
-    atomic_store(&mk__counters_memory_has_hidden, true);
+    atomic_store(&mk__counters_memory_has_reusable, true);
 }
 
 /* `is_used` may take locks under which others open counters: it is called without that of the labels. */

@@ -330,7 +330,7 @@ static bool add_to_removed(const struct mk__counter_family *f, struct mk__counte
  */
 static struct mk__counter_series *reuse_series(const struct mk__counter_family *f, struct mk_str labels, bool indexed)
 {
-    bool may = atomic_load(&mk__counters_memory_has_hidden) && mk__counters_memory_is_own();
+    bool may = atomic_load(&mk__counters_memory_has_reusable) && mk__counters_memory_is_own();
     struct mk__counter_series *s = may ? find_reusable(f, labels.len) : NULL;
     while (s && mk__counters_memory_get_state(s) == MK__COUNTER_UNUSED && !add_to_removed(f, s, indexed))
         s = find_reusable(f, labels.len);
@@ -439,7 +439,7 @@ static int retire_unused(const struct mk__counter_family *f, const struct mk__co
     if (!value.len || mk_str_eq(value, MK_STR(MK__COUNTER_REMOVED)))
         return 0;
     mk__counters_memory_set_state(s, MK__COUNTER_UNUSED);
-    atomic_store(&mk__counters_memory_has_hidden, true);
+    atomic_store(&mk__counters_memory_has_reusable, true);
     return 0;
 }
 

@@ -22,7 +22,7 @@ struct mk__counters_head *mk__counters_head;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t labels_lock = PTHREAD_RWLOCK_INITIALIZER;
-_Atomic bool mk__counters_memory_has_hidden;
+_Atomic bool mk__counters_memory_has_reusable;
 static int memory_fd = -1;
 static struct mk__counter_block *_Atomic blocks[MK__COUNTER_BLOCKS_MAX]; /* those that are mapped */
 static unsigned users;

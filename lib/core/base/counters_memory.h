@@ -141,7 +141,7 @@ static inline struct mk_str mk__counters_memory_get_plugin(const struct mk__coun
     return mk_str(f->text, f->plugin_len);
 }
 
-/* Hides a counter from readers, or shows it. Any thread. */
+/* Any thread. */
 static inline void mk__counters_memory_set_state(const struct mk__counter_series *s, enum mk__counter_state state)
 {
     struct mk__counter_series *record = (struct mk__counter_series *)(uintptr_t)s;
@@ -158,11 +158,11 @@ int mk__counters_memory_visit(int (*visit)(const struct mk__counter_family *f, c
                                            void *ctx),
                               void *ctx);
 
-/* Whether any counter may be hidden: then one without room looks for it. */
-extern _Atomic bool mk__counters_memory_has_hidden;
+/* Whether any counter may be hidden or unused: then one without room looks for it. */
+extern _Atomic bool mk__counters_memory_has_reusable;
 
 /*
- * Lock the labels of all counters, for reading them or for changing those of a hidden one. A reader takes no
+ * Lock the labels of all counters, for reading them or for changing those of a hidden or unused one. A reader takes no
  * other lock meanwhile. Any thread.
  */
 void mk__counters_memory_lock_labels(bool to_change);
