@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes files of a page part of a plugin: mk_embed_files(PLUGIN SYMBOL NAME TYPE PATH ...) adds the table PLUGIN_files
-# (<monkey/embedded.h>) to its module. NAME "." is the page itself; all are
+# (<monkey/kit/embedded.h>) to its module. NAME "." is the page itself; all are
 # texts in UTF-8.
 function(mk_embed_files plugin)
     set(EMBED_TEXT "")

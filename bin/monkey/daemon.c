@@ -4,7 +4,7 @@
  */
 #include "daemon.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 
 #include <assert.h>
 #include <errno.h>

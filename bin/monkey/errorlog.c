@@ -8,7 +8,7 @@
 #include "daemon.h"
 #include "launcher.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 
 #include <assert.h>
 #include <errno.h>

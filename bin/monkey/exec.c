@@ -7,8 +7,8 @@
 
 #include "sd_notify.h"
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
 #include <monkey/counters.h>
 #include <monkey/plugin.h>
 

@@ -4,7 +4,7 @@
  */
 #include "foreign_options.h"
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <stddef.h>
 #include <string.h>

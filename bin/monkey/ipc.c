@@ -4,7 +4,7 @@
  */
 #include "ipc.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 
 #include "foreign_options.h"
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <arpa/inet.h>
 #include <getopt.h>

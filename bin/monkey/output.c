@@ -5,7 +5,7 @@
  */
 #include "output.h"
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -14,7 +14,7 @@
 #include "signals.h"
 #include "urls.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 
 #include <errno.h>
 #include <limits.h>

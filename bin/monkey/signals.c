@@ -10,7 +10,7 @@
 #include "privileges.h"
 #include "upgrade.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -18,7 +18,7 @@
 #include "privileges.h"
 #include "sd_notify.h"
 
-#include <monkey/poll.h>
+#include <monkey/base/poll.h>
 
 #include <assert.h>
 #include <errno.h>

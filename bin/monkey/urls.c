@@ -7,7 +7,7 @@
 
 #include "launcher.h"
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 
 #include <assert.h>
 #include <arpa/inet.h>

@@ -205,7 +205,7 @@ int link_ask(struct link *l, struct mk_str line, int wait_fd, link_fn fn, void *
     return err < 0 ? err : a.ok;
 }
 
-/* Not by <monkey/json.h>, which replaces bytes that are no UTF-8: a path may have them. */
+/* Not by <monkey/kit/json.h>, which replaces bytes that are no UTF-8: a path may have them. */
 void link_add_words(struct mk_buf *out, char *const *words, int n)
 {
     mk_buf_addc(out, '[');

@@ -2,7 +2,7 @@
 #ifndef SHELL_SHELL_H
 #define SHELL_SHELL_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 #include <monkey/counters.h>
 
 #include <stdbool.h>

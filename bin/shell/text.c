@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shell.h"
 
-#include <monkey/utf8.h>
+#include <monkey/base/utf8.h>
 
 #include <stdio.h>
 #include <time.h>

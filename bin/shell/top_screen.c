@@ -4,7 +4,7 @@
  */
 #include "shell.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <math.h>
 #include <stdio.h>

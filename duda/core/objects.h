@@ -10,7 +10,7 @@
 #include <duda/duda.h>
 #include <duda/map.h>
 #include <duda/tunnel.h>
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 struct service;
 

@@ -27,11 +27,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "address.h"
-#include "arena.h"
-#include "buf.h"
-#include "pattern.h"
-#include "str.h"
+#include "base/address.h"
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/pattern.h"
+#include "base/str.h"
 
 MK_C_BEGIN
 
@@ -222,7 +222,7 @@ MK_API void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, 
 MK_API int mk_conf_add_words(const struct mk_conf_value *value, uint32_t nth, struct mk_conf_list *list,
                              struct mk_arena *arena);
 
-/* Parses a struct mk_pattern (<monkey/pattern.h>); and a row that uses it. Returns as mk_conf_parse_fn. */
+/* Parses a struct mk_pattern (<monkey/base/pattern.h>); and a row that uses it. Returns as mk_conf_parse_fn. */
 MK_API int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                            struct mk_buf *error);
 #define MK_CONF_KEY_PATTERN(owner, field, ...) \
@@ -240,8 +240,8 @@ MK_API int mk_conf_patterns(const struct mk_conf_value *value, void *field, stru
                 .parse = mk_conf_patterns)
 
 /*
- * Parses a struct mk_networks (<monkey/address.h>): one or more per line; with MK_CONF_REPEAT further lines append.
- * Returns as mk_conf_parse_fn.
+ * Parses a struct mk_networks (<monkey/base/address.h>): one or more per line; with MK_CONF_REPEAT further lines
+ * append. Returns as mk_conf_parse_fn.
  */
 MK_API int mk_conf_networks(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                             struct mk_buf *error);

@@ -22,8 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/str.h"
 #include "status.h"
-#include "str.h"
 
 MK_C_BEGIN
 

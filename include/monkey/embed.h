@@ -60,7 +60,7 @@ MK_API int mk_server_folder(struct mk_server *server, const char *folder);
 typedef int (*mk_handle_fn)(struct mk_request *req, void *ctx);
 /*
  * Has `fn` answer requests with one of `methods` ("GET", "GET, POST", "ANY") whose path fits `pattern`
- * (<monkey/routes.h>): "/users/:id", "/files/" followed by "*path". All hosts have the handler. HEAD goes to the
+ * (<monkey/kit/routes.h>): "/users/:id", "/files/" followed by "*path". All hosts have the handler. HEAD goes to the
  * handler for GET, which need not care; OPTIONS is answered, and other methods get 405, unless GET or HEAD may be for a
  * file. A path that fits with a slash after it is redirected. Access rules, limits and logs apply as to files. Returns
  * 0, -EINVAL (a pattern or method that cannot be), -EEXIST (the same again), -EBUSY (the server runs) or -ENOMEM.

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "list.h"
+#include "base/list.h"
 #include "status.h"
 
 MK_C_BEGIN

@@ -12,10 +12,10 @@
 #ifndef MONKEY_MONKEY_H
 #define MONKEY_MONKEY_H
 
-#include "buf.h"
+#include "base/buf.h"
+#include "base/str.h"
 #include "log.h"
 #include "status.h"
-#include "str.h"
 
 MK_C_BEGIN
 

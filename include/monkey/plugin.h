@@ -49,7 +49,7 @@ MK_C_BEGIN
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
 enum { MK_PLUGIN_ABI = 26 };
 
-struct mk_command;    /* <monkey/command.h> */
+struct mk_command;    /* <monkey/kit/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_explain;    /* <monkey/inspect.h> */
 struct mk_file_cache; /* <monkey/file_cache.h> */
@@ -298,9 +298,9 @@ struct mk_plugin {
     const struct mk_command *commands;
     /*
      * Tells by a name alone whether it is that of a program which the plugin runs for `host`, or of a copy of one
-     * (<monkey/source.h>), also if this plugin would not take a request for it: such a file is never sent. Called only
-     * for hosts that have a state of the plugin, from generation_check on, and often: it allocates nothing and does not
-     * block. Any thread. Is called by mk_host_is_source().
+     * (<monkey/kit/source.h>), also if this plugin would not take a request for it: such a file is never sent. Called
+     * only for hosts that have a state of the plugin, from generation_check on, and often: it allocates nothing and
+     * does not block. Any thread. Is called by mk_host_is_source().
      */
     bool (*is_source)(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
     /* Returns whether is_source may return true for a name of `host`, once it has started; NULL: it may. */
@@ -607,7 +607,7 @@ MK_API bool mk_generation_trusts_proxies(const struct mk_generation *g);
 MK_API const struct mk_transport *mk_generation_transport(const struct mk_generation *g, const char *name,
                                                           struct mk_buf *error);
 /*
- * The budget for bodies that wait (<monkey/spool.h>), which the whole process shares: [SPOOL].
+ * The budget for bodies that wait (<monkey/kit/spool.h>), which the whole process shares: [SPOOL].
  * mk_host_hold_spools(): makes it for the generation of the host, in host_start, once or more often. Returns 0, -ENOMEM
  *     or -EINVAL (no file can be made in Folder, which is reported). `*ret_folder` is the folder, valid as long as the
  *     generation, and `*ret_err` 0, or with a folder that is not configured -errno: no file can be made in it.

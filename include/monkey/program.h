@@ -7,7 +7,7 @@
 #ifndef MONKEY_PROGRAM_H
 #define MONKEY_PROGRAM_H
 
-#include "pattern.h"
+#include "base/pattern.h"
 #include "plugin.h"
 
 MK_C_BEGIN

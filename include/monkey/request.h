@@ -25,13 +25,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "address.h"
-#include "arena.h"
-#include "header_id.h"
+#include "base/address.h"
+#include "base/arena.h"
+#include "base/header_id.h"
+#include "base/str.h"
 #include "log.h"
 #include "loop.h"
 #include "status.h"
-#include "str.h"
 
 MK_C_BEGIN
 

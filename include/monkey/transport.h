@@ -23,11 +23,11 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "address.h"
-#include "buf.h"
+#include "base/address.h"
+#include "base/buf.h"
+#include "base/str.h"
 #include "log.h"
 #include "status.h"
-#include "str.h"
 
 MK_C_BEGIN
 
@@ -125,8 +125,8 @@ struct mk_transport {
 
     /*
      * Makes the settings of connections to a server: reads and checks the files, which are read again when they change
-     * (<monkey/watched.h>); if they cannot be used then, the log has the reason, and the former state stays. Only in
-     * generation_start and host_start; may block. Copies what `conf` has. NULL: the transport has no settings.
+     * (<monkey/kit/watched.h>); if they cannot be used then, the log has the reason, and the former state stays. Only
+     * in generation_start and host_start; may block. Copies what `conf` has. NULL: the transport has no settings.
      * Returns 0, -EINVAL or -ENOMEM. With -EINVAL `error` has a sentence without a full stop, and `*ret_field` the
      * offset of the field that is wrong in the struct.
      */

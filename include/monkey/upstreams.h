@@ -14,7 +14,7 @@
 #ifndef MONKEY_UPSTREAMS_H
 #define MONKEY_UPSTREAMS_H
 
-#include "dial.h"
+#include "base/dial.h"
 #include "plugin.h"
 
 MK_C_BEGIN

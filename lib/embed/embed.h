@@ -7,7 +7,7 @@
 #define MK_EMBED_EMBED_H
 
 #include <monkey/embed.h>
-#include <monkey/routes.h>
+#include <monkey/kit/routes.h>
 
 #include "server/server.h"
 

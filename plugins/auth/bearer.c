@@ -2,8 +2,8 @@
 /* From the value of Authorization to a decision about a token, and the challenge. */
 #include "token.h"
 
+#include <monkey/base/utf8.h>
 #include <monkey/status.h>
-#include <monkey/utf8.h>
 
 #include <assert.h>
 #include <math.h>

@@ -4,8 +4,8 @@
  */
 #include "rules.h"
 
-#include <monkey/arena.h>
-#include <monkey/random.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/random.h>
 
 #include <assert.h>
 #include <openssl/crypto.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.h"
 
-#include <monkey/http_client.h>
+#include <monkey/kit/http_client.h>
+#include <monkey/kit/target.h>
+#include <monkey/kit/via.h>
 #include <monkey/program.h>
 #include <monkey/request.h>
-#include <monkey/target.h>
-#include <monkey/via.h>
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "login.h"
 
-#include <monkey/via.h>
+#include <monkey/kit/via.h>
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passwords.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <assert.h>
 #include <crypt.h>

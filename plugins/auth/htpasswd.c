@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passwords.h"
 
-#include <monkey/utf8.h>
+#include <monkey/base/utf8.h>
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "token.h"
 
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 #include <errno.h>
 #include <openssl/bn.h>

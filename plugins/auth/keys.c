@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "token.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 
 #include <errno.h>
 #include <openssl/core_names.h>

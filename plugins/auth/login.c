@@ -2,7 +2,7 @@
 #include "login.h"
 #include "passwords.h"
 
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 #include <assert.h>
 #include <errno.h>

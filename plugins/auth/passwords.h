@@ -2,8 +2,8 @@
 #ifndef AUTH_PASSWORDS_H
 #define AUTH_PASSWORDS_H
 
-#include <monkey/file.h>
-#include <monkey/str.h>
+#include <monkey/base/file.h>
+#include <monkey/base/str.h>
 
 /*
  * The password hashes that users may have in a file, by their prefixes. Pure functions.

@@ -5,18 +5,18 @@
 #include "passwords.h"
 #include "token.h"
 
-#include <monkey/backend_stats.h>
-#include <monkey/client_table.h>
+#include <monkey/base/str.h>
+#include <monkey/base/thread_pool.h>
 #include <monkey/conf.h>
 #include <monkey/counters.h>
-#include <monkey/http_client.h>
+#include <monkey/kit/backend_stats.h>
+#include <monkey/kit/client_table.h>
+#include <monkey/kit/http_client.h>
+#include <monkey/kit/target.h>
+#include <monkey/kit/watched.h>
 #include <monkey/plugin.h>
 #include <monkey/request.h>
-#include <monkey/str.h>
-#include <monkey/target.h>
-#include <monkey/thread_pool.h>
 #include <monkey/upstreams.h>
-#include <monkey/watched.h>
 
 /*
  * The directives of `Type Forward`: the server that is asked about each request, and what its answer changes.
@@ -140,8 +140,8 @@ uint32_t cache_pick(const struct cache *c, struct mk_str name, uint32_t n);
 
 /*
  * Counts failed logins of each client network (an IPv4 address, an IPv6 /64), and those that are being checked, over
- * all workers and reloads, with bounded memory (<monkey/client_table.h>). Clients of Unix sockets are not counted: they
- * are one address. Any thread.
+ * all workers and reloads, with bounded memory (<monkey/kit/client_table.h>). Clients of Unix sockets are not counted:
+ * they are one address. Any thread.
  */
 enum { FAILURES_CLIENTS = 65536, FAILURES_EVICTIONS_MS = 60000 };
 
@@ -209,7 +209,7 @@ void login_counters_add(enum login_type type, enum login_result result, const st
  */
 struct forward {
     const struct forward_conf *conf;
-    uint64_t via_mark; /* of all questions (<monkey/via.h>) */
+    uint64_t via_mark; /* of all questions (<monkey/kit/via.h>) */
     const struct mk_transport *transport;
     struct mk_transport_client *settings; /* of the transport; NULL: it has none */
     const struct mk_upstreams *upstreams;
@@ -265,7 +265,7 @@ int forward_keep_lines(struct mk_request *req, const struct forward_names *names
 
 /*
  * Writes the head of the question. Of the headers that answers set, it has only those that decide (ForwardCacheBy),
- * such as Authorization. `via_mark` tells that a question has come back (<monkey/via.h>).
+ * such as Authorization. `via_mark` tells that a question has come back (<monkey/kit/via.h>).
  */
 void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct forward_conf *conf,
                         struct mk_str subject, uint64_t via_mark);

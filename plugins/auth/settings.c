@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.h"
 
-#include <monkey/thread_pool.h>
+#include <monkey/base/thread_pool.h>
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "token.h"
 
-#include <monkey/random.h>
+#include <monkey/base/random.h>
 
 #include <assert.h>
 #include <openssl/crypto.h>

@@ -2,9 +2,9 @@
 #ifndef AUTH_TOKEN_H
 #define AUTH_TOKEN_H
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
-#include <monkey/str.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
 
 #include <jansson.h>
 #include <openssl/evp.h>

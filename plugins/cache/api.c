@@ -5,11 +5,11 @@
 #include "calls.h"
 #include "worker.h"
 
-#include <monkey/accept.h>
-#include <monkey/embedded.h>
-#include <monkey/escape.h>
-#include <monkey/json.h>
-#include <monkey/local_client.h>
+#include <monkey/base/accept.h>
+#include <monkey/base/escape.h>
+#include <monkey/kit/embedded.h>
+#include <monkey/kit/json.h>
+#include <monkey/kit/local_client.h>
 
 /*
  * The decisions. Rules and logins have refused requests before this plugin is asked.

@@ -7,7 +7,7 @@
 #include "calls.h"
 #include "worker.h"
 
-#include <monkey/epoch.h>
+#include <monkey/base/epoch.h>
 #include <monkey/inspect.h>
 
 #include <errno.h>

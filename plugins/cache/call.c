@@ -2,8 +2,8 @@
 #include "calls.h"
 #include "worker.h"
 
-#include <monkey/arena.h>
-#include <monkey/json.h>
+#include <monkey/base/arena.h>
+#include <monkey/kit/json.h>
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,9 +5,9 @@
 #include "entry.h"
 #include "worker.h"
 
-#include <monkey/buf.h>
-#include <monkey/command.h>
+#include <monkey/base/buf.h>
 #include <monkey/file_cache.h>
+#include <monkey/kit/command.h>
 #include <monkey/request.h>
 
 #include <dirent.h>

@@ -6,7 +6,7 @@
  */
 #include "worker.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <errno.h>
 #include <limits.h>

@@ -5,8 +5,8 @@
 #include "calls.h"
 #include "worker.h"
 
-#include <monkey/escape.h>
-#include <monkey/json.h>
+#include <monkey/base/escape.h>
+#include <monkey/kit/json.h>
 #include <monkey/log.h>
 
 #include <errno.h>

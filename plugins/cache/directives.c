@@ -2,7 +2,7 @@
 #include "entry.h"
 #include "worker.h"
 
-#include <monkey/embedded.h>
+#include <monkey/kit/embedded.h>
 
 #include <errno.h>
 

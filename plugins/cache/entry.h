@@ -7,7 +7,7 @@
 #define CACHE_ENTRY_H
 
 #include <monkey/file_cache.h>
-#include <monkey/store.h>
+#include <monkey/kit/store.h>
 
 #include <stdatomic.h>
 #include <sys/stat.h>

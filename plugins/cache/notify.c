@@ -8,7 +8,7 @@
  */
 #include "notify.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/log.h>
 
 #include <assert.h>

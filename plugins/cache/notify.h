@@ -13,8 +13,8 @@
 #ifndef CACHE_NOTIFY_H
 #define CACHE_NOTIFY_H
 
+#include <monkey/base/str.h>
 #include <monkey/status.h>
-#include <monkey/str.h>
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,8 +5,8 @@
  */
 #include "worker.h"
 
-#include <monkey/arena.h>
-#include <monkey/hash.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/hash.h>
 
 #include <errno.h>
 #include <fcntl.h>

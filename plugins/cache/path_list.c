@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls.h"
 
-#include <monkey/arena.h>
-#include <monkey/escape.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/escape.h>
 
 #include <errno.h>
 

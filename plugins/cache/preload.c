@@ -5,9 +5,9 @@
  */
 #include "calls.h"
 
-#include <monkey/arena.h>
-#include <monkey/json.h>
-#include <monkey/time.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/time.h>
+#include <monkey/kit/json.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  */
 #include "worker.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,9 +4,9 @@
  */
 #include "calls.h"
 
-#include <monkey/arena.h>
-#include <monkey/escape.h>
-#include <monkey/json.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/escape.h>
+#include <monkey/kit/json.h>
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <assert.h>
 #include <stdio.h>

@@ -5,11 +5,11 @@
 #include "entry.h"
 #include "notify.h"
 
+#include <monkey/base/log_limit.h>
 #include <monkey/counters.h>
-#include <monkey/event_stream.h>
-#include <monkey/log_limit.h>
+#include <monkey/kit/event_stream.h>
+#include <monkey/kit/store.h>
 #include <monkey/plugin.h>
-#include <monkey/store.h>
 
 /*
  * What the cache counts.
@@ -133,7 +133,7 @@ struct cache {
     struct mk_store_stats counted[ENTRY_KINDS]; /* what the counters have of the store; under the lock */
     struct cache_notify_counts notify_counted;  /* likewise */
     _Atomic unsigned calls;                     /* of the API, now */
-    unsigned streams;                           /* the same; changed atomically (<monkey/event_stream.h>) */
+    unsigned streams;                           /* the same; changed atomically (<monkey/kit/event_stream.h>) */
     _Atomic uint64_t first_served;              /* the number of the first generation that served; 0: none yet */
     struct notify notify;
     struct cache_counters counters;

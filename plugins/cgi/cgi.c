@@ -3,8 +3,8 @@
  * cgi: runs scripts for requests (RFC 3875). This file has the hooks.
  */
 #include <monkey/inspect.h>
+#include <monkey/kit/spool.h>
 #include <monkey/plugin.h>
-#include <monkey/spool.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,9 +5,9 @@
 #ifndef CGI_CONF_H
 #define CGI_CONF_H
 
-#include <monkey/cgi.h>
-#include <monkey/child.h>
-#include <monkey/gateway.h>
+#include <monkey/kit/cgi.h>
+#include <monkey/kit/child.h>
+#include <monkey/kit/gateway.h>
 
 enum { CGI_FIELDS_MAX = 128, CGI_INTERPRETER_ARGS_MAX = 8 };
 

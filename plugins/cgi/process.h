@@ -8,8 +8,8 @@
 #include "conf.h"
 #include "slots.h"
 
-#include <monkey/source.h>
-#include <monkey/threads.h>
+#include <monkey/kit/source.h>
+#include <monkey/kit/threads.h>
 
 extern const struct mk_plugin mk_plugin_cgi;
 

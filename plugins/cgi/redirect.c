@@ -6,9 +6,9 @@
 #include "run.h"
 #include "run_state.h"
 
-#include <monkey/escape.h>
-#include <monkey/open_file.h>
-#include <monkey/request_job.h>
+#include <monkey/base/escape.h>
+#include <monkey/kit/open_file.h>
+#include <monkey/kit/request_job.h>
 
 #include <errno.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
 
 #include "run_state.h"
 
-#include <monkey/open_file.h>
+#include <monkey/kit/open_file.h>
 
 #include <errno.h>
 #include <stdio.h>

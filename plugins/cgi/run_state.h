@@ -9,7 +9,7 @@
 #include "counters.h"
 #include "process.h"
 
-#include <monkey/spool.h>
+#include <monkey/kit/spool.h>
 
 enum phase {
     LOOKUP,    /* the script is looked for */

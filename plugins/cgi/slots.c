@@ -5,7 +5,7 @@
  */
 #include "slots.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <errno.h>
 

@@ -7,8 +7,8 @@
 #ifndef CGI_SLOTS_H
 #define CGI_SLOTS_H
 
+#include <monkey/base/str.h>
 #include <monkey/loop.h>
-#include <monkey/str.h>
 
 #include <pthread.h>
 

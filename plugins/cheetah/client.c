@@ -5,7 +5,7 @@
 #include "client.h"
 
 #include <monkey/inspect.h>
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <assert.h>
 #include <errno.h>

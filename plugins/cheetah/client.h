@@ -2,9 +2,9 @@
 #ifndef CHEETAH_CLIENT_H
 #define CHEETAH_CLIENT_H
 
-#include <monkey/buf.h>
-#include <monkey/str.h>
-#include <monkey/threads.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
+#include <monkey/kit/threads.h>
 
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
 
 #include <monkey/counters.h>
 #include <monkey/inspect.h>
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <assert.h>
 #include <errno.h>

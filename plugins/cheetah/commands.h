@@ -4,12 +4,12 @@
 
 #include "client.h"
 
-#include <monkey/buf.h>
-#include <monkey/command.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
 #include <monkey/inspect.h>
+#include <monkey/kit/command.h>
 #include <monkey/loop.h>
 #include <monkey/plugin.h>
-#include <monkey/str.h>
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -159,7 +159,7 @@ bool conns_read_argument(struct client *c, struct mk_str word, struct conns_quer
 void info_add_status(struct client *c);
 
 /*
- * The commands of plugins (<monkey/command.h>), as the generation in use has them.
+ * The commands of plugins (<monkey/kit/command.h>), as the generation in use has them.
  */
 /* A command and the plugin that has it; the strings are valid as long as the generation. */
 struct plugin_command {

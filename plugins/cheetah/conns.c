@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 enum { TEXT_MAX = 200 };
 

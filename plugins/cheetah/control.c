@@ -5,7 +5,7 @@
 #include "commands.h"
 
 #include <monkey/inspect.h>
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 #include "commands.h"
 
 #include <monkey/inspect.h>
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <assert.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
  */
 #include "commands.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <assert.h>
 #include <time.h>

@@ -5,7 +5,7 @@
  */
 #include "client.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <assert.h>
 

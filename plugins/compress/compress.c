@@ -5,8 +5,8 @@
  */
 #include "compress.h"
 
+#include <monkey/base/pattern.h>
 #include <monkey/inspect.h>
-#include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>

@@ -2,11 +2,11 @@
 #ifndef COMPRESS_COMPRESS_H
 #define COMPRESS_COMPRESS_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/str.h>
 #include <monkey/counters.h>
 #include <monkey/plugin.h>
 #include <monkey/request.h>
-#include <monkey/str.h>
 
 #include <stdbool.h>
 #include <stddef.h>

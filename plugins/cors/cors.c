@@ -3,9 +3,9 @@
  * cors: lets pages of other origins use this host (the CORS protocol of the Fetch standard). Responds to preflight
  * requests, and adds the headers that browsers need to all other responses. The first rule that matches a path is used.
  */
+#include <monkey/base/pattern.h>
 #include <monkey/counters.h>
 #include <monkey/inspect.h>
-#include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>

@@ -4,7 +4,7 @@
  */
 #include "origin.h"
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 
 #include <sys/socket.h>
 

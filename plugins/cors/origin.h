@@ -8,8 +8,8 @@
 #ifndef MK_CORS_ORIGIN_H
 #define MK_CORS_ORIGIN_H
 
-#include <monkey/buf.h>
-#include <monkey/str.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
 
 /*
  * Appends what browsers send for an origin of the configuration; it may be written in capitals, with its scheme's port

@@ -14,7 +14,7 @@
 #include "send.h"
 #include "template.h"
 
-#include <monkey/open_file.h>
+#include <monkey/kit/open_file.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
 
 #include "listing.h"
 
-#include <monkey/address.h>
-#include <monkey/list.h>
+#include <monkey/base/address.h>
+#include <monkey/base/list.h>
 
 #include <sys/stat.h>
 

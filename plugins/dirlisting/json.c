@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "listing.h"
 
-#include <monkey/escape.h>
-#include <monkey/json.h>
-#include <monkey/time.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/time.h>
+#include <monkey/kit/json.h>
 
 static void begin_listing(struct mk_buf *out, const struct listing_view *view)
 {

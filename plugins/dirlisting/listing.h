@@ -2,12 +2,12 @@
 #ifndef DIRLISTING_LISTING_H
 #define DIRLISTING_LISTING_H
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/pattern.h>
 #include <monkey/conf.h>
 #include <monkey/counters.h>
 #include <monkey/loop.h>
-#include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
 #include <dirent.h>

@@ -11,9 +11,9 @@
 #include "listing.h"
 #include "send.h"
 
-#include <monkey/accept.h>
-#include <monkey/hash.h>
-#include <monkey/open_file.h>
+#include <monkey/base/accept.h>
+#include <monkey/base/hash.h>
+#include <monkey/kit/open_file.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 #include "archive.h"
 
-#include <monkey/library.h>
+#include <monkey/base/library.h>
 #include <monkey/log.h>
 
 #include <archive.h>

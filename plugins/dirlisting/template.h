@@ -2,9 +2,9 @@
 #ifndef DIRLISTING_TEMPLATE_H
 #define DIRLISTING_TEMPLATE_H
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
-#include <monkey/str.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
 
 /*
  * Follows an HTML text byte by byte and tells what stands at the current place, so that a value that is inserted there

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "template.h"
 
-#include <monkey/escape.h>
-#include <monkey/time.h>
-#include <monkey/utf8.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/time.h>
+#include <monkey/base/utf8.h>
 
 #include <inttypes.h>
 #include <stdio.h>

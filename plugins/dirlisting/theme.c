@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "template.h"
 
-#include <monkey/base64.h>
-#include <monkey/file.h>
+#include <monkey/base/base64.h>
+#include <monkey/base/file.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>

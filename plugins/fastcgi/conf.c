@@ -4,7 +4,7 @@
  */
 #include "conf.h"
 
-#include <monkey/encoded_slash.h>
+#include <monkey/kit/encoded_slash.h>
 
 #include <errno.h>
 

@@ -7,8 +7,8 @@
 
 #include "spawn.h"
 
-#include <monkey/cgi.h>
-#include <monkey/gateway.h>
+#include <monkey/kit/cgi.h>
+#include <monkey/kit/gateway.h>
 
 enum { FASTCGI_TRIES_MAX = 16 };
 

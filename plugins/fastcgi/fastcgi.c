@@ -2,10 +2,10 @@
 /*
  * fastcgi: passes requests to FastCGI and SCGI servers, such as php-fpm. This file has the hooks.
  */
-#include <monkey/command.h>
 #include <monkey/inspect.h>
-#include <monkey/source.h>
-#include <monkey/backend_stats.h>
+#include <monkey/kit/backend_stats.h>
+#include <monkey/kit/command.h>
+#include <monkey/kit/source.h>
 
 #include "lookup.h"
 #include "protocol.h"

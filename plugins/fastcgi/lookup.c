@@ -4,7 +4,7 @@
  */
 #include "lookup.h"
 
-#include <monkey/request_job.h>
+#include <monkey/kit/request_job.h>
 
 #include <errno.h>
 

@@ -4,7 +4,7 @@
  */
 #include "recent.h"
 
-#include <monkey/siphash.h>
+#include <monkey/base/siphash.h>
 
 /* A path that a client chooses for the slot of another one costs that a search, so the hash needs no key. */
 static size_t get_slot(struct mk_str path)

@@ -4,7 +4,7 @@
  */
 #include "request.h"
 
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 #include <errno.h>
 #include <inttypes.h>

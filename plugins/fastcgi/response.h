@@ -6,8 +6,8 @@
 #ifndef FASTCGI_RESPONSE_H
 #define FASTCGI_RESPONSE_H
 
-#include <monkey/fastcgi.h>
-#include <monkey/gateway.h>
+#include <monkey/kit/fastcgi.h>
+#include <monkey/kit/gateway.h>
 
 /* What is kept of a response, of mk_gateway_call.state. Zeros at first. */
 struct fastcgi_response {

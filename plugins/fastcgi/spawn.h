@@ -12,8 +12,8 @@
 #ifndef FASTCGI_SPAWN_H
 #define FASTCGI_SPAWN_H
 
-#include <monkey/child.h>
-#include <monkey/target.h>
+#include <monkey/kit/child.h>
+#include <monkey/kit/target.h>
 
 enum { SPAWN_CHILDREN_MAX = 256 };
 

@@ -6,8 +6,8 @@
 
 #include "spawn_socket.h"
 
-#include <monkey/random.h>
-#include <monkey/siphash.h>
+#include <monkey/base/random.h>
+#include <monkey/base/siphash.h>
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,9 +3,9 @@
  * headers: adds, replaces and removes headers of responses by the rules of a host. All rules that match a path apply,
  * to files and to the responses of all plugins; a header that one has set or removed is left alone by those after it.
  */
+#include <monkey/base/pattern.h>
 #include <monkey/counters.h>
 #include <monkey/inspect.h>
-#include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "logger.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -2,12 +2,12 @@
 #ifndef LOGGER_LOGGER_H
 #define LOGGER_LOGGER_H
 
+#include <monkey/base/list.h>
+#include <monkey/base/str.h>
 #include <monkey/conf.h>
-#include <monkey/list.h>
-#include <monkey/log_writer.h>
+#include <monkey/kit/log_writer.h>
+#include <monkey/kit/variables.h>
 #include <monkey/plugin.h>
-#include <monkey/str.h>
-#include <monkey/variables.h>
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -78,7 +78,7 @@ void line_set_time(struct line *l, int64_t second, uint32_t ms);
 void line_put_iso(struct line *l);
 
 /*
- * The variables of a format: those of requests (<monkey/variables.h>), and one row for each of those that are known
+ * The variables of a format: those of requests (<monkey/kit/variables.h>), and one row for each of those that are known
  * when the exchange is over.
  */
 /* An exchange that is over. */

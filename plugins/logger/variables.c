@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "logger.h"
 
+#include <monkey/base/time.h>
 #include <monkey/plugin.h>
-#include <monkey/time.h>
 
 #include <assert.h>
 #include <stdio.h>

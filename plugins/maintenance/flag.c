@@ -4,7 +4,7 @@
  */
 #include "flag.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>

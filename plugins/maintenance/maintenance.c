@@ -3,8 +3,8 @@
  * maintenance: a host, or some of its paths, responds with 503 while a file exists (flag.c). The page is read at the
  * start, so that the response needs no disk.
  */
+#include <monkey/base/file.h>
 #include <monkey/counters.h>
-#include <monkey/file.h>
 #include <monkey/inspect.h>
 
 #include "flag.h"

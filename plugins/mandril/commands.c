@@ -5,7 +5,7 @@
  */
 #include "mandril.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <fnmatch.h>
 #include <stdio.h>

@@ -4,14 +4,14 @@
 
 #include "networks.h"
 
-#include <monkey/client_table.h>
-#include <monkey/command.h>
 #include <monkey/counters.h>
-#include <monkey/hash_table.h>
 #include <monkey/inspect.h>
+#include <monkey/kit/client_table.h>
+#include <monkey/kit/command.h>
+#include <monkey/kit/hash_table.h>
+#include <monkey/kit/watched.h>
+#include <monkey/kit/when.h>
 #include <monkey/plugin.h>
-#include <monkey/watched.h>
-#include <monkey/when.h>
 
 #include <stdatomic.h>
 #include <stdbool.h>

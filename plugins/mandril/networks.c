@@ -11,8 +11,8 @@
  */
 #include "networks.h"
 
-#include <monkey/arena.h>
-#include <monkey/file.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/file.h>
 
 #include <errno.h>
 #include <stdlib.h>

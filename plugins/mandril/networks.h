@@ -6,7 +6,7 @@
 #ifndef MANDRIL_NETWORKS_H
 #define MANDRIL_NETWORKS_H
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 
 struct network_set;
 

@@ -5,8 +5,8 @@
  */
 #include "mandril.h"
 
-#include <monkey/arena.h>
-#include <monkey/hash.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/hash.h>
 #include <monkey/log.h>
 
 #include <assert.h>

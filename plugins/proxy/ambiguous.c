@@ -4,8 +4,8 @@
  */
 #include "ambiguous.h"
 
+#include <monkey/base/log_limit.h>
 #include <monkey/counters.h>
-#include <monkey/log_limit.h>
 #include <monkey/plugin.h>
 
 enum { SHOWN_BYTES_MAX = 64 };

@@ -6,9 +6,9 @@
 
 #include "trace.h"
 
-#include <monkey/address.h>
-#include <monkey/encoded_slash.h>
-#include <monkey/via.h>
+#include <monkey/base/address.h>
+#include <monkey/kit/encoded_slash.h>
+#include <monkey/kit/via.h>
 
 #include <errno.h>
 

@@ -7,7 +7,7 @@
 
 #include "fields.h"
 
-#include <monkey/gateway.h>
+#include <monkey/kit/gateway.h>
 
 enum proxy_path { PROXY_PATH_NORMALIZED, PROXY_PATH_RAW };
 enum proxy_forwarded { PROXY_FORWARDED_X, PROXY_FORWARDED_RFC7239, PROXY_FORWARDED_BOTH, PROXY_FORWARDED_OFF };
@@ -24,7 +24,7 @@ struct proxy_conf {
     struct mk_str host_header;                                   /* "Client", "Backend" or a name */
     struct field_changes request;                                /* RequestSet and RequestRemove */
     int32_t trace_share;                                         /* of requests, in millionths; or TRACE_OFF */
-    uint64_t via_seed;                                           /* <monkey/via.h> */
+    uint64_t via_seed;                                           /* <monkey/kit/via.h> */
 };
 
 /* Returns the section of a request. */

@@ -6,7 +6,7 @@
 
 #include "headers.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 #include <monkey/request.h>
 
 #include <errno.h>

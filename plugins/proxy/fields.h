@@ -7,7 +7,7 @@
 #define PROXY_FIELDS_H
 
 #include <monkey/conf.h>
-#include <monkey/variables.h>
+#include <monkey/kit/variables.h>
 
 struct field {
     struct field *next;

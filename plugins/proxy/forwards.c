@@ -4,7 +4,7 @@
  */
 #include "forwards.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <inttypes.h>
 

@@ -5,7 +5,7 @@
 #ifndef PROXY_HEADERS_H
 #define PROXY_HEADERS_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum header_rule {
     HEADER_PASS,

@@ -4,8 +4,8 @@
  */
 #include "mapping.h"
 
-#include <monkey/arena.h>
-#include <monkey/escape.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/escape.h>
 
 #include <errno.h>
 #include <strings.h>

@@ -10,7 +10,7 @@
 #include "trailers.h"
 #include "upgrade.h"
 
-#include <monkey/via.h>
+#include <monkey/kit/via.h>
 
 #include <stdio.h>
 

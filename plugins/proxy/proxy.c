@@ -2,11 +2,11 @@
 /*
  * proxy: passes requests to backends over HTTP/1.1, and their responses to the clients. This file has the hooks.
  */
-#include <monkey/command.h>
 #include <monkey/file_cache.h>
 #include <monkey/inspect.h>
-#include <monkey/source.h>
-#include <monkey/backend_stats.h>
+#include <monkey/kit/backend_stats.h>
+#include <monkey/kit/command.h>
+#include <monkey/kit/source.h>
 
 #include "ambiguous.h"
 #include "forwards.h"

@@ -8,7 +8,7 @@
 
 #include "conf.h"
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 
 enum { PROXY_HEADER_BYTES_MAX = 128 };
 

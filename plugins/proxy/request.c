@@ -12,8 +12,8 @@
 #include "trace.h"
 #include "trailers.h"
 
-#include <monkey/escape.h>
-#include <monkey/via.h>
+#include <monkey/base/escape.h>
+#include <monkey/kit/via.h>
 
 #include <errno.h>
 #include <inttypes.h>

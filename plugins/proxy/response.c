@@ -8,7 +8,7 @@
 #include "rewrite.h"
 #include "upgrade.h"
 
-#include <monkey/http_client.h>
+#include <monkey/kit/http_client.h>
 
 #include <errno.h>
 

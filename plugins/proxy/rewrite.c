@@ -4,8 +4,8 @@
  */
 #include "rewrite.h"
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
 
 #include <strings.h>
 

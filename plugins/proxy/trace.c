@@ -4,10 +4,10 @@
  */
 #include "trace.h"
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
-#include <monkey/escape.h>
-#include <monkey/random.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/random.h>
 #include <monkey/request.h>
 
 #include <inttypes.h>

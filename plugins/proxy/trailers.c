@@ -6,7 +6,7 @@
 
 #include "headers.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 static struct mk_str get_announced(struct mk_request *req)
 {

@@ -4,7 +4,7 @@
  */
 #include "upgrade.h"
 
-#include <monkey/random.h>
+#include <monkey/base/random.h>
 
 static int make_key(struct upgrade *u)
 {

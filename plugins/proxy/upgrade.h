@@ -8,8 +8,8 @@
 
 #include "conf.h"
 
+#include <monkey/kit/websocket.h>
 #include <monkey/request.h>
-#include <monkey/websocket.h>
 
 /* What a request asks for. */
 struct upgrade {

@@ -5,8 +5,8 @@
  */
 #include "redirect.h"
 
-#include <monkey/escape.h>
-#include <monkey/pattern.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/pattern.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>

@@ -7,8 +7,8 @@
 #include <monkey/conf.h>
 #include <monkey/counters.h>
 #include <monkey/inspect.h>
+#include <monkey/kit/when.h>
 #include <monkey/plugin.h>
-#include <monkey/when.h>
 
 /*
  * The sections of a host as structs. They live as long as the generation.

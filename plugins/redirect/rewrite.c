@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "redirect.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  */
 #include "disk_lookup.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/plugin.h>
 
 #include "file_counters.h"

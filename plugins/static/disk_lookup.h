@@ -6,7 +6,7 @@
 #ifndef STATIC_DISK_LOOKUP_H
 #define STATIC_DISK_LOOKUP_H
 
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 #include "site.h"
 

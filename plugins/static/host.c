@@ -4,8 +4,8 @@
  */
 #include "host.h"
 
-#include <monkey/arena.h>
-#include <monkey/file.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/file.h>
 
 #include "alias.h"
 #include "errors.h"

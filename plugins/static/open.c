@@ -7,7 +7,7 @@
 
 #include "sources.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 
 #include "alias.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/program.h>
 
 #include <dirent.h>

@@ -7,7 +7,7 @@
 #include "alias.h"
 #include "open.h"
 
-#include <monkey/log_limit.h>
+#include <monkey/base/log_limit.h>
 #include <monkey/plugin.h>
 
 #include <errno.h>

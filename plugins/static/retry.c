@@ -4,7 +4,7 @@
  */
 #include "retry.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/plugin.h>
 
 #include <errno.h>

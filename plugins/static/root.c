@@ -8,9 +8,9 @@
 
 #include "open.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
+#include <monkey/base/time.h>
 #include <monkey/plugin.h>
-#include <monkey/time.h>
 
 #include <assert.h>
 #include <errno.h>

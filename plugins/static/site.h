@@ -11,11 +11,11 @@
 #ifndef STATIC_SITE_H
 #define STATIC_SITE_H
 
+#include <monkey/base/pattern.h>
+#include <monkey/base/str.h>
 #include <monkey/conf.h>
 #include <monkey/file_cache.h>
-#include <monkey/pattern.h>
 #include <monkey/request.h>
-#include <monkey/str.h>
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
 
 #include "find.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <assert.h>
 #include <errno.h>

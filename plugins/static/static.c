@@ -4,7 +4,7 @@
  * find.c finds the file, host.c opens the roots, settings.c has the directives; the server (mk_response_file()) sends
  * validators, ranges and bytes.
  */
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/program.h>
 
 #include "alias.h"

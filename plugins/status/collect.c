@@ -2,8 +2,8 @@
 #include "report.h"
 #include "state.h"
 
-#include <monkey/arena.h>
-#include <monkey/json.h>
+#include <monkey/base/arena.h>
+#include <monkey/kit/json.h>
 
 #include <stdlib.h>
 

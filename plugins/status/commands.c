@@ -5,7 +5,7 @@
 #include "report.h"
 #include "state.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 static int add_counter(const struct mk_counter_value *v, void *ctx)
 {

@@ -5,9 +5,9 @@
 #include "report.h"
 #include "state.h"
 
-#include <monkey/json.h>
+#include <monkey/base/str.h>
+#include <monkey/kit/json.h>
 #include <monkey/monkey.h>
-#include <monkey/str.h>
 
 #include <dirent.h>
 #include <fcntl.h>

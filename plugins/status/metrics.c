@@ -4,7 +4,7 @@
  */
 #include "report.h"
 
-#include <monkey/utf8.h>
+#include <monkey/base/utf8.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 
 #include "state.h"
 
-#include <monkey/buf.h>
-#include <monkey/command.h>
+#include <monkey/base/buf.h>
 #include <monkey/counters.h>
+#include <monkey/kit/command.h>
 
 /*
  * Durations of a histogram as a member of the document.
@@ -96,7 +96,7 @@ enum respond_kind { RESPOND_TEXT, RESPOND_OPENMETRICS, RESPOND_JSON };
 void respond_start(struct mk_request *req, struct state_worker *w, enum respond_kind kind);
 
 /*
- * The events of the live page: the document, each second (<monkey/event_stream.h>). While a worker has a stream it
+ * The events of the live page: the document, each second (<monkey/kit/event_stream.h>). While a worker has a stream it
  * snapshots of the server once a second, for all of its streams.
  */
 /* Prepares the worker for streams; in its worker_start. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state.h"
 
-#include <monkey/arena.h>
-#include <monkey/hash.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/hash.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -2,13 +2,13 @@
 #ifndef STATUS_STATE_H
 #define STATUS_STATE_H
 
-#include <monkey/buf.h>
-#include <monkey/counter_table.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
 #include <monkey/counters.h>
-#include <monkey/event_stream.h>
+#include <monkey/kit/counter_table.h>
+#include <monkey/kit/event_stream.h>
+#include <monkey/kit/threads.h>
 #include <monkey/plugin.h>
-#include <monkey/str.h>
-#include <monkey/threads.h>
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -273,7 +273,7 @@ struct state {
     struct mk_threads threads;
     double start_time;        /* of the process, since 1970 */
     _Atomic unsigned replies; /* now */
-    unsigned streams;         /* now; changed atomically (<monkey/event_stream.h>) */
+    unsigned streams;         /* now; changed atomically (<monkey/kit/event_stream.h>) */
     pthread_mutex_t lock;     /* of the history; held for moments only */
     struct history history;
 };

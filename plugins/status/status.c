@@ -6,15 +6,15 @@
  *     /metrics ──────────────┐
  *     /status (JSON) ────────┤ respond.c ─► snapshot.c: asks the workers, a job renders (render.c)
  *     /status/events ────────┘           ─►   metrics.c, document.c: pure
- *     /status/ and its files   <monkey/embedded.h>
+ *     /status/ and its files   <monkey/kit/embedded.h>
  */
 #include "report.h"
 #include "state.h"
 
-#include <monkey/accept.h>
-#include <monkey/embedded.h>
+#include <monkey/base/accept.h>
 #include <monkey/inspect.h>
-#include <monkey/local_client.h>
+#include <monkey/kit/embedded.h>
+#include <monkey/kit/local_client.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef TLS_AUTHORITIES_H
 #define TLS_AUTHORITIES_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <openssl/ssl.h>
 

@@ -13,7 +13,7 @@
 #include "client_sessions.h"
 #include "tls_conn.h"
 
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 struct mk_transport_client {
     struct mk_transport_client_conf conf; /* its strings are in `arena` */

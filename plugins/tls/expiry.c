@@ -6,7 +6,7 @@
 
 #include "tls_worker.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/counters.h>
 #include <monkey/plugin.h>
 

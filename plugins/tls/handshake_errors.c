@@ -7,8 +7,8 @@
 #include "tls_counters.h"
 #include "verify_errors.h"
 
+#include <monkey/base/log_limit.h>
 #include <monkey/log.h>
-#include <monkey/log_limit.h>
 #include <monkey/loop.h>
 
 #include <openssl/err.h>

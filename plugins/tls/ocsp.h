@@ -5,7 +5,7 @@
 #ifndef TLS_OCSP_H
 #define TLS_OCSP_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <openssl/x509.h>
 

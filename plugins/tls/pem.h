@@ -6,7 +6,7 @@
 #ifndef TLS_PEM_H
 #define TLS_PEM_H
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 
 #include <openssl/ssl.h>
 

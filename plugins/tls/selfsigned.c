@@ -5,7 +5,7 @@
  */
 #include "selfsigned.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 #include <monkey/log.h>
 
 #include <openssl/err.h>

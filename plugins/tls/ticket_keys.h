@@ -6,7 +6,7 @@
 #ifndef TLS_TICKET_KEYS_H
 #define TLS_TICKET_KEYS_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <stdbool.h>
 #include <stdint.h>

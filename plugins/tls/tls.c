@@ -3,7 +3,7 @@
  * tls: encrypted connections with OpenSSL. This file has the hooks: start and stop, and responses that depend on the
  * connection of a request. transport.c and io.c handle connections.
  */
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 #include <monkey/inspect.h>
 #include <monkey/plugin.h>
 

@@ -11,7 +11,7 @@
 #include "settings.h"
 #include "ticket_keys.h"
 
-#include <monkey/watched.h>
+#include <monkey/kit/watched.h>
 
 #include <openssl/ssl.h>
 

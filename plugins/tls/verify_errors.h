@@ -5,7 +5,7 @@
 #ifndef TLS_VERIFY_ERRORS_H
 #define TLS_VERIFY_ERRORS_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 /*
  * Appends "SUBJECT ..." for a result of SSL_get_verify_result(). `subject` is "the certificate of the server", `owners`

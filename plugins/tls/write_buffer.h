@@ -7,7 +7,7 @@
 #ifndef TLS_WRITE_BUFFER_H
 #define TLS_WRITE_BUFFER_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <stdint.h>
 #include <sys/types.h>

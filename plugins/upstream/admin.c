@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servers.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/log.h>
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
 #include "check_conf.h"
 #include "checks.h"
 
-#include <monkey/fastcgi.h>
-#include <monkey/siphash.h>
+#include <monkey/base/siphash.h>
+#include <monkey/kit/fastcgi.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
 #define UPSTREAM_CHECK_CONF_H
 
 #include <monkey/conf.h>
-#include <monkey/http_client.h>
-#include <monkey/status_set.h>
+#include <monkey/kit/http_client.h>
+#include <monkey/kit/status_set.h>
 
 /*
  * The directives of [UPSTREAM] about checks: a second struct for each section, next to struct upstream_conf.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check_conf.h"
 
-#include <monkey/dial.h>
+#include <monkey/base/dial.h>
 
 enum { REASON_PATH_MAX = 200 };
 

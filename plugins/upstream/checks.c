@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checks.h"
 
-#include <monkey/target.h>
+#include <monkey/kit/target.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -5,8 +5,8 @@
 #include "check_conf.h"
 #include "groups.h"
 
-#include <monkey/fastcgi.h>
-#include <monkey/log_limit.h>
+#include <monkey/base/log_limit.h>
+#include <monkey/kit/fastcgi.h>
 #include <monkey/plugin.h>
 
 #include <pthread.h>

@@ -7,9 +7,9 @@
 #include "groups.h"
 #include "servers.h"
 
-#include <monkey/cookie.h>
+#include <monkey/base/siphash.h>
+#include <monkey/kit/cookie.h>
 #include <monkey/log.h>
-#include <monkey/siphash.h>
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
 #include "groups.h"
 
 #include <monkey/counters.h>
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 #include <monkey/log.h>
 
 enum { ARG_BYTES_MAX = 128 }; /* of an argument, in a sentence */

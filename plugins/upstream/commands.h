@@ -5,7 +5,7 @@
 #ifndef UPSTREAM_COMMANDS_H
 #define UPSTREAM_COMMANDS_H
 
-#include <monkey/command.h>
+#include <monkey/kit/command.h>
 
 /* Ends with a row without a name. */
 extern const struct mk_command upstream_commands[];

@@ -2,14 +2,14 @@
 #ifndef UPSTREAM_CONF_H
 #define UPSTREAM_CONF_H
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
+#include <monkey/base/dial.h>
 #include <monkey/conf.h>
-#include <monkey/cookie.h>
-#include <monkey/dial.h>
+#include <monkey/kit/cookie.h>
+#include <monkey/kit/status_set.h>
 #include <monkey/loop.h>
 #include <monkey/plugin.h>
 #include <monkey/request.h>
-#include <monkey/status_set.h>
 #include <monkey/upstreams.h>
 
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
 #ifndef UPSTREAM_DNS_ANSWER_H
 #define UPSTREAM_DNS_ANSWER_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <stdint.h>
 

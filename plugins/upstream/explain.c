@@ -4,7 +4,7 @@
  */
 #include "explain.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 #include <errno.h>
 #include <inttypes.h>

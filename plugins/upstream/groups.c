@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "groups.h"
 
-#include <monkey/random.h>
-#include <monkey/siphash.h>
-#include <monkey/time.h>
+#include <monkey/base/random.h>
+#include <monkey/base/siphash.h>
+#include <monkey/base/time.h>
 
 #include <errno.h>
 

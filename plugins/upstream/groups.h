@@ -5,7 +5,7 @@
 #include "conf.h"
 #include "servers.h"
 
-#include <monkey/epoch.h>
+#include <monkey/base/epoch.h>
 
 /*
  * Names in lines `Server`, and their addresses: looked up once for the process, again when their time to live is over,

@@ -2,7 +2,7 @@
 #include "conf.h"
 #include "servers.h"
 
-#include <monkey/dial.h>
+#include <monkey/base/dial.h>
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lookup_state.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <errno.h>
 #include <netdb.h>

@@ -4,9 +4,9 @@
  */
 #include "lookup_state.h"
 
-#include <monkey/arena.h>
-#include <monkey/poll.h>
-#include <monkey/time.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/poll.h>
+#include <monkey/base/time.h>
 
 #include <sys/epoll.h>
 #include <sys/time.h>

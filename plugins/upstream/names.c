@@ -5,9 +5,9 @@
 #include "groups.h"
 #include "servers.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/log_limit.h>
 #include <monkey/log.h>
-#include <monkey/log_limit.h>
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servers.h"
 
+#include <monkey/base/random.h>
 #include <monkey/counters.h>
 #include <monkey/log.h>
-#include <monkey/random.h>
 
 #include <errno.h>
 #include <pthread.h>

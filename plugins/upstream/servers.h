@@ -4,10 +4,10 @@
 
 #include "conf.h"
 
+#include <monkey/base/epoch.h>
+#include <monkey/base/list.h>
+#include <monkey/base/str.h>
 #include <monkey/counters.h>
-#include <monkey/epoch.h>
-#include <monkey/list.h>
-#include <monkey/str.h>
 #include <monkey/upstreams.h>
 
 #include <pthread.h>

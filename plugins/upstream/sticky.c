@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conf.h"
 
+#include <monkey/base/siphash.h>
 #include <monkey/log.h>
-#include <monkey/siphash.h>
 
 #include <errno.h>
 #include <fcntl.h>

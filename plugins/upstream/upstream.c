@@ -7,9 +7,9 @@
 #include "commands.h"
 #include "explain.h"
 
-#include <monkey/cookie.h>
-#include <monkey/target.h>
-#include <monkey/time.h>
+#include <monkey/base/time.h>
+#include <monkey/kit/cookie.h>
+#include <monkey/kit/target.h>
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <monkey/response_parser.h>
+#include <monkey/base/response_parser.h>
 
 enum { FIELDS_MAX = 64, HEADS = 2000000 };
 

@@ -4,7 +4,7 @@
  * of items that are not, for a put into a full store, and for a turn that takes part in epochs; and bytes per item. The
  * times are those of the fastest of many short rounds.
  */
-#include <monkey/store.h>
+#include <monkey/kit/store.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -71,7 +71,7 @@ def test_symbols_have_a_version(tmp_path):
     library = next(embed.install(tmp_path).rglob("libmonkey.so"))
     rows = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
     names = {row.split()[-1] for row in rows.splitlines() if " A " not in row}
-    headers = "".join(path.read_text() for path in (build.TOP / "include/monkey").glob("*.h"))
+    headers = "".join(path.read_text() for path in (build.TOP / "include/monkey").rglob("*.h"))
     assert "mk_server_handle@@LIBMONKEY_2.0" in names
     for name in names:
         symbol, _, version = name.partition("@@")

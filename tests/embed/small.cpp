@@ -3,9 +3,9 @@
  * A program in C++17, without the library of C++: handlers that are a lambda and a method, a cookie, random bytes. Ends
  * with a line on stdin. Compiled and run by tests/e2e/test_embed.py.
  */
-#include <monkey/cookie.h>
+#include <monkey/base/random.h>
 #include <monkey/embed.h>
-#include <monkey/random.h>
+#include <monkey/kit/cookie.h>
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <monkey/accept.h>
+#include <monkey/base/accept.h>
 
 enum { OFFERS = 3, NONE };
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 
 static void insist(int condition)
 {

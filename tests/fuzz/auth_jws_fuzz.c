@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 #include "../../plugins/auth/token.h"
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 static void check(struct mk_str bytes, enum mk_base64_form form)
 {

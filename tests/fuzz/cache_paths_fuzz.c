@@ -5,7 +5,7 @@
  */
 #include "../../plugins/cache/calls.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * The head of a script's response: the first byte is the size of pieces. One piece, and pieces of that size, must give
  * the same fields and the same result; what is accepted has no byte that could begin another line.
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * Splitting paths: the first line of the input is an extension, the rest a path. The two parts are the path, the script
  * ends with the extension, and no shorter one would do.
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #include "child/message.h"
 #include "child/spawn.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 #include <errno.h>
 #include <fcntl.h>

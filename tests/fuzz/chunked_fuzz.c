@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <monkey/chunked.h>
+#include <monkey/base/chunked.h>
 
 struct outcome {
     uint64_t hash;

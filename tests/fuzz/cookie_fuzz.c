@@ -3,7 +3,7 @@
  * Cookies: the first line of the input is a Cookie header, the others are the fields of a cookie to set. What is set
  * can be read again, and never has a byte that ends a header or an attribute.
  */
-#include <monkey/cookie.h>
+#include <monkey/kit/cookie.h>
 
 #include <stdlib.h>
 

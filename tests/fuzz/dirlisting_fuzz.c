@@ -6,7 +6,7 @@
 #include "../../plugins/dirlisting/template.h"
 #include "../../plugins/dirlisting/listing.h"
 
-#include <monkey/utf8.h>
+#include <monkey/base/utf8.h>
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * What an application of FastCGI sends: the first byte is the size of pieces. One piece, and pieces of that size, must
  * leave the same output, error output and result, and no more bytes than have come.
  */
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
 
 #include "loop/loop.h"
 
-#include <monkey/http_client.h>
+#include <monkey/kit/http_client.h>
 
 enum { HEAD_MAX = 1000, BODY_MAX = 128 };
 

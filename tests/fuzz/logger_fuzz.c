@@ -5,7 +5,7 @@
  */
 #include "../../plugins/logger/logger.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <stdlib.h>
 

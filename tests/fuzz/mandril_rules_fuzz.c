@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include "../../plugins/mandril/mandril.h"
 #include "../../plugins/mandril/networks.h"

@@ -3,7 +3,7 @@
  * Escapes of paths: decoded as another decoder does it, never longer than they were, and the same again once they are
  * encoded. What does not fit is an error of the buffer.
  */
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <assert.h>
 #include <stdint.h>

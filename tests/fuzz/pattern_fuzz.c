@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include <monkey/pattern.h>
+#include <monkey/base/pattern.h>
 
 #define CHECK(fact) \
     do { \

@@ -8,8 +8,8 @@
 #include "../../plugins/proxy/request.h"
 #include "../../plugins/proxy/rewrite.h"
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <monkey/response_parser.h>
+#include <monkey/base/response_parser.h>
 
 enum { FIELDS_MAX = 16, TRAILERS_BYTES_MAX = 200, INTERIM_MAX = 16 };
 

@@ -7,7 +7,7 @@
 #include "../../bin/shell/shell.h"
 #include "../../plugins/cheetah/client.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <stdint.h>
 #include <stdlib.h>

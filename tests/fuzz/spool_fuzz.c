@@ -4,7 +4,7 @@
  * by its offset, so what is read must be the next ones. Jobs run, and calls for the file fail, when the input says so.
  * The file is in memory. What waits must be called, limits hold, and in the end nothing is left.
  */
-#include <monkey/spool.h>
+#include <monkey/kit/spool.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include "../../plugins/status/report.h"
 #include "../../plugins/status/state.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <assert.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * they collide. What is found must be what was put last for the key, at any time until the turn ends, and the figures
  * must be right.
  */
-#include <monkey/store.h>
+#include <monkey/kit/store.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -34,31 +34,27 @@ ABOVE = ("embed", "inspect")
 TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
 
 # The layer that a public header speaks for: a lower layer must not know it.
-PUBLIC = {
-    "address.h": "base", "arena.h": "base", "base64.h": "base", "buf.h": "base", "counters.h": "base",
-    "client_table.h": "http", "command.h": "base", "counter_table.h": "base",
-    "escape.h": "base", "file.h": "base", "hash.h": "base",
-    "hash_table.h": "base", "json.h": "base", "library.h": "base", "list.h": "base", "log.h": "base", "sha1.h": "base",
-    "siphash.h": "base", "status.h": "base", "status_set.h": "base", "str.h": "base",
-    "utf8.h": "base", "watched.h": "base",
-    "conf.h": "conf",
-    "epoch.h": "loop", "loop.h": "loop", "store.h": "loop",
-    "dial.h": "net", "transport.h": "net",
-    "accept.h": "http", "chunked.h": "http", "cookie.h": "http", "header_id.h": "http", "request.h": "http",
-    "response_parser.h": "http", "routes.h": "http",
-    "tunnel.h": "http", "websocket.h": "http",
-    "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
-    "program.h": "server",
-    "open_file.h": "http", "request_job.h": "server", "request_ref.h": "server", "pattern.h": "base",
-    "poll.h": "base", "random.h": "base", "thread_pool.h": "loop", "thread_start.h": "base", "time.h": "base",
-    "threads.h": "server",
-    "inbox.h": "loop", "log_limit.h": "base", "log_writer.h": "base", "when.h": "conf", "spool.h": "loop",
-    "upstream.h": "net",
-    "cgi.h": "server", "child.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server",
-    "embedded.h": "http", "event_stream.h": "server", "local_client.h": "server", "backend_stats.h": "server",
-    "encoded_slash.h": "server",
-    "target.h": "server", "gateway.h": "server", "variables.h": "http", "via.h": "http", "fastcgi.h": "server",
-}
+PUBLIC = {f"{name}.h": layer for layer, names in {
+    "base": """
+        base/address base/arena base/base64 base/buf base/escape base/file base/hash base/library base/list
+        base/log_limit base/pattern base/poll base/random base/sha1 base/siphash base/str base/thread_start
+        base/time base/utf8 counters kit/command kit/counter_table kit/hash_table kit/json kit/log_writer
+        kit/status_set kit/watched log status""",
+    "conf": """
+        conf kit/when""",
+    "loop": """
+        base/epoch base/thread_pool kit/inbox kit/spool kit/store loop""",
+    "net": """
+        base/dial kit/upstream transport""",
+    "http": """
+        base/accept base/chunked base/header_id base/response_parser kit/client_table kit/cookie
+        kit/embedded kit/http_client kit/open_file kit/routes kit/variables kit/via kit/websocket request
+        tunnel""",
+    "server": """
+        embed file_cache inspect kit/backend_stats kit/cgi kit/child kit/encoded_slash kit/event_stream
+        kit/fastcgi kit/gateway kit/local_client kit/request_job kit/source kit/target kit/threads monkey
+        plugin program request_ref upstreams""",
+}.items() for name in names.split()}
 
 # Headers that are neither ours nor the system's, and where they may appear.
 THIRD_PARTY = {

@@ -108,7 +108,7 @@ STYLE_CASES = {
 
 # path, text, how many findings
 LAYER_CASES = [
-    ("lib/core/base/a.c", '#include "base/b.h"\n#include "b.h"\n#include <monkey/str.h>\n#include <sys/socket.h>\n', 0),
+    ("lib/core/base/a.c", '#include "base/b.h"\n#include <monkey/base/str.h>\n#include <sys/socket.h>\n', 0),
     ("lib/core/conf/a.c", '#include "base/b.h"\n#include <monkey/conf.h>\n', 0),
     ("lib/core/http/a.c", '#include "net/b.h"\n#include "loop/b.h"\n#include "http/b.h"\n', 0),
     ("lib/core/server/a.c", '#include "conf/b.h"\n#include "http/b.h"\n#include <monkey/plugin.h>\n', 0),
@@ -127,7 +127,7 @@ LAYER_CASES = [
     ("lib/inspect/a.c", '#include "b.h"\n#include "inspect/b.h"\n#include "server/server.h"\n', 0),
     ("lib/embed/a.c", '#include "inspect/b.h"\n#include "store/store.h"\n', 2),
     ("lib/kit/store/a.c", '#include "../watched/paths.h"\n', 1),
-    ("lib/kit/websocket/a.c", '#include "b.h"\n#include <monkey/buf.h>\n#include <monkey/tunnel.h>\n', 0),
+    ("lib/kit/websocket/a.c", '#include "b.h"\n#include <monkey/base/buf.h>\n#include <monkey/tunnel.h>\n', 0),
     ("lib/kit/websocket/a.c", '#include "../base/arena.h"\n#include "../http/tunnel.h"\n', 2),
     ("lib/core/http/a.c", '#include "websocket/frame.h"\n', 1),
     ("plugins/x/x.c", '#include <monkey/plugin.h>\n#include "x.h"\n#include "part/y.h"\n', 0),
@@ -138,9 +138,9 @@ LAYER_CASES = [
     ("tools/x/a.c", '#include "http/h1/h1.h"\n#include "server/server.h"\n#include "../y/a.h"\n', 3),
     ("tools/wr/load/tls.c", "#include <openssl/ssl.h>\n", 0),
     ("tools/wr/load/a.c", "#include <openssl/ssl.h>\n#include <zlib.h>\n", 2),
-    ("include/monkey/a.h", '#include "str.h"\n#include <monkey/str.h>\n#include <stdint.h>\n', 0),
+    ("include/monkey/a.h", '#include "str.h"\n#include <monkey/base/str.h>\n#include <stdint.h>\n', 0),
     ("include/monkey/a.h", '#include "../../lib/base/pool.h"\n#include <duda/duda.h>\n', 2),
-    ("include/duda/packages/dice/dice.h", '#include "../../package.h"\n#include "../../../monkey/buf.h"\n', 1),
+    ("include/duda/packages/dice/dice.h", '#include "../../package.h"\n#include "../../../monkey/base/buf.h"\n', 1),
     ("plugins/x/x.c", "#include <duda/duda.h>\n", 1),
     ("duda/packages/json/a.c", '#include <duda/duda.h>\n#include <monkey/loop.h>\n#include "scan.h"\n', 0),
     ("duda/packages/json/a.c", '#include <monkey/plugin.h>\n#include "../sha/b.h"\n#include "../../core/b.h"\n', 3),

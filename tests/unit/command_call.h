@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A shell for the commands of plugins (<monkey/command.h>) in unit tests: keeps the rows of an answer as text, a line
- * each, in which quotes are left out.
+ * A shell for the commands of plugins (<monkey/kit/command.h>) in unit tests: keeps the rows of an answer as text, a
+ * line each, in which quotes are left out.
  */
 #ifndef MK_UNIT_COMMAND_CALL_H
 #define MK_UNIT_COMMAND_CALL_H
 
-#include <monkey/command.h>
-#include <monkey/json.h>
+#include <monkey/kit/command.h>
+#include <monkey/kit/json.h>
 
 #include <errno.h>
 #include <stdarg.h>

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include "base/arena.h"
 

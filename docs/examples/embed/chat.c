@@ -6,7 +6,7 @@
  *     cc chat.c $(pkg-config --cflags --libs monkey-kit monkey) -lz -o chat && ./chat
  */
 #include <monkey/embed.h>
-#include <monkey/websocket.h>
+#include <monkey/kit/websocket.h>
 
 #include <errno.h>
 #include <stdio.h>

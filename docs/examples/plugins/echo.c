@@ -3,8 +3,8 @@
  * echo: two WebSocket endpoints. What a client sends to /echo comes back; what it sends to /all goes to the clients of
  * /all in all threads. Link it with -lmonkey-kit -lz.
  */
+#include <monkey/kit/websocket.h>
 #include <monkey/plugin.h>
-#include <monkey/websocket.h>
 
 #include <errno.h>
 

@@ -12,7 +12,7 @@
  * An exchange ends when its client leaves, also while the backend is being looked up, connected to or asked. Then
  * nothing may call back: the dial is cancelled and the descriptor leaves the loop.
  */
-#include <monkey/dial.h>
+#include <monkey/base/dial.h>
 #include <monkey/plugin.h>
 
 #include <errno.h>

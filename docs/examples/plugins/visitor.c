@@ -5,10 +5,10 @@
  *
  *     cc -shared -fPIC $(pkg-config --cflags monkey) visitor.c -o visitor.so $(pkg-config --libs monkey-kit)
  */
-#include <monkey/cookie.h>
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/random.h>
+#include <monkey/kit/cookie.h>
 #include <monkey/plugin.h>
-#include <monkey/random.h>
 
 #include <stdio.h>
 

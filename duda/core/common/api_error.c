@@ -10,7 +10,7 @@
 #include "log/message.h"
 #include "service/service.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 #include <errno.h>
 #include <pthread.h>

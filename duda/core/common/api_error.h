@@ -8,7 +8,7 @@
 #ifndef DUDA_CORE_COMMON_API_ERROR_H
 #define DUDA_CORE_COMMON_API_ERROR_H
 
-#include <monkey/log_limit.h>
+#include <monkey/base/log_limit.h>
 
 struct service_worker;
 

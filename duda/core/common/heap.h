@@ -5,7 +5,7 @@
 #ifndef DUDA_CORE_COMMON_HEAP_H
 #define DUDA_CORE_COMMON_HEAP_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <string.h>
 

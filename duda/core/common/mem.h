@@ -6,7 +6,7 @@
 #ifndef DUDA_CORE_COMMON_MEM_H
 #define DUDA_CORE_COMMON_MEM_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 /* As malloc(3), calloc(3) with one item, realloc(3) and free(3). */
 void *mem_alloc(size_t size);

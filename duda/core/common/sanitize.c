@@ -4,8 +4,8 @@
  */
 #include "common/sanitize.h"
 
-#include <monkey/escape.h>
-#include <monkey/utf8.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/utf8.h>
 
 /* Cuts the next character off `text`. Returns it, or what is written in its place. */
 static struct mk_str split_char(struct mk_str *text)

@@ -5,7 +5,7 @@
 #ifndef DUDA_CORE_COMMON_SANITIZE_H
 #define DUDA_CORE_COMMON_SANITIZE_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 /*
  * Writes `text` as valid UTF-8 without control characters: what is invalid becomes U+FFFD, and a control character a

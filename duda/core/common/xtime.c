@@ -4,9 +4,9 @@
  */
 #include "objects.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/time.h>
 #include <monkey/request.h>
-#include <monkey/time.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "console/console_page.h"
 #include "service/service.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 static void add_row(struct mk_buf *out, const struct stats_row *row)
 {

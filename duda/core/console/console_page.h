@@ -7,7 +7,7 @@
 
 #include "console/stats.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 /* Writes the page in HTML, which is complete without other files; `refreshes`: it loads itself again. */
 void console_page_write(struct mk_buf *out, const struct stats *f, bool refreshes);

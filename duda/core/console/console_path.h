@@ -5,7 +5,7 @@
 #ifndef DUDA_CORE_CONSOLE_CONSOLE_PATH_H
 #define DUDA_CORE_CONSOLE_CONSOLE_PATH_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum { CONSOLE_PATH_BYTES_MAX = 255 };
 

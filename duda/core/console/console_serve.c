@@ -9,10 +9,10 @@
 #include "console/console_page.h"
 #include "route/dispatch.h"
 
-#include <monkey/accept.h>
-#include <monkey/local_client.h>
+#include <monkey/base/accept.h>
+#include <monkey/kit/local_client.h>
+#include <monkey/kit/request_job.h>
 #include <monkey/plugin.h>
-#include <monkey/request_job.h>
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
 
 #include "common/sanitize.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 void console_text_time(struct mk_buf *out, int64_t wall_ms)
 {

@@ -7,9 +7,9 @@
 #include "common/cond.h"
 #include "crash/crash.h"
 
+#include <monkey/base/thread_start.h>
+#include <monkey/base/time.h>
 #include <monkey/log.h>
-#include <monkey/thread_start.h>
-#include <monkey/time.h>
 
 #include <assert.h>
 #include <pthread.h>

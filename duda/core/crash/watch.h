@@ -11,7 +11,7 @@
 #ifndef DUDA_CORE_CRASH_WATCH_H
 #define DUDA_CORE_CRASH_WATCH_H
 
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 #ifndef DUDA_CORE_DTHREAD_STACK_H
 #define DUDA_CORE_DTHREAD_STACK_H
 
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 #include <stdint.h>
 

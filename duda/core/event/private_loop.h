@@ -6,7 +6,7 @@
 #define DUDA_CORE_EVENT_PRIVATE_LOOP_H
 
 #include <duda/event.h>
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 #include <pthread.h>
 

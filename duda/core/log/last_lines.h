@@ -6,7 +6,7 @@
 #ifndef DUDA_CORE_LOG_LAST_LINES_H
 #define DUDA_CORE_LOG_LAST_LINES_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <stdint.h>
 

@@ -10,10 +10,10 @@
 #include "service/folder.h"
 #include "service/service.h"
 
-#include <monkey/file.h>
-#include <monkey/log_writer.h>
-#include <monkey/time.h>
-#include <monkey/utf8.h>
+#include <monkey/base/file.h>
+#include <monkey/base/time.h>
+#include <monkey/base/utf8.h>
+#include <monkey/kit/log_writer.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Log files of services. Any thread adds lines; one thread of the process writes them (<monkey/log_writer.h>). It
+ * Log files of services. Any thread adds lines; one thread of the process writes them (<monkey/kit/log_writer.h>). It
  * starts with the first worker of a service with logs.
  */
 #ifndef DUDA_CORE_LOG_LOG_H

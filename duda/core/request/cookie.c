@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The objects `cookie` and "cookie.1". What is a cookie, <monkey/cookie.h> knows; here is what the original API allows
- * besides.
+ * The objects `cookie` and "cookie.1". What is a cookie, <monkey/kit/cookie.h> knows; here is what the original API
+ * allows besides.
  */
 #include "request/cookie.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Cookies of services: those of <monkey/cookie.h>, and those that only the original API can set. Pure.
+ * Cookies of services: those of <monkey/kit/cookie.h>, and those that only the original API can set. Pure.
  */
 #ifndef DUDA_CORE_REQUEST_COOKIE_H
 #define DUDA_CORE_REQUEST_COOKIE_H
 
 #include <duda/cookie.h>
-#include <monkey/cookie.h>
+#include <monkey/kit/cookie.h>
 
 /* Returns the cookie of the library; `path` is used for one without a path. Points to what `c` points to. */
 struct mk_cookie cookie_from(const struct duda_cookie *c, const char *path);

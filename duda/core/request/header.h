@@ -5,7 +5,7 @@
 #ifndef DUDA_CORE_REQUEST_HEADER_H
 #define DUDA_CORE_REQUEST_HEADER_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 struct duda_request;
 

@@ -9,7 +9,7 @@
 #ifndef DUDA_CORE_REQUEST_MULTIPART_H
 #define DUDA_CORE_REQUEST_MULTIPART_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 
 #include "request/urlencoded.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
 #ifndef DUDA_CORE_REQUEST_RAW_HEAD_H
 #define DUDA_CORE_REQUEST_RAW_HEAD_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 struct duda_request;
 

@@ -11,7 +11,7 @@
 #include "request/sse.h"
 #include "request/ticket.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <errno.h>
 #include <stdarg.h>

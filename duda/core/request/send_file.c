@@ -6,7 +6,7 @@
 
 #include "request/request.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 #include <monkey/plugin.h>
 
 #include <errno.h>

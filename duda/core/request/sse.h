@@ -5,7 +5,7 @@
 #ifndef DUDA_CORE_REQUEST_SSE_H
 #define DUDA_CORE_REQUEST_SSE_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <duda/response.h>
 

@@ -6,9 +6,9 @@
 #ifndef DUDA_CORE_REQUEST_SSE_CHANNELS_H
 #define DUDA_CORE_REQUEST_SSE_CHANNELS_H
 
-#include <monkey/hash_table.h>
-#include <monkey/list.h>
-#include <monkey/str.h>
+#include <monkey/base/list.h>
+#include <monkey/base/str.h>
+#include <monkey/kit/hash_table.h>
 
 #include <stdatomic.h>
 

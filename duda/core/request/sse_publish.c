@@ -15,7 +15,7 @@
 #include "request/sse.h"
 #include "request/sse_channels.h"
 
-#include <monkey/siphash.h>
+#include <monkey/base/siphash.h>
 
 #include <errno.h>
 #include <stdarg.h>

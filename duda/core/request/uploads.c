@@ -10,7 +10,7 @@
 #include "route/dispatch.h"
 
 #include <duda/multipart.h>
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <errno.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  */
 #include "request/urlencoded.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "compat/map.h"
 #include "route/routes.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 struct router {
     struct mk_arena *arena;

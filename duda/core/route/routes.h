@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A route of a service: what a pattern (<monkey/routes.h>) or a rule of the old API leads to.
+ * A route of a service: what a pattern (<monkey/kit/routes.h>) or a rule of the old API leads to.
  */
 #ifndef DUDA_CORE_ROUTE_ROUTES_H
 #define DUDA_CORE_ROUTE_ROUTES_H
 
 #include <duda/router.h>
-#include <monkey/routes.h>
+#include <monkey/kit/routes.h>
 
 #include <stddef.h>
 

@@ -5,8 +5,8 @@
 #ifndef DUDA_CORE_SERVICE_CONF_FILE_H
 #define DUDA_CORE_SERVICE_CONF_FILE_H
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
 
 enum { CONF_FILE_BYTES_MAX = 1 << 20, CONF_LINE_BYTES_MAX = 4096, CONF_NAME_BYTES_MAX = 255 };
 

@@ -6,7 +6,7 @@
 #define DUDA_CORE_SERVICE_FOLDER_H
 
 #include <duda/service.h>
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 struct service;
 

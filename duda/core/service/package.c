@@ -13,7 +13,7 @@
 #include "log/message.h"
 #include "service/service.h"
 
-#include <monkey/library.h>
+#include <monkey/base/library.h>
 
 #include <dlfcn.h>
 #include <errno.h>

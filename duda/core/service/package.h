@@ -6,7 +6,7 @@
 #define DUDA_CORE_SERVICE_PACKAGE_H
 
 #include <duda/package.h>
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <stdbool.h>
 

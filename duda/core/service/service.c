@@ -15,7 +15,7 @@
 #include "route/router.h"
 #include "task/task_pool.h"
 
-#include <monkey/library.h>
+#include <monkey/base/library.h>
 
 #include <assert.h>
 #include <dlfcn.h>

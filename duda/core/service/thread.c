@@ -12,7 +12,7 @@
 #include "log/message.h"
 #include "service/service.h"
 
-#include <monkey/thread_start.h>
+#include <monkey/base/thread_start.h>
 
 #include <errno.h>
 #include <sys/eventfd.h>

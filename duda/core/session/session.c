@@ -11,7 +11,7 @@
 #include "objects.h"
 #include "request/request.h"
 
-#include <monkey/random.h>
+#include <monkey/base/random.h>
 
 #include <errno.h>
 

@@ -15,7 +15,7 @@
 #include "session/session_store.h"
 
 #include <duda/session.h>
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 struct duda_request;
 struct service;

@@ -6,7 +6,7 @@
 #include "service/service.h"
 #include "session/session.h"
 
-#include <monkey/cookie.h>
+#include <monkey/kit/cookie.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "request/request.h"
 #include "session/session.h"
 
-#include <monkey/sha1.h>
+#include <monkey/base/sha1.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "session/session_folder.h"
 
 #include <duda/session.h>
-#include <monkey/hash.h>
+#include <monkey/base/hash.h>
 #include <monkey/log.h>
 
 #include <assert.h>

@@ -6,7 +6,7 @@
 
 #include "common/heap.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 #include <monkey/log.h>
 
 #include <dirent.h>

@@ -6,9 +6,9 @@
 #include "request/request.h"
 #include "session/session.h"
 
-#include <monkey/cookie.h>
-#include <monkey/escape.h>
-#include <monkey/random.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/random.h>
+#include <monkey/kit/cookie.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,9 +12,9 @@
 
 #include "session/session_values.h"
 
-#include <monkey/hash_table.h>
-#include <monkey/list.h>
-#include <monkey/sha1.h>
+#include <monkey/base/list.h>
+#include <monkey/base/sha1.h>
+#include <monkey/kit/hash_table.h>
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
 #ifndef DUDA_CORE_SESSION_SESSION_VALUES_H
 #define DUDA_CORE_SESSION_SESSION_VALUES_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum { SESSION_PAIR_BYTES = 5 }; /* in addition to key and value */
 

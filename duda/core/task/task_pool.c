@@ -12,7 +12,7 @@
 #include "service/inbox.h"
 #include "task/task.h"
 
-#include <monkey/thread_start.h>
+#include <monkey/base/thread_start.h>
 
 #include <errno.h>
 #include <sys/eventfd.h>

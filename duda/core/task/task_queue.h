@@ -9,7 +9,7 @@
 #define DUDA_CORE_TASK_TASK_QUEUE_H
 
 #include <duda/task.h>
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 /* A task in the queue, or one that runs. */
 struct task_item {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The package base64 (<duda/packages/base64/base64.h>): the functions of <monkey/base64.h>, with results on the heap of
- * services.
+ * The package base64 (<duda/packages/base64/base64.h>): the functions of <monkey/base/base64.h>, with results on the
+ * heap of services.
  */
 #include <duda/mem.h>
 #include <duda/packages/base64/base64.h>
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 #include <string.h>
 

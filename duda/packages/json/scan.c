@@ -4,7 +4,7 @@
  */
 #include "scan.h"
 
-#include <monkey/utf8.h>
+#include <monkey/base/utf8.h>
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "table.h"
 
 #include <duda/packages/kv/kv.h>
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 struct duda_kv {
     kv_conn_t self;       /* of this store: services of 2013 have a pointer to it as their connection */

@@ -7,7 +7,7 @@
 #ifndef DUDA_PACKAGES_KV_TABLE_H
 #define DUDA_PACKAGES_KV_TABLE_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <pthread.h>
 

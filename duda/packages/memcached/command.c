@@ -4,7 +4,7 @@
  */
 #include "command.h"
 
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 #include <errno.h>
 

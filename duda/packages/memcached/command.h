@@ -8,7 +8,7 @@
 #include "reply.h"
 
 #include <duda/packages/memcached/memcached.h>
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 enum {
     MC_NOOP = DUDA_MEMCACHED_DESCRIBE + 1, /* mn, the first command of a connection */

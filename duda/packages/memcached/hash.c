@@ -4,7 +4,7 @@
  */
 #include "hash.h"
 
-#include <monkey/hash.h>
+#include <monkey/base/hash.h>
 
 static uint64_t mix_bits(uint64_t x)
 {

@@ -7,7 +7,7 @@
 #ifndef DUDA_PACKAGES_MEMCACHED_HASH_H
 #define DUDA_PACKAGES_MEMCACHED_HASH_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 /* Returns the hash of a key, or of a server's text. */
 uint64_t mc_hash(struct mk_str text);

@@ -3,7 +3,7 @@
  * The structs of the package memcached.
  *
  *     service    struct mc_service, struct duda_memcached     what duda_main() has opened; constant then
- *     worker     struct mc_worker ─► mc_pool ─► mc_server ─► mc_conn      (<monkey/upstream.h>)
+ *     worker     struct mc_worker ─► mc_pool ─► mc_server ─► mc_conn      (<monkey/kit/upstream.h>)
  *     command    struct mc_command, of its connection until its reply, and of its caller until the result is taken
  *
  * All functions: in the worker's thread, below package->call() or a callback of the service.
@@ -13,8 +13,8 @@
 
 #include "command.h"
 
-#include <monkey/arena.h>
-#include <monkey/upstream.h>
+#include <monkey/base/arena.h>
+#include <monkey/kit/upstream.h>
 
 #include <stdatomic.h>
 

@@ -10,7 +10,7 @@
 #ifndef DUDA_PACKAGES_MEMCACHED_REPLY_H
 #define DUDA_PACKAGES_MEMCACHED_REPLY_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum mc_code {
     MC_HD, /* done */

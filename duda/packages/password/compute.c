@@ -5,7 +5,7 @@
 #include "compute.h"
 
 #include <duda/mem.h>
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <crypt.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #define DUDA_PACKAGES_REDIS_FORMAT_H
 
 #include <duda/packages/redis/redis.h>
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <stdarg.h>
 

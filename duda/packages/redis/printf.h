@@ -6,7 +6,7 @@
 #ifndef DUDA_PACKAGES_REDIS_PRINTF_H
 #define DUDA_PACKAGES_REDIS_PRINTF_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <stdarg.h>
 

@@ -12,8 +12,8 @@
 #include "reader.h"
 
 #include <duda/packages/redis/redis.h>
-#include <monkey/arena.h>
-#include <monkey/upstream.h>
+#include <monkey/base/arena.h>
+#include <monkey/kit/upstream.h>
 
 #include <stdatomic.h>
 
@@ -147,8 +147,8 @@ struct redis_service *redis_service_find(const char *call);
 /*
  * ── conn.c ──
  *
- * <monkey/upstream.h> with the protocol of Redis. A connection logs in (AUTH, SELECT) first. In the worker's thread,
- * below package->call() or a callback of the service.
+ * <monkey/kit/upstream.h> with the protocol of Redis. A connection logs in (AUTH, SELECT) first. In the worker's
+ * thread, below package->call() or a callback of the service.
  */
 
 #define REDIS_PROTOCOL \

@@ -17,8 +17,8 @@
 #include <duda/mem.h>
 #include <duda/msg.h>
 #include <duda/session.h>
-#include <monkey/escape.h>
-#include <monkey/sha1.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/sha1.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "digest.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <errno.h>
 #include <openssl/core_names.h>

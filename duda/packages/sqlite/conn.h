@@ -8,7 +8,7 @@
 #include "error.h"
 #include "rows.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 enum { SQ_STATEMENTS_MAX = 32 };
 

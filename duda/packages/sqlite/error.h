@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-#include <monkey/log_limit.h>
+#include <monkey/base/log_limit.h>
 #include <monkey/status.h>
 
 #include <pthread.h>

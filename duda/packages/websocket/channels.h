@@ -6,7 +6,7 @@
 #ifndef DUDA_PACKAGES_WEBSOCKET_CHANNELS_H
 #define DUDA_PACKAGES_WEBSOCKET_CHANNELS_H
 
-#include <monkey/hash_table.h>
+#include <monkey/kit/hash_table.h>
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 
 #include <duda/mem.h>
 #include <duda/packages/websocket/websocket.h>
-#include <monkey/siphash.h>
+#include <monkey/base/siphash.h>
 
 #include <assert.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The structs of the package websocket, which is the library <monkey/websocket.h> on the object `tunnel`.
+ * The structs of the package websocket, which is the library <monkey/kit/websocket.h> on the object `tunnel`.
  *
  *     service    struct ws_service    group, callbacks, endpoints, how many each channel has
  *     worker     struct ws_worker     its share of the group, the memory of its WebSockets
@@ -12,8 +12,8 @@
 #include <duda/mem.h>
 #include <duda/msg.h>
 #include <duda/packages/websocket/websocket.h>
+#include <monkey/kit/websocket.h>
 #include <monkey/tunnel.h>
-#include <monkey/websocket.h>
 
 #include "channels.h"
 #include "names.h"

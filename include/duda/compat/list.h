@@ -7,7 +7,7 @@
 
 #ifdef DUDA_FRAMEWORK
 
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 #else
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads, writes and compares the addresses and networks of <monkey/address.h>.
+ * Reads, writes and compares the addresses and networks of <monkey/base/address.h>.
  */
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 
 #include <assert.h>
 #include <arpa/inet.h>

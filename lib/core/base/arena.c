@@ -2,7 +2,7 @@
 /*
  * Arenas and accounts. No other file of the library calls malloc() and free().
  */
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include "base/arena.h"
 #include "base/asan.h"

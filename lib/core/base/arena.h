@@ -6,7 +6,7 @@
 #define MK_BASE_ARENA_H
 
 #include <assert.h>
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 /*
  * The number of allocations that succeed before one fails; -1: none fails. Each unit that allocates is tested with 0,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Encodes and decodes base64 (<monkey/base64.h>): four digits of 6 bits for three bytes.
+ * Encodes and decodes base64 (<monkey/base/base64.h>): four digits of 6 bits for three bytes.
  */
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The buffer of <monkey/buf.h>. Its size doubles up to its maximum, and never shrinks.
+ * The buffer of <monkey/base/buf.h>. Its size doubles up to its maximum, and never shrinks.
  */
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  */
 #include "base/clock.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 #include <stddef.h>
 #include <time.h>

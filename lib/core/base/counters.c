@@ -5,8 +5,8 @@
  */
 #include "base/counters.h"
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
 #include <monkey/log.h>
 
 #include <errno.h>

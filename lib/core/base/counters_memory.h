@@ -21,7 +21,7 @@
 #ifndef MK_BASE_COUNTERS_MEMORY_H
 #define MK_BASE_COUNTERS_MEMORY_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 #include <monkey/counters.h>
 
 #include <assert.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Escapes text for HTML and JSON, and paths for URIs (<monkey/escape.h>).
+ * Escapes text for HTML and JSON, and paths for URIs (<monkey/base/escape.h>).
  */
-#include <monkey/escape.h>
-#include <monkey/utf8.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/utf8.h>
 
 static struct mk_str find_reference(unsigned char c)
 {

@@ -20,7 +20,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* ── whole files (monkey/file.h) ── */
+/* ── whole files (monkey/base/file.h) ── */
 
 /* Reads until the end of the file, or as much as there is room for. Returns 0 or -errno. */
 static int read_bytes(int fd, size_t size, struct mk_file_bytes *to)
@@ -212,7 +212,7 @@ int mk__file_glob(struct mk_str dir, struct mk_str pattern, unsigned flags, stru
     return r;
 }
 
-/* ── files for writing (monkey/file.h) ── */
+/* ── files for writing (monkey/base/file.h) ── */
 
 enum { LINKS_MAX = 40, TRIES_MAX = 8 };
 

@@ -6,8 +6,8 @@
 #ifndef MK_BASE_FILE_H
 #define MK_BASE_FILE_H
 
-#include <monkey/arena.h>
-#include <monkey/file.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/file.h>
 
 #include <limits.h>
 
@@ -32,7 +32,7 @@ enum mk__file_glob { MK__FILE_ONLY = 0, MK__FILE_OR_FOLDER = 1, MK__FILE_SKIP_UN
 int mk__file_glob(struct mk_str dir, struct mk_str pattern, unsigned flags, struct mk_arena *arena,
                   struct mk_str **ret_names, size_t *ret_n);
 
-/* What a path leads to (monkey/file.h): an entry of a folder, which need not exist yet. */
+/* What a path leads to (monkey/base/file.h): an entry of a folder, which need not exist yet. */
 struct mk__file_entry {
     int folder; /* O_PATH descriptor; the caller closes it */
     bool safe;  /* no other user could have made the entry or changed the way to it */
@@ -47,7 +47,7 @@ struct mk__file_entry {
 int mk__file_find_entry(const char *path, bool follow_last, struct mk__file_entry *ret);
 
 /*
- * Removes a Unix socket and no other file; links on the path are followed as <monkey/file.h> says.
+ * Removes a Unix socket and no other file; links on the path are followed as <monkey/base/file.h> says.
  * Returns 0, -ENOTSOCK or another -errno.
  */
 int mk__file_unlink_socket(const char *path);

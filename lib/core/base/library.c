@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens shared objects (<monkey/library.h>). Files are checked first, because dlopen() blocks on a FIFO, and an
+ * Opens shared objects (<monkey/base/library.h>). Files are checked first, because dlopen() blocks on a FIFO, and an
  * incomplete file ends the program by SIGBUS.
  */
-#include <monkey/library.h>
+#include <monkey/base/library.h>
 
 #include <assert.h>
 #include <dlfcn.h>

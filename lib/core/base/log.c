@@ -4,7 +4,7 @@
  */
 #include "base/log.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 #include <assert.h>
 #include <errno.h>

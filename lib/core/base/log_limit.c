@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Limits lines of a log (<monkey/log_limit.h>).
+ * Limits lines of a log (<monkey/base/log_limit.h>).
  */
-#include <monkey/log_limit.h>
+#include <monkey/base/log_limit.h>
 
-#include <monkey/hash.h>
+#include <monkey/base/hash.h>
 
 #include <assert.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  */
 #include "base/log_limited.h"
 
-#include <monkey/hash.h>
-#include <monkey/log_limit.h>
-#include <monkey/time.h>
+#include <monkey/base/hash.h>
+#include <monkey/base/log_limit.h>
+#include <monkey/base/time.h>
 
 #include <pthread.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #ifndef MK_BASE_LOG_LIMITED_H
 #define MK_BASE_LOG_LIMITED_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 #include <monkey/log.h>
 
 /* What a line says of others like it. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The patterns of <monkey/pattern.h>. All functions are pure, except those of regular expressions (base/regex.h).
+ * The patterns of <monkey/base/pattern.h>. All functions are pure, except those of regular expressions (base/regex.h).
  */
-#include <monkey/pattern.h>
+#include <monkey/base/pattern.h>
 
 #include "base/regex.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Waits for descriptors, also if poll(2) is refused (<monkey/poll.h>).
+ * Waits for descriptors, also if poll(2) is refused (<monkey/base/poll.h>).
  */
 #include "poll.h"
 
+#include <monkey/base/poll.h>
 #include <monkey/log.h>
-#include <monkey/poll.h>
 
 #include <errno.h>
 #include <stdatomic.h>

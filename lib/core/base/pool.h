@@ -6,7 +6,7 @@
 #ifndef MK_BASE_POOL_H
 #define MK_BASE_POOL_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 struct mk__pool {
     struct mk_account *account;

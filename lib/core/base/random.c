@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Random bytes of the kernel (<monkey/random.h>): the one caller of getrandom(2). */
-#include <monkey/random.h>
+/* Random bytes of the kernel (<monkey/base/random.h>): the one caller of getrandom(2). */
+#include <monkey/base/random.h>
 
 #include <errno.h>
 #include <sys/random.h>

@@ -2,7 +2,7 @@
 /* A page of random bytes (base/random_pool.h), which are given out from its end to its beginning. */
 #include "base/random_pool.h"
 
-#include <monkey/random.h>
+#include <monkey/base/random.h>
 
 #include <assert.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#include <monkey/library.h>
+#include <monkey/base/library.h>
 
 #include <assert.h>
 #include <pthread.h>

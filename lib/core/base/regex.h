@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Regular expressions for patterns (<monkey/pattern.h>), by PCRE2, over bytes. The program is not linked against
+ * Regular expressions for patterns (<monkey/base/pattern.h>), by PCRE2, over bytes. The program is not linked against
  * libpcre2-8, but opens it when the first expression is compiled: configurations without expressions do not need it.
  */
 #ifndef MK_BASE_REGEX_H
 #define MK_BASE_REGEX_H
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
 
 #include <errno.h>
 

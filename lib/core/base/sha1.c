@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * SHA-1 (<monkey/sha1.h>), by method 2 of RFC 3174 section 6.2: a schedule of 16 words that is renewed in place.
+ * SHA-1 (<monkey/base/sha1.h>), by method 2 of RFC 3174 section 6.2: a schedule of 16 words that is renewed in place.
  */
-#include <monkey/sha1.h>
+#include <monkey/base/sha1.h>
 
 #include <assert.h>
 #include <string.h>

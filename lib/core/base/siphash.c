@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* SipHash-1-3 of <monkey/siphash.h>: one round for each word of 8 bytes, three at the end. */
-#include <monkey/siphash.h>
+/* SipHash-1-3 of <monkey/base/siphash.h>: one round for each word of 8 bytes, three at the end. */
+#include <monkey/base/siphash.h>
 
-#include <monkey/random.h>
+#include <monkey/base/random.h>
 
 #include <endian.h>
 #include <string.h>

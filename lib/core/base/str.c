@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The functions of <monkey/str.h> that are too long to be inline.
+ * The functions of <monkey/base/str.h> that are too long to be inline.
  */
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <assert.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starts threads (<monkey/thread_start.h>).
+ * Starts threads (<monkey/base/thread_start.h>).
  */
-#include <monkey/thread_start.h>
+#include <monkey/base/thread_start.h>
 
 #include <sched.h>
 #include <signal.h>

@@ -13,7 +13,7 @@
 #include "conf/scan.h"
 #include "conf/suggest.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <assert.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #ifndef MK_CONF_EXPAND_H
 #define MK_CONF_EXPAND_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 enum { MK__WORDS_MAX = 128, MK__WORDS_BYTES_MAX = 8192 };
 

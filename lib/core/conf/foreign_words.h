@@ -6,7 +6,7 @@
 #ifndef MK_CONF_FOREIGN_WORDS_H
 #define MK_CONF_FOREIGN_WORDS_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 struct mk__foreign_word {
     const char *word;    /* a name, or a name and the first word of its value */

@@ -13,7 +13,7 @@
 #ifndef MK_CONF_SCAN_H
 #define MK_CONF_SCAN_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum mk__scan_kind { MK__SCAN_END, MK__SCAN_ERROR, MK__SCAN_SECTION, MK__SCAN_KEY, MK__SCAN_INCLUDE, MK__SCAN_SET };
 

@@ -4,7 +4,7 @@
  */
 #include "conf/skipped_files.h"
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 static const struct {
     struct mk_str end;

@@ -5,7 +5,7 @@
 #ifndef MK_CONF_SUGGEST_H
 #define MK_CONF_SUGGEST_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 /* Introduces the suggestion at the end of a message; the name, in quotes or brackets, and a question mark follow. */
 #define MK__SUGGEST_PHRASE "; did you mean "

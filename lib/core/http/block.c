@@ -5,7 +5,7 @@
  */
 #include "http/block.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include "http/message/date.h"
 

@@ -8,7 +8,7 @@
 #ifndef MK_HTTP_CLIENT_ADDR_H
 #define MK_HTTP_CLIENT_ADDR_H
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 #include <monkey/transport.h>
 
 struct mk__context;

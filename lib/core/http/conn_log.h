@@ -6,9 +6,9 @@
 #ifndef MK_HTTP_CONN_LOG_H
 #define MK_HTTP_CONN_LOG_H
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
+#include <monkey/base/str.h>
 #include <monkey/log.h>
-#include <monkey/str.h>
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
 #ifndef MK_HTTP_CONTEXT_H
 #define MK_HTTP_CONTEXT_H
 
-#include <monkey/address.h>
-#include <monkey/buf.h>
+#include <monkey/base/address.h>
+#include <monkey/base/buf.h>
 #include <monkey/request.h>
 
 #include "base/counters.h"

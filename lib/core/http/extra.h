@@ -7,7 +7,7 @@
 #ifndef MK_HTTP_EXTRA_H
 #define MK_HTTP_EXTRA_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include "http/request.h"
 

@@ -9,7 +9,7 @@
 #include "http/request.h"
 #include "http/message/validators.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <errno.h>
 #include <unistd.h>

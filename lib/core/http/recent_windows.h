@@ -7,7 +7,7 @@
 #ifndef MK_HTTP_RECENT_WINDOWS_H
 #define MK_HTTP_RECENT_WINDOWS_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <stdbool.h>
 #include <stdint.h>

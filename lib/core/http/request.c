@@ -4,8 +4,8 @@
  */
 #include "http/request.h"
 
-#include <monkey/buf.h>
-#include <monkey/escape.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/escape.h>
 #include "base/arena.h"
 #include "http/count.h"
 

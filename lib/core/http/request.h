@@ -13,7 +13,7 @@
 #ifndef MK_HTTP_REQUEST_H
 #define MK_HTTP_REQUEST_H
 
-#include <monkey/chunked.h>
+#include <monkey/base/chunked.h>
 #include <monkey/request.h>
 
 #include "http/message/request_head.h"

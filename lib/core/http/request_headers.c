@@ -10,7 +10,7 @@
 
 #include "http/message/parse.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <assert.h>
 #include <errno.h>

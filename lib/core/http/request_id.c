@@ -4,7 +4,7 @@
  */
 #include "http/request.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 enum { ID_BYTES_MAX = 128, RANDOM_BYTES = 16 };
 

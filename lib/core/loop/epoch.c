@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Epochs (<monkey/epoch.h>): the number of the current epoch, the loops that take part, and queues of what is to be
- * freed.
+ * Epochs (<monkey/base/epoch.h>): the number of the current epoch, the loops that take part, and queues of what is to
+ * be freed.
  *
  * The order of memory. A reader is a loop in a turn; writer and reclaimer are any threads:
  *
@@ -28,7 +28,7 @@
  *
  * Epochs are taken and objects are queued under the lock of the queue, so that a queue is sorted by epoch.
  */
-#include <monkey/epoch.h>
+#include <monkey/base/epoch.h>
 
 #include "loop/epoch.h"
 

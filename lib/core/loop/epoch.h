@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a loop does for <monkey/epoch.h>.
+ * What a loop does for <monkey/base/epoch.h>.
  */
 #ifndef MK_LOOP_EPOCH_H
 #define MK_LOOP_EPOCH_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 /* Where a loop stands. */
 struct mk__epoch_reader {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Counts the users that need epochs (<monkey/epoch.h>) of a loop; the first one adds it to the readers. */
-#include <monkey/epoch.h>
+/* Counts the users that need epochs (<monkey/base/epoch.h>) of a loop; the first one adds it to the readers. */
+#include <monkey/base/epoch.h>
 
 #include <assert.h>
 

@@ -5,7 +5,7 @@
 #ifndef MK_LOOP_JOB_H
 #define MK_LOOP_JOB_H
 
-#include <monkey/thread_pool.h>
+#include <monkey/base/thread_pool.h>
 
 /*
  * Opens the pool for mk_job_submit(). Its loops must still accept messages in mk_thread_pool_close(), which finishes

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Pools of threads (<monkey/thread_pool.h>): one queue and one lock.
+ * Pools of threads (<monkey/base/thread_pool.h>): one queue and one lock.
  */
-#include <monkey/thread_pool.h>
-#include <monkey/thread_start.h>
+#include <monkey/base/thread_pool.h>
+#include <monkey/base/thread_start.h>
 
 #include <assert.h>
 #include <errno.h>

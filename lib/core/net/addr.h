@@ -5,9 +5,9 @@
 #ifndef MK_NET_ADDR_H
 #define MK_NET_ADDR_H
 
-#include <monkey/address.h>
-#include <monkey/buf.h>
-#include <monkey/str.h>
+#include <monkey/base/address.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
 
 #include <stdint.h>
 #include <sys/socket.h>

@@ -4,7 +4,7 @@
  */
 #include "net/announce.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <errno.h>
 #include <stdatomic.h>

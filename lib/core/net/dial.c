@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Outgoing connections (monkey/dial.h). Each step runs as a callback of the loop:
+ * Outgoing connections (monkey/base/dial.h). Each step runs as a callback of the loop:
  *
  *     on_task ─► (the name is resolved) ─► try_next ◄─ an attempt has failed, or it is time for the next one
  *                                             └─► connected, all have failed, or timeout ─► finish_dial
  */
-#include <monkey/dial.h>
+#include <monkey/base/dial.h>
 
 #include "loop/loop.h"
 #include "net/addr.h"

@@ -6,8 +6,8 @@
 
 #include "net/announce.h"
 
-#include <monkey/arena.h>
-#include <monkey/hash.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/hash.h>
 
 #include <dirent.h>
 #include <errno.h>

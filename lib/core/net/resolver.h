@@ -13,7 +13,7 @@
 #ifndef MK_NET_RESOLVER_H
 #define MK_NET_RESOLVER_H
 
-#include <monkey/dial.h>
+#include <monkey/base/dial.h>
 
 #include "loop/loop.h"
 #include "net/addr.h"

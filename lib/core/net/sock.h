@@ -12,7 +12,7 @@
 #ifndef MK_NET_SOCK_H
 #define MK_NET_SOCK_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/transport.h>
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * The server of <monkey/monkey.h>: loads a generation, opens its listeners, starts and stops its workers. All of it
  * runs in the main thread, which serves no connections.
  */
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 #include <monkey/monkey.h>
 
 #include "server/server.h"

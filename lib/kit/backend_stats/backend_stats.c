@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens the counters of backends, and hides those of backends that are gone (<monkey/backend_stats.h>).
+ * Opens the counters of backends, and hides those of backends that are gone (<monkey/kit/backend_stats.h>).
  */
-#include <monkey/backend_stats.h>
+#include <monkey/kit/backend_stats.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The variables that the configuration sets (<monkey/cgi.h>).
+ * The variables that the configuration sets (<monkey/kit/cgi.h>).
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include <errno.h>
 

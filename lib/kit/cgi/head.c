@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parses the head of a script's response (<monkey/cgi.h>): what its fields mean to the server. The lines are read as
- * those of HTTP responses are, by mk_response_fields().
+ * Parses the head of a script's response (<monkey/kit/cgi.h>): what its fields mean to the server. The lines are read
+ * as those of HTTP responses are, by mk_response_fields().
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include <assert.h>
 #include <errno.h>

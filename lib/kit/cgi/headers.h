@@ -5,7 +5,7 @@
 #ifndef MK_KIT_CGI_HEADERS_H
 #define MK_KIT_CGI_HEADERS_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 /* Tells whether a header of a request becomes a variable. `connection`: the value of Connection. */
 bool mk__headers_reach_script(struct mk_str name, struct mk_str connection, bool pass_authorization);

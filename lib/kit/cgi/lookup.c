@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds scripts on a disk thread (<monkey/cgi.h>).
+ * Finds scripts on a disk thread (<monkey/kit/cgi.h>).
  */
-#include <monkey/cgi.h>
-#include <monkey/request_job.h>
+#include <monkey/kit/cgi.h>
+#include <monkey/kit/request_job.h>
 
 #include <errno.h>
 

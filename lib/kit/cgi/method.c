@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Methods that applications do not get (<monkey/cgi.h>).
+ * Methods that applications do not get (<monkey/kit/cgi.h>).
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 bool mk_cgi_refuse_method(struct mk_request *req)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Passes the head of a script's response to the client (<monkey/cgi.h>). The strings are those of one copy of the head
- * in the arena of the request.
+ * Passes the head of a script's response to the client (<monkey/kit/cgi.h>). The strings are those of one copy of the
+ * head in the arena of the request.
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include "headers.h"
 

@@ -2,7 +2,7 @@
 /*
  * Reads CGI heads where HTTP heads are expected: mk_cgi_parse_response().
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include <errno.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the file of a script (<monkey/cgi.h>). The kernel keeps paths below the folder (openat2(2)): no code compares
- * strings to decide what may be opened.
+ * Finds the file of a script (<monkey/kit/cgi.h>). The kernel keeps paths below the folder (openat2(2)): no code
+ * compares strings to decide what may be opened.
  */
-#include <monkey/file.h>
-#include <monkey/cgi.h>
+#include <monkey/base/file.h>
+#include <monkey/kit/cgi.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Splits a path into the name of a script and what follows it (<monkey/cgi.h>).
+ * Splits a path into the name of a script and what follows it (<monkey/kit/cgi.h>).
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 static bool has_extension(struct mk_str segment, const struct mk_conf_list *extensions)
 {

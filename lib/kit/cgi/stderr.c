@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lines of error output for the log (<monkey/cgi.h>).
+ * Lines of error output for the log (<monkey/kit/cgi.h>).
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 static void write_line(const struct mk_cgi_stderr *s, struct mk_str text)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The variables of a request for a script (<monkey/cgi.h>): a table of functions, the headers, and those that the
+ * The variables of a request for a script (<monkey/kit/cgi.h>): a table of functions, the headers, and those that the
  * configuration sets.
  */
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 #include <monkey/transport.h>
 
 #include "headers.h"

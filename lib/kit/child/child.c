@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The life of a child, as its thread sees it (<monkey/child.h>).
+ * The life of a child, as its thread sees it (<monkey/kit/child.h>).
  *
  *     QUEUED ─► ASKED ─► RUNNING ─► ENDED ─► closed
  *        └────────┴─ fails ──────────────────────▲

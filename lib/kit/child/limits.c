@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parses the limits of children (<monkey/child.h>).
+ * Parses the limits of children (<monkey/kit/child.h>).
  */
-#include <monkey/child.h>
+#include <monkey/kit/child.h>
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
 #ifndef MK_KIT_CHILD_MESSAGE_H
 #define MK_KIT_CHILD_MESSAGE_H
 
-#include <monkey/child.h>
+#include <monkey/kit/child.h>
 
 enum mk__message_kind {
     MK__MESSAGE_ATTACH = 1, /* to the starter: a channel, a descriptor */

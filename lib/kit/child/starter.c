@@ -8,7 +8,7 @@
 
 #include "starter_loop.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 #include <errno.h>
 #include <poll.h>

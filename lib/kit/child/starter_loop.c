@@ -15,8 +15,8 @@
 #include "message.h"
 #include "spawn.h"
 
-#include <monkey/poll.h>
-#include <monkey/time.h>
+#include <monkey/base/poll.h>
+#include <monkey/base/time.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
  */
 #include "tag.h"
 
-#include <monkey/random.h>
-#include <monkey/str.h>
+#include <monkey/base/random.h>
+#include <monkey/base/str.h>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table of <monkey/client_table.h>. A shard has a lock, hash chains and a list of its entries from the least to the
- * most recently used one. All of them are indexes, and live in one mapping whose pages the kernel provides when they
- * are first used.
+ * The table of <monkey/kit/client_table.h>. A shard has a lock, hash chains and a list of its entries from the least to
+ * the most recently used one. All of them are indexes, and live in one mapping whose pages the kernel provides when
+ * they are first used.
  */
-#include <monkey/client_table.h>
+#include <monkey/kit/client_table.h>
 
-#include <monkey/siphash.h>
+#include <monkey/base/siphash.h>
 
 #include <assert.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Cookies (<monkey/cookie.h>): reads Cookie, checks and writes Set-Cookie. Keeps nothing: each call is about one
+ * Cookies (<monkey/kit/cookie.h>): reads Cookie, checks and writes Set-Cookie. Keeps nothing: each call is about one
  * cookie.
  */
-#include <monkey/cookie.h>
+#include <monkey/kit/cookie.h>
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Collects counters by their labels (<monkey/counter_table.h>).
+ * Collects counters by their labels (<monkey/kit/counter_table.h>).
  */
-#include <monkey/arena.h>
-#include <monkey/counter_table.h>
+#include <monkey/base/arena.h>
+#include <monkey/kit/counter_table.h>
 
 #include <assert.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends files that are part of a plugin, and reads the path of their page (<monkey/embedded.h>).
+ * Sends files that are part of a plugin, and reads the path of their page (<monkey/kit/embedded.h>).
  */
-#include <monkey/embedded.h>
+#include <monkey/kit/embedded.h>
 
 #include <errno.h>
 

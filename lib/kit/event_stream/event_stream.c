@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends events to the clients of a worker (<monkey/event_stream.h>).
+ * Sends events to the clients of a worker (<monkey/kit/event_stream.h>).
  */
-#include <monkey/event_stream.h>
+#include <monkey/kit/event_stream.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <assert.h>
 #include <errno.h>

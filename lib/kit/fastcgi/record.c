@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads and writes records (<monkey/fastcgi.h>).
+ * Reads and writes records (<monkey/kit/fastcgi.h>).
  */
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 #include <errno.h>
 #include <string.h>

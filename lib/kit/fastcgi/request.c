@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writes requests for responders (<monkey/fastcgi.h>).
+ * Writes requests for responders (<monkey/kit/fastcgi.h>).
  */
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Takes the output of applications out of records (<monkey/fastcgi.h>).
+ * Takes the output of applications out of records (<monkey/kit/fastcgi.h>).
  */
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 #include <errno.h>
 

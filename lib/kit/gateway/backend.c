@@ -5,7 +5,7 @@
  */
 #include "backend.h"
 
-#include <monkey/hash.h>
+#include <monkey/base/hash.h>
 
 #include <assert.h>
 #include <errno.h>

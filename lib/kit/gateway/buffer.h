@@ -12,7 +12,7 @@
 
 #include "spooled.h"
 
-#include <monkey/gateway.h>
+#include <monkey/kit/gateway.h>
 
 struct mk__gw_buffer;
 

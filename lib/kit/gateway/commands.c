@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lists backends for `monkey shell` (<monkey/gateway.h>): a row for each backend, and for each server of a group, from
- * the counters.
+ * Lists backends for `monkey shell` (<monkey/kit/gateway.h>): a row for each backend, and for each server of a group,
+ * from the counters.
  */
-#include <monkey/command.h>
-#include <monkey/counter_table.h>
-#include <monkey/gateway.h>
-#include <monkey/json.h>
+#include <monkey/kit/command.h>
+#include <monkey/kit/counter_table.h>
+#include <monkey/kit/gateway.h>
+#include <monkey/kit/json.h>
 
 #include <errno.h>
 

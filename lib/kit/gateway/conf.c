@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads the values of keys that sections of several plugins have (<monkey/gateway.h>).
+ * Reads the values of keys that sections of several plugins have (<monkey/kit/gateway.h>).
  */
-#include <monkey/gateway.h>
-#include <monkey/source.h>
-#include <monkey/spool.h>
+#include <monkey/kit/gateway.h>
+#include <monkey/kit/source.h>
+#include <monkey/kit/spool.h>
 
 const char *const mk_gateway_client_abort_names[] = {"Cancel", "Finish", NULL};
 

@@ -7,7 +7,7 @@
 
 #include "backend.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 enum { MK__GW_INTERIM_MAX = 16 }; /* interim responses before the last head */
 

@@ -5,7 +5,7 @@
  */
 #include "failure.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 
 #include "download.h"
 
-#include <monkey/gateway.h>
+#include <monkey/kit/gateway.h>
 
 struct mk__gw_failure {
     int err; /* 0: any other */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the library keeps for the process and for a generation of a plugin (<monkey/gateway.h>).
+ * What the library keeps for the process and for a generation of a plugin (<monkey/kit/gateway.h>).
  */
 #ifndef MK_GATEWAY_GATEWAY_H
 #define MK_GATEWAY_GATEWAY_H
 
-#include <monkey/gateway.h>
-#include <monkey/backend_stats.h>
-#include <monkey/threads.h>
+#include <monkey/kit/backend_stats.h>
+#include <monkey/kit/gateway.h>
+#include <monkey/kit/threads.h>
 
 struct mk_gateway {
     const struct mk_gateway_type *type;

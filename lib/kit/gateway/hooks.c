@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the hooks of a plugin do that passes requests on (<monkey/gateway.h>).
+ * What the hooks of a plugin do that passes requests on (<monkey/kit/gateway.h>).
  */
 #include "gateway.h"
 

@@ -5,7 +5,7 @@
  */
 #include "names.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 #include <errno.h>
 #include <fcntl.h>

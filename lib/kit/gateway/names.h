@@ -6,7 +6,7 @@
 #ifndef MK_GATEWAY_NAMES_H
 #define MK_GATEWAY_NAMES_H
 
-#include <monkey/gateway.h>
+#include <monkey/kit/gateway.h>
 
 enum { MK__GW_NAMES_WAIT_MS = 2000 }; /* for all names of a configuration together */
 

@@ -6,7 +6,7 @@
 #ifndef MK_GATEWAY_PIPES_H
 #define MK_GATEWAY_PIPES_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <sys/types.h>
 

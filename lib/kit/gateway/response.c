@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The head of a response, as all protocols pass it on (response.h, <monkey/gateway.h>). The strings are those of one
- * copy of the head in the arena of the exchange.
+ * The head of a response, as all protocols pass it on (response.h, <monkey/kit/gateway.h>). The strings are those of
+ * one copy of the head in the arena of the exchange.
  */
 #include "response.h"
 

@@ -7,7 +7,7 @@
 
 #include "send_file.h"
 
-#include <monkey/gateway.h>
+#include <monkey/kit/gateway.h>
 
 /* Sets status and headers of the response. Copies them. Returns 0 or -errno. */
 int mk__gw_response_pass(const struct mk_gateway_call *c, const struct mk_gateway_head *head);

@@ -6,8 +6,8 @@
 
 #include "names.h"
 
-#include <monkey/hash.h>
-#include <monkey/http_client.h>
+#include <monkey/base/hash.h>
+#include <monkey/kit/http_client.h>
 
 #include <errno.h>
 

@@ -6,11 +6,11 @@
  */
 #include "send_file.h"
 
-#include <monkey/file.h>
-#include <monkey/gateway.h>
-#include <monkey/escape.h>
-#include <monkey/open_file.h>
-#include <monkey/request_job.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/file.h>
+#include <monkey/kit/gateway.h>
+#include <monkey/kit/open_file.h>
+#include <monkey/kit/request_job.h>
 
 #include <errno.h>
 #include <fcntl.h>

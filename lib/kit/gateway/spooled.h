@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A body of an exchange that waits in a spool (<monkey/spool.h>). Jobs of the spool may be under way when the exchange
- * ends: the worker is held until then.
+ * A body of an exchange that waits in a spool (<monkey/kit/spool.h>). Jobs of the spool may be under way when the
+ * exchange ends: the worker is held until then.
  */
 #ifndef MK_GATEWAY_SPOOLED_H
 #define MK_GATEWAY_SPOOLED_H
 
+#include <monkey/kit/spool.h>
 #include <monkey/plugin.h>
-#include <monkey/spool.h>
 
 /* Is called for enum mk_spool_ready, in the loop; it may close the spool. */
 typedef void (*mk__gw_spooled_fn)(void *user, unsigned what);

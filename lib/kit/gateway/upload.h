@@ -8,7 +8,7 @@
 
 #include "pipes.h"
 
-#include <monkey/gateway.h>
+#include <monkey/kit/gateway.h>
 
 struct mk__gw_upload {
     struct mk_str head;                     /* valid in this turn of the loop, and not sent yet; `.p` NULL: none */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A hash table with chains (<monkey/hash_table.h>).
+ * A hash table with chains (<monkey/kit/hash_table.h>).
  */
-#include <monkey/hash_table.h>
+#include <monkey/kit/hash_table.h>
 
 #include <assert.h>
 #include <errno.h>

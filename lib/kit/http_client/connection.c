@@ -5,7 +5,7 @@
  */
 #include "connection.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <errno.h>
 #include <sys/epoll.h>

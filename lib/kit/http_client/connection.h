@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The connections of <monkey/http_client.h>: one is lent to one request at a time, and may be kept idle between two of
- * them. It is watched once, edge-triggered, for its whole life.
+ * The connections of <monkey/kit/http_client.h>: one is lent to one request at a time, and may be kept idle between two
+ * of them. It is watched once, edge-triggered, for its whole life.
  *
  *     mk__http_conn_open or mk__http_conn_take ─► (request) ─► mk__http_conn_close or mk__http_conn_keep
  */
 #ifndef MK_HTTP_CLIENT_CONNECTION_H
 #define MK_HTTP_CLIENT_CONNECTION_H
 
-#include <monkey/http_client.h>
-#include <monkey/backend_stats.h>
+#include <monkey/kit/backend_stats.h>
+#include <monkey/kit/http_client.h>
 
 struct mk_http_conn {
     struct mk_event event;

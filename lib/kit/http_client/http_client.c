@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends a request to another server and reads the response (<monkey/http_client.h>).
+ * Sends a request to another server and reads the response (<monkey/kit/http_client.h>).
  *
  *     IDLE ─► DIAL ─► HANDSHAKE ─► SEND ─► HEAD ─► BODY ─► IDLE, and the callback
  *       │      ▲                    ▲ │      │

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Logins of connections (<monkey/http_client.h>).
+ * Logins of connections (<monkey/kit/http_client.h>).
  */
-#include <monkey/http_client.h>
+#include <monkey/kit/http_client.h>
 
 bool mk_http_login_binds_connection(struct mk_str value)
 {

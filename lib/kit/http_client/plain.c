@@ -2,7 +2,7 @@
 /*
  * Carries the bytes of connections that plugins open without TLS: mk_transport_plain.
  */
-#include <monkey/http_client.h>
+#include <monkey/kit/http_client.h>
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writes JSON (<monkey/json.h>).
+ * Writes JSON (<monkey/kit/json.h>).
  */
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tells which clients are on this machine (<monkey/local_client.h>).
+ * Tells which clients are on this machine (<monkey/kit/local_client.h>).
  */
-#include <monkey/local_client.h>
+#include <monkey/kit/local_client.h>
 
 static bool is_local(const struct mk_address *address)
 {

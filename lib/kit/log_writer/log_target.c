@@ -5,7 +5,7 @@
  */
 #include "log_target.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 #include <monkey/log.h>
 
 #include <assert.h>
@@ -64,7 +64,8 @@ static int connect_syslog(const struct mk_log_target *target)
     return err;
 }
 
-/* Creates a file with mode 0640 or stricter, follows links as <monkey/file.h> says, waits for no reader of a FIFO. */
+/* Creates a file with mode 0640 or stricter, follows links as <monkey/base/file.h> says, waits for no reader of a FIFO.
+ */
 static int open_file(const char *path, bool *ret_made)
 {
     return mk_file_open_output(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0640, ret_made);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A target and its producers (<monkey/log_writer.h>). Only the thread that writes uses these, except where something
- * else is said.
+ * A target and its producers (<monkey/kit/log_writer.h>). Only the thread that writes uses these, except where
+ * something else is said.
  */
 #ifndef MK_LOG_WRITER_LOG_TARGET_H
 #define MK_LOG_WRITER_LOG_TARGET_H
 
-#include <monkey/list.h>
-#include <monkey/log_writer.h>
+#include <monkey/base/list.h>
+#include <monkey/kit/log_writer.h>
 
 #include <pthread.h>
 

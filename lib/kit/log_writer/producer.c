@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The producers of logs (<monkey/log_writer.h>): adds their lines to the rings, and makes and frees them.
+ * The producers of logs (<monkey/kit/log_writer.h>): adds their lines to the rings, and makes and frees them.
  */
 #include "writer.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <assert.h>
 

@@ -5,7 +5,7 @@
  */
 #include "queue.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
 #ifndef MK_LOG_WRITER_RING_H
 #define MK_LOG_WRITER_RING_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <assert.h>
 #include <stdatomic.h>

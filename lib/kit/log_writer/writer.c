@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The writer's thread and its logs (<monkey/log_writer.h>).
+ * The writer's thread and its logs (<monkey/kit/log_writer.h>).
  *
  *     asleep ── the first line (notified) ──► waiting ── flush_ms, or a ring is half full (flush_now) ──► writing
  *        ▲                                                                                                  │
@@ -10,11 +10,11 @@
  */
 #include "writer.h"
 
-#include <monkey/arena.h>
-#include <monkey/file.h>
-#include <monkey/poll.h>
-#include <monkey/thread_start.h>
-#include <monkey/time.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/file.h>
+#include <monkey/base/poll.h>
+#include <monkey/base/thread_start.h>
+#include <monkey/base/time.h>
 
 #include <assert.h>
 #include <sys/eventfd.h>

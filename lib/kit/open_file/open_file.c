@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Describes open files, and errors of opening them (<monkey/open_file.h>).
+ * Describes open files, and errors of opening them (<monkey/kit/open_file.h>).
  */
-#include <monkey/open_file.h>
+#include <monkey/kit/open_file.h>
 
 #include <errno.h>
 #include <sys/stat.h>

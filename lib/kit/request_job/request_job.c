@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Jobs for requests that may end meanwhile (<monkey/request_job.h>). A pointer in the arena of the request leads to the
- * job; the end of the arena takes the request away from it.
+ * Jobs for requests that may end meanwhile (<monkey/kit/request_job.h>). A pointer in the arena of the request leads to
+ * the job; the end of the arena takes the request away from it.
  */
-#include <monkey/request_job.h>
+#include <monkey/kit/request_job.h>
 
 #include <assert.h>
 

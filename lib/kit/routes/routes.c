@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The tree of <monkey/routes.h>: patterns are checked and added, paths are found.
+ * The tree of <monkey/kit/routes.h>: patterns are checked and added, paths are found.
  */
-#include <monkey/routes.h>
+#include <monkey/kit/routes.h>
 
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes an example of the names that a pattern matches (<monkey/source.h>).
+ * Makes an example of the names that a pattern matches (<monkey/kit/source.h>).
  */
-#include <monkey/source.h>
+#include <monkey/kit/source.h>
 
 #include <stdio.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeps the real path of a folder of programs (<monkey/source.h>). A name that is elsewhere is the only sign that the
- * folder may have been replaced: so files of the folder cost no call, and those of the next one are found.
+ * Keeps the real path of a folder of programs (<monkey/kit/source.h>). A name that is elsewhere is the only sign that
+ * the folder may have been replaced: so files of the folder cost no call, and those of the next one are found.
  * RESOLVE_CACHED of openat2(2) is of no use: it fails for a link whose time of access is due, again and again, and a
  * program would be sent meanwhile.
  */
-#include <monkey/source.h>
-#include <monkey/time.h>
+#include <monkey/base/time.h>
+#include <monkey/kit/source.h>
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Compares names with those of programs (<monkey/source.h>).
+ * Compares names with those of programs (<monkey/kit/source.h>).
  */
-#include <monkey/source.h>
+#include <monkey/kit/source.h>
 
 #include <assert.h>
 

@@ -5,7 +5,7 @@
 #ifndef MK_SPOOL_BLOCKS_H
 #define MK_SPOOL_BLOCKS_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 enum {
     MK__SPOOL_BLOCK_BYTES = 16 * 1024, /* the largest, with its head */

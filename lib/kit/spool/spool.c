@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The calls of <monkey/spool.h>: what is in memory, and what is ready.
+ * The calls of <monkey/kit/spool.h>: what is in memory, and what is ready.
  */
 #include "spool.h"
 

@@ -15,7 +15,7 @@
 
 #include "blocks.h"
 
-#include <monkey/spool.h>
+#include <monkey/kit/spool.h>
 
 enum {
     MK__SPOOL_WRITE_MEMORY = MK_SPOOL_WRITE_MAX + MK__SPOOL_BLOCK_STEP, /* what a write allocates at most */

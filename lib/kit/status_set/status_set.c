@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads sets of statuses (<monkey/status_set.h>).
+ * Reads sets of statuses (<monkey/kit/status_set.h>).
  */
-#include <monkey/status_set.h>
+#include <monkey/kit/status_set.h>
 
 #include <errno.h>
 

@@ -10,7 +10,7 @@
 #ifndef MK_STORE_QUEUES_H
 #define MK_STORE_QUEUES_H
 
-#include <monkey/store.h>
+#include <monkey/kit/store.h>
 
 #include <stdatomic.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The functions of <monkey/store.h>: lookups, and changes under the lock of a shard. */
+/* The functions of <monkey/kit/store.h>: lookups, and changes under the lock of a shard. */
 #include "store.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include <monkey/siphash.h>
+#include <monkey/base/siphash.h>
 
 enum {
     USES_MAX = 3,

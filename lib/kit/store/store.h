@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The inside of <monkey/store.h>.
+ * The inside of <monkey/kit/store.h>.
  *
  *     store ─┬─ shards: lock, table                      found by the upper bits of the hash
  *            ├─ sets: S3-FIFO queues, one pair per shard  of the kinds without limits together, of each other kind
@@ -14,7 +14,7 @@
 #ifndef MK_STORE_STORE_H
 #define MK_STORE_STORE_H
 
-#include <monkey/store.h>
+#include <monkey/kit/store.h>
 
 #include <pthread.h>
 #include <stdatomic.h>

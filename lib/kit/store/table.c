@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 enum { EMPTY = 0, REMOVED = 1, TAG_SHIFT = 48 };
 

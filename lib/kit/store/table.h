@@ -9,8 +9,8 @@
 #ifndef MK_STORE_TABLE_H
 #define MK_STORE_TABLE_H
 
-#include <monkey/epoch.h>
-#include <monkey/store.h>
+#include <monkey/base/epoch.h>
+#include <monkey/kit/store.h>
 
 #include <stdatomic.h>
 #include <stdbool.h>

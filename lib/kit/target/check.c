@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Warns of servers that cannot be connected to (<monkey/target.h>).
+ * Warns of servers that cannot be connected to (<monkey/kit/target.h>).
  */
-#include <monkey/target.h>
+#include <monkey/kit/target.h>
 
 #include <errno.h>
 #include <fcntl.h>

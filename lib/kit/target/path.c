@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writes paths for other servers (<monkey/target.h>).
+ * Writes paths for other servers (<monkey/kit/target.h>).
  */
-#include <monkey/escape.h>
-#include <monkey/encoded_slash.h>
-#include <monkey/target.h>
+#include <monkey/base/escape.h>
+#include <monkey/kit/encoded_slash.h>
+#include <monkey/kit/target.h>
 
 const char *const mk_encoded_slash_names[] = {"Refuse", "Keep", "Decode", NULL};
 

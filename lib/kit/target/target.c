@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads what names another server, and finds groups of servers (<monkey/target.h>).
+ * Reads what names another server, and finds groups of servers (<monkey/kit/target.h>).
  */
-#include <monkey/target.h>
+#include <monkey/kit/target.h>
 
 #include <errno.h>
 #include <strings.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens settings for connections with TLS (<monkey/target.h>).
+ * Opens settings for connections with TLS (<monkey/kit/target.h>).
  */
-#include <monkey/target.h>
+#include <monkey/kit/target.h>
 
 #include <errno.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Carries items to the thread of a loop (<monkey/inbox.h>). The message is posted under the lock, so that no thread
+ * Carries items to the thread of a loop (<monkey/kit/inbox.h>). The message is posted under the lock, so that no thread
  * posts it to a loop whose memory may be gone after mk_inbox_close().
  */
-#include <monkey/inbox.h>
+#include <monkey/kit/inbox.h>
 
 #include <assert.h>
 #include <errno.h>

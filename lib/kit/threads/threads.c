@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeps the list of threads, and carries calls to them (<monkey/threads.h>).
+ * Keeps the list of threads, and carries calls to them (<monkey/kit/threads.h>).
  */
-#include <monkey/threads.h>
+#include <monkey/kit/threads.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Calls of a connection: written together at the end of a turn, matched with what is received, ended at their
- * deadlines (<monkey/upstream.h>).
+ * deadlines (<monkey/kit/upstream.h>).
  */
 #include "upstream.h"
 

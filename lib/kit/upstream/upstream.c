@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Servers and their connections: what happens when they fail, and how they are dialed again (<monkey/upstream.h>).
+ * Servers and their connections: what happens when they fail, and how they are dialed again (<monkey/kit/upstream.h>).
  */
 #include "upstream.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the sources of connections to other servers share (<monkey/upstream.h>).
+ * What the sources of connections to other servers share (<monkey/kit/upstream.h>).
  */
 #ifndef KIT_UPSTREAM_H
 #define KIT_UPSTREAM_H
 
-#include <monkey/upstream.h>
+#include <monkey/kit/upstream.h>
 
 typedef void (*mk__upstream_fn)(struct mk_upstream_conn *conn, int64_t argument);
 

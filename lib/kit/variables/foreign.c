@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Variables of other servers, and the ones to write here (<monkey/variables.h>).
+ * Variables of other servers, and the ones to write here (<monkey/kit/variables.h>).
  */
-#include <monkey/variables.h>
+#include <monkey/kit/variables.h>
 
 static const struct {
     struct mk_str name;

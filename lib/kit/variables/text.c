@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Texts with variables of a request (<monkey/variables.h>), split when the configuration is loaded.
+ * Texts with variables of a request (<monkey/kit/variables.h>), split when the configuration is loaded.
  */
-#include <monkey/buf.h>
-#include <monkey/variables.h>
+#include <monkey/base/buf.h>
+#include <monkey/kit/variables.h>
 
 #include <errno.h>
 

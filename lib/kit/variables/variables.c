@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The variables of a request (<monkey/variables.h>).
+ * The variables of a request (<monkey/kit/variables.h>).
  */
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
+#include <monkey/kit/variables.h>
 #include <monkey/plugin.h>
 #include <monkey/transport.h>
-#include <monkey/variables.h>
 
 #include <errno.h>
 

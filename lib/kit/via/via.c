@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Via of requests (<monkey/via.h>).
+ * Via of requests (<monkey/kit/via.h>).
  */
-#include <monkey/escape.h>
-#include <monkey/hash.h>
-#include <monkey/random.h>
-#include <monkey/via.h>
+#include <monkey/base/escape.h>
+#include <monkey/base/hash.h>
+#include <monkey/base/random.h>
+#include <monkey/kit/via.h>
 
 #include <endian.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  */
 #include "paths.h"
 
-#include <monkey/hash.h>
+#include <monkey/base/hash.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #ifndef MK_WATCHED_PATHS_H
 #define MK_WATCHED_PATHS_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 /* An entry of a folder on the way to a file: if it changes, the path may lead to another file. Or the file itself. */
 struct mk__paths_step {

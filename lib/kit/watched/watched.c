@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Values made from files (<monkey/watched.h>), and the thread that makes them again. A reader compares a pointer with
- * its own; all the rest is done under one lock, which is not held during a load, a free or a look at files.
+ * Values made from files (<monkey/kit/watched.h>), and the thread that makes them again. A reader compares a pointer
+ * with its own; all the rest is done under one lock, which is not held during a load, a free or a look at files.
  */
-#include <monkey/watched.h>
+#include <monkey/kit/watched.h>
 
-#include <monkey/arena.h>
-#include <monkey/list.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/list.h>
+#include <monkey/base/poll.h>
+#include <monkey/base/thread_start.h>
+#include <monkey/base/time.h>
 #include <monkey/log.h>
-#include <monkey/poll.h>
-#include <monkey/thread_start.h>
-#include <monkey/time.h>
 
 #include "paths.h"
 

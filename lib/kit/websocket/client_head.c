@@ -7,7 +7,7 @@
 #include "handshake.h"
 #include "ws.h"
 
-#include <monkey/response_parser.h>
+#include <monkey/base/response_parser.h>
 
 #include <errno.h>
 #include <strings.h>

@@ -7,7 +7,7 @@
 
 #include "handshake.h"
 
-#include <monkey/websocket.h>
+#include <monkey/kit/websocket.h>
 
 enum { MK__WS_CLIENT_HEAD_MAX = 8192 }; /* of a response */
 

@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <monkey/arena.h>
-#include <monkey/buf.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
 
 struct z_stream_s;
 

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <monkey/buf.h>
-#include <monkey/str.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
 
 enum {
     MK__WS_OFFERS_MAX = 8, /* of a line; those after them are not looked at */

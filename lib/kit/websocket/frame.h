@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <monkey/websocket.h>
+#include <monkey/kit/websocket.h>
 
 enum mk__ws_opcode {
     MK__WS_OP_CONTINUATION = 0,

@@ -6,8 +6,8 @@
 
 #include <assert.h>
 
-#include <monkey/base64.h>
-#include <monkey/sha1.h>
+#include <monkey/base/base64.h>
+#include <monkey/base/sha1.h>
 
 /* ── the key ── */
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <monkey/websocket.h>
+#include <monkey/kit/websocket.h>
 
 #include "extensions.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The structs of <monkey/websocket.h>.
+ * The structs of <monkey/kit/websocket.h>.
  *
  *     group ─► workers, one for each thread ─► WebSockets of the thread: all, and those of each channel
  *       │         ▲
@@ -16,10 +16,10 @@
 #include "frame.h"
 #include "utf8.h"
 
-#include <monkey/hash_table.h>
-#include <monkey/random.h>
+#include <monkey/base/random.h>
+#include <monkey/kit/hash_table.h>
+#include <monkey/kit/websocket.h>
 #include <monkey/tunnel.h>
-#include <monkey/websocket.h>
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parses conditions, and tells whether they hold (<monkey/when.h>).
+ * Parses conditions, and tells whether they hold (<monkey/kit/when.h>).
  */
-#include <monkey/when.h>
+#include <monkey/kit/when.h>
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 #include <ctype.h>
 #include <errno.h>

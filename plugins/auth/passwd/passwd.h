@@ -4,8 +4,8 @@
 
 #include "../passwords.h"
 
-#include <monkey/buf.h>
-#include <monkey/str.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
 
 #include <sys/stat.h>
 

@@ -13,6 +13,7 @@ import tempfile
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
+PUBLIC_HEADERS = sorted(str(path.relative_to(TOP / "include/monkey")) for path in (TOP / "include/monkey").rglob("*.h"))
 PRESET = os.environ.get("MONKEY_PRESET", "asan")
 SANITIZED = PRESET in ("asan", "tsan")
 OPTIMISED = PRESET in ("release", "small")

@@ -2,8 +2,8 @@
 /*
  * commander: a plugin with commands for `monkey shell`.
  */
-#include <monkey/command.h>
-#include <monkey/json.h>
+#include <monkey/kit/command.h>
+#include <monkey/kit/json.h>
 #include <monkey/plugin.h>
 
 enum { DOORS_MAX = 1000000 };

@@ -6,9 +6,9 @@
  *     /keep     over a new connection, until a line has come: then the connection is kept
  *     /kept     the same over the connection that was kept
  */
-#include <monkey/arena.h>
-#include <monkey/buf.h>
-#include <monkey/dial.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/dial.h>
 #include <monkey/loop.h>
 #include <monkey/plugin.h>
 

@@ -4,7 +4,7 @@
  * trailers, notes, paths with an encoded slash. The path below /gateway/ names the behaviour; a number comes in the
  * query.
  */
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 #include <monkey/plugin.h>
 
 #include <stdio.h>

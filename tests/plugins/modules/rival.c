@@ -2,7 +2,7 @@
 /*
  * rival: adds a command that the plugin commander has.
  */
-#include <monkey/command.h>
+#include <monkey/kit/command.h>
 #include <monkey/plugin.h>
 
 static int do_nothing(struct mk_command_call *call)

@@ -3,8 +3,8 @@
  * scripts: claims files as the programs of a plugin for FastCGI or CGI, but runs none. [SCRIPTS] has `Split`, an
  * extension, and `Folder`, whose files are all programs.
  */
+#include <monkey/kit/source.h>
 #include <monkey/plugin.h>
-#include <monkey/source.h>
 
 extern const struct mk_plugin mk_plugin_scripts;
 

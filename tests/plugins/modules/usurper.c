@@ -2,7 +2,7 @@
 /*
  * usurper: adds a command that the shell has.
  */
-#include <monkey/command.h>
+#include <monkey/kit/command.h>
 #include <monkey/plugin.h>
 
 static int do_nothing(struct mk_command_call *call)

@@ -2,8 +2,8 @@
 /*
  * wsprobe: WebSockets for the end-to-end tests. What each path does stands in the table `endpoints`.
  */
+#include <monkey/kit/websocket.h>
 #include <monkey/plugin.h>
-#include <monkey/websocket.h>
 
 #include <errno.h>
 #include <stdio.h>

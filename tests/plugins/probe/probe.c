@@ -4,7 +4,7 @@
  * answers that come late, never, in pieces or cut off. It sees only what every plugin sees. The test names
  * the behaviour by the path; numbers come in the query.
  */
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 #include <monkey/plugin.h>
 #include <monkey/request_ref.h>
 #include <monkey/tunnel.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An answer as the load generator counts it, parsed by <monkey/response_parser.h>. A head that comes in several pieces
- * is collected; interim responses are skipped.
+ * An answer as the load generator counts it, parsed by <monkey/base/response_parser.h>. A head that comes in several
+ * pieces is collected; interim responses are skipped.
  */
 #ifndef WR_LOAD_ANSWER_H
 #define WR_LOAD_ANSWER_H
 
-#include <monkey/buf.h>
-#include <monkey/response_parser.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/response_parser.h>
 
 struct answer {
     struct mk_response_parser parser;

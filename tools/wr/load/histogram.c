@@ -10,8 +10,8 @@
 #include <time.h>
 #include <zlib.h>
 
-#include <monkey/arena.h>
-#include <monkey/base64.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/base64.h>
 
 enum {
     V2_COOKIE = 0x1c849303 | 0x10,

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 enum {
     HISTOGRAM_HALF_BITS = 10,

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 enum { FIN = 0x80, RESERVED = 0x70, OPCODE = 0x0f, CONTROL = 0x08, CLOSE = 0x08, MASK = 0x80, LENGTH = 0x7f };
 

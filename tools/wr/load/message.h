@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 enum {
     MESSAGE_HANDSHAKE_MAX = 4096, /* the head of the answer to the handshake */

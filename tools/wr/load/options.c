@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include "base/file.h"
 #include "http/message/parse.h"

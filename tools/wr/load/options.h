@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include "message.h"
 #include "paths.h"

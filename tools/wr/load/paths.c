@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <math.h>
 
-#include <monkey/buf.h>
-#include <monkey/escape.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/escape.h>
 
 static int prepare_request(struct path *path, struct mk_arena *arena, const struct request_form *form,
                            struct mk_str target)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 enum {
     PATH_HASH_BYTES = 32, /* SHA-256 */

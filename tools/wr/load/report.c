@@ -4,7 +4,7 @@
  */
 #include "report.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include "net/addr.h"
 

@@ -12,7 +12,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 struct tls {
     SSL *ssl;

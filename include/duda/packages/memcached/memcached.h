@@ -21,7 +21,7 @@
  *     -EEXIST                      add(): there is the key; with `cas`: the item was changed
  *     -ETIMEDOUT                   no reply in time; the server may yet carry the command out
  *     -EPIPE                       the connection was lost before the reply; it may have been carried out
- *     -ECONNREFUSED, -ENXIO ...    no connection, as <monkey/dial.h> has them: it was not sent
+ *     -ECONNREFUSED, -ENXIO ...    no connection, as <monkey/base/dial.h> has them: it was not sent
  *     -EPROTO                      what it sends is not the meta protocol
  *     -EREMOTEIO                   an error of the server: no memory, the item is no number ...
  *     -EMSGSIZE                    the value has more than `value_bytes_max`

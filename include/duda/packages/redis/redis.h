@@ -18,7 +18,7 @@
  *
  *     -ETIMEDOUT                   no reply in time; the server may yet carry the command out
  *     -EPIPE                       the connection was lost before the reply; it may have been carried out
- *     -ECONNREFUSED, -ENOENT ...   no connection, as <monkey/dial.h> has them: it was not sent
+ *     -ECONNREFUSED, -ENOENT ...   no connection, as <monkey/base/dial.h> has them: it was not sent
  *     -EACCES                      a password is missing or wrong, or the user has no right to the command
  *     -EAGAIN                      the server is loading, or busy with a script: try again later
  *     -ENOSPC                      the server has reached `maxmemory`

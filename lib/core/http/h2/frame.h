@@ -12,7 +12,7 @@
 #ifndef MK_HTTP_H2_FRAME_H
 #define MK_HTTP_H2_FRAME_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum {
     MK__H2_FRAME_HEAD_BYTES = 9,

@@ -11,8 +11,8 @@
 #ifndef MK_HTTP_H2_HPACK_TABLE_H
 #define MK_HTTP_H2_HPACK_TABLE_H
 
-#include <monkey/arena.h>
-#include <monkey/str.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/str.h>
 
 enum {
     MK__HPACK_STATIC_ENTRIES = 61,

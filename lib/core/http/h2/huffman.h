@@ -5,7 +5,7 @@
 #ifndef MK_HTTP_H2_HUFFMAN_H
 #define MK_HTTP_H2_HUFFMAN_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <sys/types.h>
 

@@ -6,8 +6,8 @@
 #ifndef MK_HTTP_H2_PRIORITY_H
 #define MK_HTTP_H2_PRIORITY_H
 
-#include <monkey/list.h>
-#include <monkey/str.h>
+#include <monkey/base/list.h>
+#include <monkey/base/str.h>
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Accept (<monkey/accept.h>).
+ * Accept (<monkey/base/accept.h>).
  */
-#include <monkey/accept.h>
+#include <monkey/base/accept.h>
 
 #include "http/message/weight.h"
 

@@ -10,8 +10,8 @@
  * A table of states and byte classes. A transition that is not in the table is malformed: a bare CR or LF, a control
  * byte, a blank where the grammar has none. A second table has the transitions by which responses recover.
  */
-#include <monkey/chunked.h>
-#include <monkey/escape.h>
+#include <monkey/base/chunked.h>
+#include <monkey/base/escape.h>
 
 #include <assert.h>
 #include <errno.h>

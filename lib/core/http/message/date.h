@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum { MK__DATE_BYTES = 29 };
 

@@ -13,7 +13,7 @@
 #ifndef MK_HTTP_MESSAGE_FORWARDED_H
 #define MK_HTTP_MESSAGE_FORWARDED_H
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 
 enum { MK__FORWARDED_HOPS_MAX = 32 };
 

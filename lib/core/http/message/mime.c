@@ -8,7 +8,7 @@
  */
 #include "http/message/mime.h"
 
-#include <monkey/hash.h>
+#include <monkey/base/hash.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
 #ifndef MK_HTTP_MESSAGE_MIME_H
 #define MK_HTTP_MESSAGE_MIME_H
 
-#include <monkey/arena.h>
-#include <monkey/str.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/str.h>
 
 /*
  * Returns the built-in type of the extension after the last dot of the last segment of the path, in any case; empty

@@ -5,8 +5,8 @@
  */
 #include "http/message/multipart.h"
 
-#include <monkey/buf.h>
-#include <monkey/random.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/random.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #ifndef MK_HTTP_MESSAGE_MULTIPART_H
 #define MK_HTTP_MESSAGE_MULTIPART_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include "http/message/range.h"
 

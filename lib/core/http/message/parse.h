@@ -9,10 +9,10 @@
 #ifndef MK_HTTP_MESSAGE_PARSE_H
 #define MK_HTTP_MESSAGE_PARSE_H
 
-#include <monkey/header_id.h>
+#include <monkey/base/header_id.h>
+#include <monkey/base/response_parser.h>
+#include <monkey/base/str.h>
 #include <monkey/request.h>
-#include <monkey/response_parser.h>
-#include <monkey/str.h>
 
 struct mk__parse_limits {
     uint32_t line_bytes_max; /* of the request line; above: 414 or 501 */

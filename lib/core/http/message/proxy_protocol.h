@@ -9,7 +9,7 @@
 #ifndef MK_HTTP_MESSAGE_PROXY_PROTOCOL_H
 #define MK_HTTP_MESSAGE_PROXY_PROTOCOL_H
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 
 enum { MK__PROXY_PROTOCOL_V1_MAX = 107, MK__PROXY_PROTOCOL_MAX = 4096 };
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum mk__range_result {
     MK__RANGE_IGNORE,        /* as without Range: 200 */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The field lines of responses and of scripts (<monkey/response_parser.h>). Lines that are well-formed are read by
+ * The field lines of responses and of scripts (<monkey/base/response_parser.h>). Lines that are well-formed are read by
  * http/message/parse.c, as those of requests are. The others are malformed; RFC 9112 lets a recipient of a response
  * recover from some faults.
  */

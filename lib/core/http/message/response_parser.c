@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The parser of responses (<monkey/response_parser.h>): the status line, what the fields say of framing and connection,
- * and the body. response_fields.c reads the field lines.
+ * The parser of responses (<monkey/base/response_parser.h>): the status line, what the fields say of framing and
+ * connection, and the body. response_fields.c reads the field lines.
  */
 #include "http/message/parse.h"
 

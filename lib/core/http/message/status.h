@@ -5,8 +5,8 @@
 #ifndef MK_HTTP_MESSAGE_STATUS_H
 #define MK_HTTP_MESSAGE_STATUS_H
 
-#include <monkey/buf.h>
-#include <monkey/str.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/str.h>
 
 /*
  * Returns the reason phrase, for example `Not Found`. A constant; empty (`p` NULL) for a code that is not registered.

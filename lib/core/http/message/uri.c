@@ -10,7 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 /* Where a byte is allowed. */
 enum {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum mk__uri_form { MK__URI_ORIGIN, MK__URI_ABSOLUTE, MK__URI_AUTHORITY, MK__URI_ASTERISK };
 

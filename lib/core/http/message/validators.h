@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum {
     MK__ETAG_BYTES = 40,        /* W/ "16 hex - 16 hex" NUL, rounded up */

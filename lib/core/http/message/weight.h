@@ -5,7 +5,7 @@
 #ifndef MK_HTTP_MESSAGE_WEIGHT_H
 #define MK_HTTP_MESSAGE_WEIGHT_H
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 enum { MK__WEIGHT_MAX = 1000 };
 

@@ -11,7 +11,7 @@
 #include "server/generation/user.h"
 #include "version.h"
 
-#include <monkey/file.h>
+#include <monkey/base/file.h>
 
 #include <errno.h>
 #include <unistd.h>

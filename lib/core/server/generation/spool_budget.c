@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A budget for bodies that wait (<monkey/spool.h>): its counts, and the folder of the files.
+ * A budget for bodies that wait (<monkey/kit/spool.h>): its counts, and the folder of the files.
  */
-#include <monkey/random.h>
-#include <monkey/spool.h>
+#include <monkey/base/random.h>
+#include <monkey/kit/spool.h>
 
 #include <assert.h>
 #include <errno.h>

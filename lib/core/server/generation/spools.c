@@ -5,7 +5,7 @@
  */
 #include "server/generation/spools.h"
 
-#include <monkey/spool.h>
+#include <monkey/kit/spool.h>
 
 #include <errno.h>
 

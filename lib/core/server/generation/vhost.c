@@ -5,7 +5,7 @@
  */
 #include "server/generation/vhost.h"
 
-#include <monkey/random.h>
+#include <monkey/base/random.h>
 
 #include <assert.h>
 #include <arpa/inet.h>

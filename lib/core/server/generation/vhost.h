@@ -12,7 +12,7 @@
 #ifndef MK_SERVER_VHOST_H
 #define MK_SERVER_VHOST_H
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 struct mk_host;
 

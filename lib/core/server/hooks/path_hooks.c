@@ -6,7 +6,7 @@
  */
 #include "server/worker/thread.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 #include <monkey/file_cache.h>
 
 #include "http/message/uri.h"

@@ -8,7 +8,7 @@
 #include "http/message/uri.h"
 #include "http/request.h"
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 #include <monkey/program.h>
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include "server/listen/limits.h"
 #include "server/listen/listeners.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/log.h>
 
 #include <assert.h>

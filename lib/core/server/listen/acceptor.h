@@ -6,7 +6,7 @@
 #ifndef MK_SERVER_LISTEN_ACCEPTOR_H
 #define MK_SERVER_LISTEN_ACCEPTOR_H
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 #include <monkey/loop.h>
 
 struct mk__listener;

@@ -5,7 +5,7 @@
 #ifndef MK_SERVER_LISTEN_HINTS_H
 #define MK_SERVER_LISTEN_HINTS_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 /* Describe a known mistake in the address, or in a word after it, in `error`. Return whether there is one. */
 bool mk__listen_hints_find(struct mk_str address, struct mk_buf *error);

@@ -7,7 +7,7 @@
 
 #include "net/listen.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/log.h>
 
 #include <assert.h>

@@ -9,8 +9,8 @@
 #include "net/holder.h"
 #include "net/listen.h"
 
-#include <monkey/arena.h>
-#include <monkey/file.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/file.h>
 #include <monkey/log.h>
 
 #include <assert.h>

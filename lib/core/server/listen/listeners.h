@@ -13,7 +13,7 @@
 #ifndef MK_SERVER_LISTEN_LISTENERS_H
 #define MK_SERVER_LISTEN_LISTENERS_H
 
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 #include "net/announce.h"
 #include "net/listen.h"

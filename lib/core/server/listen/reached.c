@@ -5,7 +5,7 @@
 #include "server/generation/generation.h"
 #include "server/listen/names.h"
 
-#include <monkey/dial.h>
+#include <monkey/base/dial.h>
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -9,7 +9,7 @@
 #include "conf/conf.h"
 #include "conf/skipped_files.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <errno.h>
 

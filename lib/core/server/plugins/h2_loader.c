@@ -10,7 +10,7 @@
 #include "server/generation/settings.h"
 #include "version.h"
 
-#include <monkey/library.h>
+#include <monkey/base/library.h>
 
 #include <assert.h>
 #include <limits.h>

@@ -6,7 +6,7 @@
 #ifndef MK_SERVER_LOAD_ORDER_H
 #define MK_SERVER_LOAD_ORDER_H
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 /*
  * Describes where "Load NAME" belongs in the text of the file, as the end of a sentence: `: remove the # in line 9`, or

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The manual, in builds whose tables have no texts (MK_MANUAL): lib/monkey/reference.md. */
-#include <monkey/arena.h>
-#include <monkey/file.h>
-#include <monkey/library.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/file.h>
+#include <monkey/base/library.h>
 #include <monkey/monkey.h>
 #include <monkey/plugin.h>
 

@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "version.h"
 
-#include <monkey/arena.h>
-#include <monkey/library.h>
+#include <monkey/base/arena.h>
+#include <monkey/base/library.h>
 
 #include <assert.h>
 #include <errno.h>

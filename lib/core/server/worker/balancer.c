@@ -10,7 +10,7 @@
 #include "server/listen/listeners.h"
 #include "server/worker/receiver.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 #include <monkey/log.h>
 
 #include <assert.h>

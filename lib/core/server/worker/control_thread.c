@@ -6,7 +6,7 @@
 
 #include "server/generation/generation_load.h"
 
-#include <monkey/thread_start.h>
+#include <monkey/base/thread_start.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  */
 #include "server/worker/cpus.h"
 
-#include <monkey/str.h>
+#include <monkey/base/str.h>
 
 #include <fcntl.h>
 #include <stdbool.h>

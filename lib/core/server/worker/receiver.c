@@ -8,7 +8,7 @@
 
 #include "server/listen/acceptor.h"
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include <assert.h>
 #include <errno.h>

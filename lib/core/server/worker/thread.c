@@ -11,7 +11,7 @@
 #include "server/counts.h"
 #include "server/worker/cpus.h"
 
-#include <monkey/thread_start.h>
+#include <monkey/base/thread_start.h>
 
 #include <assert.h>
 #include <errno.h>

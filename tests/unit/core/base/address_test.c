@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <monkey/address.h>
+#include <monkey/base/address.h>
 
 static int parse(const char *text, struct mk_address *ret)
 {

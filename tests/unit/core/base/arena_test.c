@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 TEST(uses_storage_first)
 {

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 static const struct {
     struct mk_str plain;

@@ -4,7 +4,7 @@
 
 #include "base/civil.h"
 
-#include <monkey/time.h>
+#include <monkey/base/time.h>
 
 TEST(times_as_text)
 {

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <monkey/escape.h>
+#include <monkey/base/escape.h>
 
 struct row {
     struct mk_str in;

@@ -10,7 +10,7 @@
 #include <link.h>
 #include <sys/stat.h>
 
-#include <monkey/library.h>
+#include <monkey/base/library.h>
 
 static char reason[256];
 static struct mk_buf error;

@@ -2,7 +2,7 @@
 /* Lists: order, deletion while walking, joining. */
 #include "testing.h"
 
-#include <monkey/list.h>
+#include <monkey/base/list.h>
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Which lines of a log may be written. */
 #include "testing.h"
 
-#include <monkey/log_limit.h>
+#include <monkey/base/log_limit.h>
 
 enum { ROWS = 3 };
 

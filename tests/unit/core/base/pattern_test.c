@@ -4,7 +4,7 @@
  */
 #include "testing.h"
 
-#include <monkey/pattern.h>
+#include <monkey/base/pattern.h>
 
 #include <errno.h>
 

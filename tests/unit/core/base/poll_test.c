@@ -2,8 +2,8 @@
 /* Waiting for descriptors, also if poll(2) is refused. */
 #include "testing.h"
 
+#include <monkey/base/poll.h>
 #include <monkey/log.h>
-#include <monkey/poll.h>
 
 #include <errno.h>
 #include <sys/syscall.h>

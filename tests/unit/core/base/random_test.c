@@ -2,7 +2,7 @@
 /* Random bytes: all of a buffer is filled, also under signals; a child has others; a refusal is an error. */
 #include "testing.h"
 
-#include <monkey/random.h>
+#include <monkey/base/random.h>
 
 #include <errno.h>
 #include <linux/filter.h>

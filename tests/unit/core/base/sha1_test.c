@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include <monkey/sha1.h>
+#include <monkey/base/sha1.h>
 
 static void check(const char *data, size_t len, const char *expected)
 {

@@ -2,7 +2,7 @@
 /* SipHash-1-3 against values of the reference implementation, and at the end of readable memory. */
 #include "testing.h"
 
-#include <monkey/siphash.h>
+#include <monkey/base/siphash.h>
 
 /* Key 00 01 .. 0f, inputs 00 01 .. of growing length. */
 static const uint64_t vectors[] = {

@@ -2,7 +2,7 @@
 /* What a thread has from its beginning: signals, processors, stack. */
 #include "testing.h"
 
-#include <monkey/thread_start.h>
+#include <monkey/base/thread_start.h>
 
 #include <sched.h>
 #include <semaphore.h>

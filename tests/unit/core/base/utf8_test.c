@@ -2,8 +2,8 @@
 /* UTF-8: every character, what no character is, and which bytes are replaced together. */
 #include "testing.h"
 
-#include <monkey/buf.h>
-#include <monkey/utf8.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/utf8.h>
 
 /* Encodes any number below 2^21 in `n` bytes, as RFC 3629 describes for characters. */
 static struct mk_str encode(uint32_t c, unsigned n, char to[4])

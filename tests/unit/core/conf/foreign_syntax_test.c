@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include "conf/foreign_syntax.h"
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include "conf/scan.h"
 

@@ -6,7 +6,7 @@
 #include "http/message/multipart.h"
 #include "http/disk_fixture.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-#include <monkey/epoch.h>
+#include <monkey/base/epoch.h>
 #include <stdlib.h>
 
 #include "loop/loop.h"

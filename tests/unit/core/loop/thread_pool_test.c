@@ -2,7 +2,7 @@
 /* Pools of threads: their limits, also while these change, what a thread keeps, and the end of items that wait. */
 #include "testing.h"
 
-#include <monkey/thread_pool.h>
+#include <monkey/base/thread_pool.h>
 
 #include <errno.h>
 #include <sched.h>

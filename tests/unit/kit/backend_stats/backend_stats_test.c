@@ -4,7 +4,7 @@
 
 #include "counters_memory.h"
 
-#include <monkey/backend_stats.h>
+#include <monkey/kit/backend_stats.h>
 
 #include <stdio.h>
 

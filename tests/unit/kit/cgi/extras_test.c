@@ -4,7 +4,7 @@
 
 #include "arena.h"
 
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "testing.h"
 
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include <errno.h>
 

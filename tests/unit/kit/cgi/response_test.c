@@ -2,7 +2,7 @@
 /* CGI heads in the place of HTTP heads: what they say of the body, and state that moves. */
 #include "testing.h"
 
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include <errno.h>
 

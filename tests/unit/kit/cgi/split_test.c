@@ -2,7 +2,7 @@
 /* Where a path is split into script and PATH_INFO. */
 #include "testing.h"
 
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 static struct mk_str extensions[] = {MK_STR_INIT(".php"), MK_STR_INIT(".phtml")};
 static const struct mk_conf_list list = {.items = extensions, .n = COUNT(extensions)};

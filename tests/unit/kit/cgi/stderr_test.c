@@ -6,7 +6,7 @@
 
 #include "base/log_limited.h"
 
-#include <monkey/cgi.h>
+#include <monkey/kit/cgi.h>
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 #include "kit/child/spawn.h"
 #include "kit/child/starter.h"
 
-#include <monkey/child.h>
+#include <monkey/kit/child.h>
 
 #include <errno.h>
 #include <fcntl.h>

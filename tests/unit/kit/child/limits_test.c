@@ -2,7 +2,7 @@
 /* The limits of children in the configuration. */
 #include "testing.h"
 
-#include <monkey/child.h>
+#include <monkey/kit/child.h>
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include <monkey/client_table.h>
+#include <monkey/kit/client_table.h>
 
 struct record {
     uint64_t count;

@@ -2,7 +2,7 @@
 /* Cookies: the header of requests, and what may be set. */
 #include "testing.h"
 
-#include <monkey/cookie.h>
+#include <monkey/kit/cookie.h>
 
 #include <errno.h>
 

@@ -4,7 +4,7 @@
 
 #include "counters_memory.h"
 
-#include <monkey/counter_table.h>
+#include <monkey/kit/counter_table.h>
 
 #include <stdio.h>
 

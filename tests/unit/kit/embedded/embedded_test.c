@@ -2,7 +2,7 @@
 /* Files of a page: how they are found and sent, and which paths a page may have. */
 #include "http/h1_fixture.h"
 
-#include <monkey/embedded.h>
+#include <monkey/kit/embedded.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "server/worker/thread.h"
 
-#include <monkey/event_stream.h>
+#include <monkey/kit/event_stream.h>
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 /* FastCGI records: whole, byte by byte and against a page that cannot be read; what is none; lengths of pairs. */
 #include "testing.h"
 
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 #include <errno.h>
 #include <sys/mman.h>

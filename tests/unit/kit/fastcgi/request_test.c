@@ -2,7 +2,7 @@
 /* Requests for responders: their records, and what does not fit. */
 #include "testing.h"
 
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 /* Output out of records: whole and byte by byte, error output, how responses end, and the codec of mk_http_client. */
 #include "testing.h"
 
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
 #include "command_call.h"
 #include "counters_memory.h"
 
-#include <monkey/gateway.h>
+#include <monkey/kit/gateway.h>
 
 static const struct mk_counter_info requests = {"proxy", "backend_requests", "requests", MK_COUNTER_SUM};
 static const struct mk_counter_info responses = {"proxy", "backend_responses", "responses", MK_COUNTER_SUM};

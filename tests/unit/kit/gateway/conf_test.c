@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <monkey/gateway.h>
+#include <monkey/kit/gateway.h>
 
 static int parse(struct mk_status_set *intercept, const char *first, const char *second)
 {

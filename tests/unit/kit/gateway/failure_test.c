@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <monkey/dial.h>
+#include <monkey/base/dial.h>
 
 #include "gateway/failure.h"
 

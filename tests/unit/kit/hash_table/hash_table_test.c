@@ -2,7 +2,7 @@
 /* Items in chains: each is found by its hash, however many there are, until it is removed. */
 #include "testing.h"
 
-#include <monkey/hash_table.h>
+#include <monkey/kit/hash_table.h>
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
  * Connections that are kept between requests: which response keeps one, which request uses it, when it ends, and what
  * is counted of it. With a server in the test.
  */
-#include <monkey/backend_stats.h>
+#include <monkey/kit/backend_stats.h>
 
 #include "counters_memory.h"
 #include "http_client_fixture.h"

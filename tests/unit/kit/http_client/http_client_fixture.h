@@ -7,7 +7,7 @@
 
 #include "core/net/dial_fixture.h"
 
-#include <monkey/http_client.h>
+#include <monkey/kit/http_client.h>
 
 #include <netinet/in.h>
 #include <sys/socket.h>

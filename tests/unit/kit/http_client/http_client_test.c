@@ -3,7 +3,7 @@
  * One request to a server and its response, on a clock of the test's and with a server in the test: whole and in
  * pieces, cut, above limits, slow and malformed, cancelled in each state, and with each allocation failing.
  */
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 #include "http_client_fixture.h"
 

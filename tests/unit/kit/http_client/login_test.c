@@ -2,7 +2,7 @@
 /* Which logins belong to a connection. */
 #include "testing.h"
 
-#include <monkey/http_client.h>
+#include <monkey/kit/http_client.h>
 
 TEST(credentials_and_challenges)
 {

@@ -2,7 +2,7 @@
 /* JSON: the commas, the values, and strings that are valid whatever the bytes are. */
 #include "testing.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <math.h>
 

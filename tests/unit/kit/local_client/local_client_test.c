@@ -4,7 +4,7 @@
 
 #include "server/worker/thread.h"
 
-#include <monkey/local_client.h>
+#include <monkey/kit/local_client.h>
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 /* The writer: what is written when, with a thread and without, and that no line is lost between starts and stops. */
 #include "folder.h"
 
-#include <monkey/log_writer.h>
+#include <monkey/kit/log_writer.h>
 
 #include <pthread.h>
 #include <sched.h>

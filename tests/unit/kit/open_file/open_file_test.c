@@ -3,7 +3,7 @@
 #include "folder.h"
 #include "testing.h"
 
-#include <monkey/open_file.h>
+#include <monkey/kit/open_file.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* Jobs for requests: those that are done in time, those whose request has ended, and those that cannot be started. */
 #include "http/h1_fixture.h"
 
-#include <monkey/request_job.h>
+#include <monkey/kit/request_job.h>
 
 #include "http/request.h"
 #include "loop/job.h"

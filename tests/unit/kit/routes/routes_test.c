@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <monkey/routes.h>
+#include <monkey/kit/routes.h>
 
 struct fixture {
     struct mk_arena arena;

@@ -5,7 +5,7 @@
 
 #include "server/generation/generation.h"
 
-#include <monkey/source.h>
+#include <monkey/kit/source.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include "server/generation/generation.h"
 
-#include <monkey/source.h>
+#include <monkey/kit/source.h>
 
 static struct mk_generation generation;
 static struct mk_host host = {.generation = &generation};

@@ -10,7 +10,7 @@
 #include "pattern.h"
 #include "turn.h"
 
-#include <monkey/spool.h>
+#include <monkey/kit/spool.h>
 
 #include <errno.h>
 #include <pthread.h>

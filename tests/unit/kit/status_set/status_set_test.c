@@ -2,7 +2,7 @@
 /* Sets of statuses: single ones, ranges, and what is neither. */
 #include "testing.h"
 
-#include <monkey/status_set.h>
+#include <monkey/kit/status_set.h>
 
 #include <errno.h>
 

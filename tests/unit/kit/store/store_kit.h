@@ -5,7 +5,7 @@
 
 #include "testing.h"
 
-#include <monkey/store.h>
+#include <monkey/kit/store.h>
 #include <stdio.h>
 
 #include "loop/loop.h"

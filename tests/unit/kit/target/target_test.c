@@ -4,7 +4,7 @@
 
 #include "arena.h"
 
-#include <monkey/target.h>
+#include <monkey/kit/target.h>
 
 #include <errno.h>
 

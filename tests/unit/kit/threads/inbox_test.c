@@ -4,7 +4,7 @@
 
 #include "loop/loop.h"
 
-#include <monkey/inbox.h>
+#include <monkey/kit/inbox.h>
 
 #include <errno.h>
 #include <pthread.h>

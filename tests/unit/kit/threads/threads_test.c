@@ -5,7 +5,7 @@
 #include "loop/loop.h"
 #include "server/worker/worker.h"
 
-#include <monkey/threads.h>
+#include <monkey/kit/threads.h>
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
  */
 #include "core/net/dial_fixture.h"
 
-#include <monkey/upstream.h>
+#include <monkey/kit/upstream.h>
 
 #include <stdlib.h>
 #include <sys/socket.h>

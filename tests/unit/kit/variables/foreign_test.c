@@ -2,7 +2,7 @@
 /* Variables of other servers, in any case, and the ones here. */
 #include "testing.h"
 
-#include <monkey/variables.h>
+#include <monkey/kit/variables.h>
 
 TEST(foreign_variables)
 {

@@ -4,8 +4,8 @@
 
 #include "arena.h"
 
-#include <monkey/buf.h>
-#include <monkey/variables.h>
+#include <monkey/base/buf.h>
+#include <monkey/kit/variables.h>
 
 #include <errno.h>
 #include <stdio.h>

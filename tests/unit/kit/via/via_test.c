@@ -2,7 +2,7 @@
 /* Which values of Via are those of a loop. */
 #include "testing.h"
 
-#include <monkey/via.h>
+#include <monkey/kit/via.h>
 
 #define MARK UINT64_C(0x0123456789abcdef)
 

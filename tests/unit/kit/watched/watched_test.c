@@ -6,8 +6,8 @@
 #include "folder.h"
 #include "testing.h"
 
+#include <monkey/kit/watched.h>
 #include <monkey/log.h>
-#include <monkey/watched.h>
 
 #include <dirent.h>
 #include <errno.h>

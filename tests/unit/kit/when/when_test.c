@@ -2,7 +2,7 @@
 /* Conditions: how they are read, where they are wrong, and for which requests they hold. */
 #include "conf_value.h"
 
-#include <monkey/when.h>
+#include <monkey/kit/when.h>
 
 #include <errno.h>
 

@@ -6,7 +6,7 @@
 
 #include "plugins/auth/passwords.h"
 
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 #include <stdio.h>
 

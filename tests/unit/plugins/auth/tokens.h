@@ -5,7 +5,7 @@
 #ifndef MK_UNIT_AUTH_TOKENS_H
 #define MK_UNIT_AUTH_TOKENS_H
 
-#include <monkey/base64.h>
+#include <monkey/base/base64.h>
 
 #include <openssl/ec.h>
 #include <openssl/err.h>

@@ -6,7 +6,7 @@
 #include "server/generation/generation.h"
 #include "server/worker/thread.h"
 
-#include <monkey/json.h>
+#include <monkey/kit/json.h>
 
 #include <errno.h>
 #include <stdio.h>

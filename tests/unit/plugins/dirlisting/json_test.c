@@ -2,8 +2,8 @@
 /* What clients say about a listing (query), and how names are written (JSON, Content-Disposition). */
 #include "testing.h"
 
-#include <monkey/buf.h>
-#include <monkey/utf8.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/utf8.h>
 
 #include "plugins/dirlisting/template.h"
 #include "plugins/dirlisting/listing.h"

@@ -3,7 +3,7 @@
 #include "testing.h"
 
 #include <errno.h>
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 #include <stdio.h>
 
 #include "plugins/dirlisting/archive.h"

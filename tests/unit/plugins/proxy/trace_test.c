@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include "plugins/proxy/trace.h"
 

@@ -4,7 +4,7 @@
 
 #include "plugins/upstream/check_conf.h"
 
-#include <monkey/fastcgi.h>
+#include <monkey/kit/fastcgi.h>
 
 enum { HEADER = MK_FASTCGI_HEADER_BYTES };
 

@@ -4,7 +4,7 @@
 
 #include "plugins/upstream/group_fixture.h"
 
-#include <monkey/epoch.h>
+#include <monkey/base/epoch.h>
 
 static void note_failures(unsigned i, unsigned times, uint64_t now)
 {

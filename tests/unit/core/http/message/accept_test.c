@@ -4,7 +4,7 @@
  */
 #include "testing.h"
 
-#include <monkey/accept.h>
+#include <monkey/base/accept.h>
 
 static const struct mk_accept_offer metrics[] = {
     {.type = MK_STR("text/plain"), .version = MK_STR("0.0.4")},

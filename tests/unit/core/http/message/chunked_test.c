@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <monkey/chunked.h>
+#include <monkey/base/chunked.h>
 
 static const struct mk_chunked_limits limits = {
     .line_bytes_max = 64,

@@ -2,7 +2,7 @@
 /* Byte ranges: syntax, clamping, limits, merging; each case flush against a guard page. */
 #include "testing.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include "http/message/range.h"
 

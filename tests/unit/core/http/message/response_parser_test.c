@@ -5,7 +5,7 @@
  */
 #include "testing.h"
 
-#include <monkey/response_parser.h>
+#include <monkey/base/response_parser.h>
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include <monkey/arena.h>
+#include <monkey/base/arena.h>
 
 #include "server/generation/vhost.h"
 

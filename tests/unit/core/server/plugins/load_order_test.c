@@ -2,7 +2,7 @@
 /* Where a line of plugins.load belongs. */
 #include "testing.h"
 
-#include <monkey/buf.h>
+#include <monkey/base/buf.h>
 
 #include "server/plugins/load_order.h"
 
