@@ -283,7 +283,7 @@ def test_clients_that_leave_in_the_middle(serve):
 
 
 def test_memory_is_bounded(serve):
-    """A hundred stuck answers in sixteen parts."""
+    """A hundred stuck answers, each with the texts and the entries of the queue for 200 parts: some 82 KB."""
     server = serve()
     with server.connect() as client:
         ask(client, "/large.bin", field_of(MANY))
@@ -292,7 +292,7 @@ def test_memory_is_bounded(serve):
     for client in stuck:
         client.send(request("/large.bin", "Range: " + field_of(MANY)))
         client.until(b"\r\n\r\n")
-    assert server.memory_kb() - before < (20_000 if build.SANITIZED else 3_000)
+    assert server.memory_kb() - before < (20_000 if build.SANITIZED else 9_600)
 
 
 def test_larger_than_4_gib(serve):

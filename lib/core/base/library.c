@@ -173,16 +173,22 @@ static const void *find_address(void *handle)
 /*
  * Objects use the functions of this library. A program that has opened it by dlopen() with RTLD_LOCAL, as interpreters
  * do, hides them: so it is opened again with RTLD_GLOBAL, which stays. In a program that has the library linked into
- * itself, nothing of that name is found.
+ * itself, nothing of that name is found. In a namespace that dlmopen() has made, objects find those of the first one,
+ * and RTLD_GLOBAL ends the program (BUGS in dlopen(3)).
  */
 static void show_own_symbols(void)
 {
     Dl_info info;
-    void *own = NULL;
-    if (dladdr((const void *)mk_library_open, &info) && info.dli_fname)
-        own = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
-    if (own)
+    Lmid_t namespace = LM_ID_BASE;
+    if (!dladdr((const void *)mk_library_open, &info) || !info.dli_fname)
+        return;
+    void *own = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    if (!own)
+        return;
+    if (dlinfo(own, RTLD_DI_LMID, &namespace) == 0 && namespace == LM_ID_BASE &&
+        dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL))
         dlclose(own);
+    dlclose(own);
 }
 
 static void *open_object(const char *name, struct mk_buf *error)
