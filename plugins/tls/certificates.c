@@ -2,17 +2,13 @@
 /*
  * Reads the certificates of a host into an SSL_CTX, and reports errors and warnings about them.
  */
-#include "certificates.h"
-
-#include "ocsp.h"
-#include "pem.h"
+#include "tls.h"
 
 #include <monkey/log.h>
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,17 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Encrypts and decrypts records (io.h). socket_bio.c sends them and holds what the socket does not take.
- */
-#include "io.h"
+#include "tls.h"
 
-#include "ktls.h"
-#include "socket_bio.h"
-
-#include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+/* ── kTLS: records one by one, or the kernel sends a file ── */
+
+/* The socket is not connected: a kernel with kTLS returns ENOTCONN, others ENOENT and the like. */
+int ktls_probe(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), answer = fd < 0 ? errno : 0;
+    if (fd >= 0 && setsockopt(fd, IPPROTO_TCP, TCP_ULP, "tls", sizeof("tls")) < 0)
+        answer = errno;
+    if (fd >= 0)
+        close(fd);
+    return answer;
+}
+
+bool ktls_is_supported(int answer)
+{
+    return answer == 0 || answer == ENOTCONN;
+}
+
+uint64_t ktls_option(bool wanted)
+{
+    static _Atomic int known; /* 0: not known yet, 1: not supported, 2: supported */
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!answer) {
+        answer = 1 + ktls_is_supported(ktls_probe());
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return wanted && answer == 2 ? SSL_OP_ENABLE_KTLS : 0;
+}
+
+/* As write and sendfile of mk_transport. */
+static ssize_t write_ktls(struct tls_conn *conn, const struct iovec *vec, int n)
+{
+    assert(conn->ktls);
+    size_t done = 0;
+    for (int i = 0; i < n; i++)
+        for (size_t at = 0; at < vec[i].iov_len;) {
+            size_t left = vec[i].iov_len - at;
+            int k = SSL_write(conn->ssl, (const char *)vec[i].iov_base + at,
+                              (int)(left < RECORD_LARGE_BYTES ? left : RECORD_LARGE_BYTES));
+            if (k <= 0)
+                return done ? (ssize_t)done : tls_conn_error(conn);
+            at += (size_t)k;
+            done += (size_t)k;
+        }
+    return (ssize_t)done;
+}
+
+static ssize_t send_file_ktls(struct tls_conn *conn, int file_fd, uint64_t offset, size_t size)
+{
+    assert(conn->ktls);
+    if (BIO_get_ktls_send(SSL_get_wbio(conn->ssl))) {
+        ossl_ssize_t n = SSL_sendfile(conn->ssl, file_fd, (off_t)offset, size, 0);
+        return n >= 0 ? n : tls_conn_error(conn);
+    }
+    /* a cipher that the kernel does not support; after -EAGAIN the same bytes are read and written again */
+    ssize_t n = write_buffer_read_file(conn->write_buffer, file_fd, offset,
+                                       size < RECORD_LARGE_BYTES ? size : RECORD_LARGE_BYTES);
+    if (n <= 0)
+        return n;
+    struct iovec vec = {.iov_base = conn->write_buffer->file, .iov_len = (size_t)n};
+    return write_ktls(conn, &vec, 1);
+}
 
 /* ── reading ── */
 
@@ -101,24 +161,20 @@ static int flush_unsent(struct tls_conn *conn)
     return conn->unsent ? socket_bio_flush(conn, 0) : 0;
 }
 
-static ssize_t write_plaintext(struct tls_conn *conn, const struct iovec *vec, int n, unsigned flags)
-{
-    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
-    ssize_t sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
-    return sent < 0 ? -errno : sent;
-}
-
 ssize_t io_write(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
 {
     struct tls_conn *conn = io->state;
     assert(conn->established);
-    if (!conn->ssl)
-        return write_plaintext(conn, vec, n, flags);
+    if (!conn->ssl) {
+        struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
+        ssize_t sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
+        return sent < 0 ? -errno : sent;
+    }
     int r = flush_unsent(conn);
     if (r < 0)
         return r;
     if (conn->ktls)
-        return ktls_write(conn, vec, n);
+        return write_ktls(conn, vec, n);
     size_t done = 0;
     for (int i = 0; i < n; i++) {
         ssize_t encrypted = encrypt_data(conn, vec[i].iov_base, vec[i].iov_len);
@@ -134,13 +190,6 @@ ssize_t io_write(struct mk_io *io, const struct iovec *vec, int n, unsigned flag
         return (ssize_t)done; /* it is sent together with what follows */
     r = socket_bio_flush(conn, flags);
     return r < 0 && r != -EAGAIN ? r : (ssize_t)done;
-}
-
-static ssize_t send_file_plaintext(struct tls_conn *conn, int file_fd, uint64_t offset, size_t size)
-{
-    off_t at = (off_t)offset;
-    ssize_t n = sendfile(conn->fd, file_fd, &at, size);
-    return n < 0 ? -errno : n;
 }
 
 /* Sends as much of a file as the write buffer takes. Returns the bytes, 0 (the end) or -errno. */
@@ -161,13 +210,16 @@ ssize_t io_send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t size
     struct tls_conn *conn = io->state;
     size_t sent = 0;
     assert(conn->established);
-    if (!conn->ssl)
-        return send_file_plaintext(conn, file_fd, offset, size);
+    if (!conn->ssl) {
+        off_t at = (off_t)offset;
+        ssize_t n = sendfile(conn->fd, file_fd, &at, size);
+        return n < 0 ? -errno : n;
+    }
     int r = flush_unsent(conn);
     if (r < 0)
         return r;
     if (conn->ktls)
-        return ktls_sendfile(conn, file_fd, offset, size);
+        return send_file_ktls(conn, file_fd, offset, size);
     while (sent < size && !conn->unsent) {
         ssize_t n = send_file_chunk(conn, file_fd, offset + sent, size - sent);
         if (n <= 0)

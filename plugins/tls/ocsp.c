@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Checks OCSP responses (ocsp.h). Fetches nothing. A response must be signed for the certificate's issuer; whether the
+ * Checks OCSP responses. Fetches nothing. A response must be signed for the certificate's issuer; whether the
  * issuer is trusted is for the client to decide.
  */
-#include "ocsp.h"
+#include "tls.h"
 
 #include <openssl/err.h>
 #include <openssl/ocsp.h>

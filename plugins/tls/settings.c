@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The keys of [TLS] (settings.h). certificates.c and ticket_keys.c read the files.
+ * The keys of [TLS]. certificates.c and handshake.c read the files.
  */
-#include "settings.h"
+#include "tls.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,27 +3,14 @@
  * tls: encrypted connections with OpenSSL. This file has the hooks: start and stop, and responses that depend on the
  * connection of a request. transport.c and io.c handle connections.
  */
+#include "tls.h"
+
 #include <monkey/base/escape.h>
 #include <monkey/inspect.h>
-#include <monkey/plugin.h>
-
-#include "authorities.h"
-#include "client.h"
-#include "expiry.h"
-#include "handshake.h"
-#include "ktls.h"
-#include "pem.h"
-#include "selfsigned.h"
-#include "socket_bio.h"
-#include "ssl_context.h"
-#include "tls_counters.h"
-#include "tls_worker.h"
-#include "transport.h"
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 

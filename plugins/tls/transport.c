@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens a connection, drives its handshake, shuts it down and closes it (transport.h). io.c reads and writes.
+ * Opens a connection, drives its handshake, shuts it down and closes it. io.c reads and writes.
  */
-#include "transport.h"
-
-#include "client.h"
-#include "client_errors.h"
-#include "handshake_errors.h"
-#include "io.h"
-#include "ktls.h"
-#include "socket_bio.h"
-#include "tls_counters.h"
-#include "tls_worker.h"
-
-#include <monkey/plugin.h>
+#include "tls.h"
 
 #include <openssl/err.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -197,12 +185,6 @@ static int peek_first_byte(struct tls_conn *conn)
     return socket_bio_is_http(first) ? 1 : 0;
 }
 
-/* Reads and drops input: closing a socket with unread bytes sends a reset, which may overtake the alert. */
-static void discard_input(struct tls_conn *conn)
-{
-    recv(conn->fd, conn->write_buffer->batch, sizeof(conn->write_buffer->batch), 0);
-}
-
 /* Takes a step. Returns 0 (the handshake is done, or the client speaks plain HTTP), -EAGAIN, -EINPROGRESS or -errno. */
 static int take_step(struct tls_conn *conn)
 {
@@ -221,9 +203,9 @@ static int take_step(struct tls_conn *conn)
         return finish_handshake(conn); /* the ticket is sent with the first response, or at the end of this turn */
     int pushed = socket_bio_flush(conn, 0);
     if (result != 1 && r == 0)
-        return -EPIPE; /* the client has closed the connection */
-    if (r < 0 && r != -EAGAIN)
-        discard_input(conn);
+        return -EPIPE;         /* the client has closed the connection */
+    if (r < 0 && r != -EAGAIN) /* drop input: close() with unread bytes sends a reset, which may overtake the alert */
+        recv(conn->fd, conn->write_buffer->batch, sizeof(conn->write_buffer->batch), 0);
     if (pushed < 0 && (r == 0 || r == -EAGAIN)) /* bytes that were not sent get no reply */
         return pushed == -EAGAIN ? -EINPROGRESS : pushed;
     return r == 0 ? finish_handshake(conn) : r;
@@ -236,7 +218,7 @@ static int do_handshake(struct mk_io *io)
         return 0;
     int r = take_step(conn);
     if (r < 0 && r != -EAGAIN && r != -EINPROGRESS && !conn->is_client)
-        handshake_errors_report(conn, r);
+        errors_report_handshake(conn, r);
     return r;
 }
 
@@ -343,7 +325,7 @@ const struct mk_transport tls_transport = {
     .client_open = client_open,
     .client_close = client_close,
     .connect = connect_conn,
-    .describe_error = client_errors_describe,
+    .describe_error = errors_describe_client,
 };
 
 const struct tls_conn *transport_conn_of(const struct mk_io *io)

@@ -4,7 +4,7 @@
 #include "folder.h"
 
 #include "fixture.h"
-#include "plugins/tls/client.h"
+#include "plugins/tls/tls.h"
 
 #include <openssl/pem.h>
 

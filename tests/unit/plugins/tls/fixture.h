@@ -6,13 +6,7 @@
 #ifndef MK_UNIT_TLS_FIXTURE_H
 #define MK_UNIT_TLS_FIXTURE_H
 
-#include "plugins/tls/handshake.h"
-#include "plugins/tls/selfsigned.h"
-#include "plugins/tls/socket_bio.h"
-#include "plugins/tls/ssl_context.h"
-#include "plugins/tls/tls_counters.h"
-#include "plugins/tls/tls_worker.h"
-#include "plugins/tls/transport.h"
+#include "plugins/tls/tls.h"
 
 #include "server/worker/thread.h"
 

@@ -2,8 +2,7 @@
 /* The pure parts of the plugin tls: sizes of records, keys of tickets, names of certificates, what the kernel said. */
 #include "testing.h"
 
-#include "plugins/tls/ktls.h"
-#include "plugins/tls/selfsigned.h"
+#include "plugins/tls/tls.h"
 
 #include <openssl/x509v3.h>
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds hosts, and compares certificates with names (tls_host.h). ssl_context.c makes their SSL_CTX.
+ * The state of the plugin for a host and for a worker: finds hosts, compares certificates with names, and keeps the
+ * references of workers. ssl_context.c makes the SSL_CTX of a host.
  */
-#include "tls_host.h"
+#include "tls.h"
 
 #include <openssl/x509v3.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 extern const struct mk_plugin mk_plugin_tls;
 
@@ -115,4 +118,104 @@ bool tls_host_covers(X509 *leaf, struct mk_str name)
     if (is_address(mk_str(text, (size_t)n)))
         return X509_check_ip_asc(leaf, text, 0) == 1;
     return X509_check_host(leaf, text, (size_t)n, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
+}
+
+/* ── the write buffer ── */
+
+struct write_buffer *write_buffer_new(struct mk_account *account)
+{
+    struct write_buffer *buffer = mk_account_alloc(account, sizeof(*buffer));
+    if (!buffer)
+        return NULL;
+    buffer->account = account;
+    buffer->refs = 1;
+    buffer->len = 0;
+    buffer->owner = NULL;
+    buffer->file = NULL;
+    return buffer;
+}
+
+struct write_buffer *write_buffer_get(struct write_buffer *buffer)
+{
+    assert(buffer->refs > 0);
+    buffer->refs++;
+    return buffer;
+}
+
+void write_buffer_put(struct write_buffer *buffer)
+{
+    assert(buffer->refs > 0);
+    if (--buffer->refs)
+        return;
+    assert(buffer->len == 0); /* each connection has sent or dropped its records */
+    if (buffer->file)
+        mk_account_free(buffer->account, buffer->file, WRITE_BUFFER_FILE_BYTES);
+    mk_account_free(buffer->account, buffer, sizeof(*buffer));
+}
+
+ssize_t write_buffer_read_file(struct write_buffer *buffer, int file_fd, uint64_t offset, size_t size)
+{
+    assert(size > 0);
+    if (!buffer->file)
+        buffer->file = mk_account_alloc(buffer->account, WRITE_BUFFER_FILE_BYTES);
+    if (!buffer->file)
+        return -ENOMEM;
+    ssize_t n =
+        pread(file_fd, buffer->file, size < WRITE_BUFFER_FILE_BYTES ? size : WRITE_BUFFER_FILE_BYTES, (off_t)offset);
+    return n < 0 ? -errno : n;
+}
+
+/* ── workers ── */
+
+static size_t get_size(unsigned n)
+{
+    return sizeof(struct tls_worker) + n * sizeof(struct mk_watched_ref);
+}
+
+static void take_references(struct tls_worker *own, const struct mk_generation *g)
+{
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
+        const struct tls_host *tls_host = mk_host_state(host, &mk_plugin_tls);
+        if (!tls_host || !tls_host->watched)
+            continue;
+        assert(tls_host->index < own->n);
+        mk_watched_ref_init(&own->refs[tls_host->index], tls_host->watched);
+    }
+}
+
+struct tls_worker *tls_worker_new(struct mk_worker *worker, const struct tls_generation *t)
+{
+    struct write_buffer *buffer = write_buffer_new(mk_worker_account(worker));
+    struct tls_worker *own = buffer ? mk_account_zalloc(NULL, get_size(t->n_hosts)) : NULL;
+    if (!own) {
+        if (buffer)
+            write_buffer_put(buffer);
+        return NULL;
+    }
+    own->write_buffer = buffer;
+    own->n = t->n_hosts;
+    take_references(own, t->g);
+    return own;
+}
+
+void tls_worker_free(struct tls_worker *own)
+{
+    for (unsigned i = 0; i < own->n; i++)
+        mk_watched_ref_release(&own->refs[i]);
+    write_buffer_put(own->write_buffer);
+    mk_account_free(NULL, own, get_size(own->n));
+}
+
+struct tls_worker *tls_worker_of(const struct mk_worker *worker)
+{
+    return mk_worker_state(worker, &mk_plugin_tls);
+}
+
+SSL_CTX *tls_worker_context(const struct mk_worker *worker, const struct tls_host *tls_host)
+{
+    if (!tls_host->watched)
+        return tls_host->ctx;
+    struct tls_worker *own = tls_worker_of(worker);
+    assert(tls_host->index < own->n);
+    return mk_watched_ref_get(&own->refs[tls_host->index]);
 }

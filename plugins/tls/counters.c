@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tls.h"
+
+#include <pthread.h>
+
+extern const struct mk_plugin mk_plugin_tls;
+
+/* ── handshakes ── */
+
+static const struct mk_counter_info handshakes = {"tls", "handshakes", "complete handshakes", MK_COUNTER_SUM};
+static const struct mk_counter_info failures = {
+    "tls", "failures", "connections without a complete handshake, or closed for abuse, by reason", MK_COUNTER_SUM};
+
+enum { HANDSHAKE_12 = TLS_COUNTS, HANDSHAKE_12_RESUMED, HANDSHAKE_13, HANDSHAKE_13_RESUMED, COUNTS };
+
+static const struct mk_counter_row counter_rows[COUNTS] = {
+    [TLS_COUNT_PLAINTEXT] = {&failures, {"reason", "plaintext"}},
+    [TLS_COUNT_CLIENT_CLOSED] = {&failures, {"reason", "client_closed"}},
+    [TLS_COUNT_NAME] = {&failures, {"reason", "name"}},
+    [TLS_COUNT_CLIENT_CERTIFICATE] = {&failures, {"reason", "client_certificate"}},
+    [TLS_COUNT_CLIENT_ALERT] = {&failures, {"reason", "client_alert"}},
+    [TLS_COUNT_PROTOCOL] = {&failures, {"reason", "protocol"}},
+    [TLS_COUNT_VERSION] = {&failures, {"reason", "version"}},
+    [TLS_COUNT_CIPHER] = {&failures, {"reason", "cipher"}},
+    [TLS_COUNT_FAILED] = {&failures, {"reason", "handshake"}},
+    [TLS_COUNT_NO_DATA] = {&failures, {"reason", "no_data"}},
+    [TLS_COUNT_KEY_UPDATES] = {&failures, {"reason", "key_updates"}},
+    [HANDSHAKE_12] = {&handshakes, {"version", "1.2", "resumed", "no"}},
+    [HANDSHAKE_12_RESUMED] = {&handshakes, {"version", "1.2", "resumed", "yes"}},
+    [HANDSHAKE_13] = {&handshakes, {"version", "1.3", "resumed", "no"}},
+    [HANDSHAKE_13_RESUMED] = {&handshakes, {"version", "1.3", "resumed", "yes"}},
+};
+
+static const struct mk_counter *counters[COUNTS];
+
+void tls_counters_open(void)
+{
+    mk_counters_open(counter_rows, COUNTS, counters);
+}
+
+void tls_counters_add_handshake(const struct tls_conn *conn)
+{
+    assert(conn->worker);
+    unsigned first = SSL_version(conn->ssl) == TLS1_3_VERSION ? HANDSHAKE_13 : HANDSHAKE_12;
+    mk_counter_add(counters[first + (SSL_session_reused(conn->ssl) == 1)], conn->worker, 1);
+}
+
+void tls_counters_add(enum tls_count count, const struct mk_worker *worker)
+{
+    assert(count < TLS_COUNTS);
+    mk_counter_add(counters[count], worker, 1);
+}
+
+/* ── expiries: over reloads, by the name of the host and the file ── */
+
+static const struct mk_counter_info expiry_info = {
+    "tls", "certificate_expiry_timestamp_seconds",
+    "end of validity of a certificate and its chain, in seconds since 1970, by host and file", MK_COUNTER_VALUE};
+
+/* Of the process: a host's certificate in one generation or more. */
+struct cert {
+    struct cert *next;
+    const struct mk_counter *counter;
+    unsigned refs;
+    struct mk_str host, file; /* in `text` */
+    char text[];
+};
+
+static pthread_mutex_t certs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cert *first_cert; /* under the certs_lock */
+
+static struct cert *find_cert(struct mk_str host, struct mk_str file)
+{
+    struct cert *cert = first_cert;
+    while (cert && !(mk_str_eq(cert->host, host) && mk_str_eq(cert->file, file)))
+        cert = cert->next;
+    return cert;
+}
+
+static struct cert *add_cert(struct mk_str host, struct mk_str file)
+{
+    struct cert *cert = mk_account_alloc(NULL, sizeof(*cert) + host.len + file.len);
+    if (!cert)
+        return NULL;
+    *cert =
+        (struct cert){.next = first_cert, .host = {cert->text, host.len}, .file = {cert->text + host.len, file.len}};
+    memcpy(mempcpy(cert->text, host.p, host.len), file.p, file.len);
+    const struct mk_counter_label labels[] = {{"host", host}, {"certificate", file}};
+    cert->counter = mk_counter_open(&expiry_info, labels, MK_COUNT_OF(labels));
+    return first_cert = cert;
+}
+
+static void put_cert(struct mk_str host, struct mk_str file)
+{
+    struct cert **at = &first_cert, *cert = find_cert(host, file);
+    if (!cert || --cert->refs)
+        return;
+    while (*at != cert)
+        at = &(*at)->next;
+    *at = cert->next;
+    mk_account_free(NULL, cert, sizeof(*cert) + host.len + file.len);
+}
+
+static bool is_used(struct mk_str labels, void *ctx)
+{
+    char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
+    struct mk_str host = mk_counter_label_get(labels, MK_STR("host"), storage[0]);
+    struct mk_str file = mk_counter_label_get(labels, MK_STR("certificate"), storage[1]);
+    const struct cert *cert = first_cert;
+    (void)ctx;
+    while (cert && !(mk_str_eq(mk_counter_label_truncate(cert->host), host) &&
+                     mk_str_eq(mk_counter_label_truncate(cert->file), file)))
+        cert = cert->next;
+    return cert != NULL;
+}
+
+void expiry_hold(struct tls_generation *t, const struct mk_worker *worker)
+{
+    assert(!t->expiries_held);
+    t->expiries_held = true;
+    for (struct mk_host *host = mk_generation_first_host(t->g); host; host = mk_host_next(host)) {
+        const struct tls_host *tls_host = mk_host_state(host, &mk_plugin_tls);
+        if (!tls_host || !tls_host->watched)
+            continue;
+        pthread_mutex_lock(&certs_lock);
+        for (uint32_t i = 0; i < tls_host->conf->certificates.n; i++) {
+            struct mk_str file = tls_host->conf->certificates.items[i];
+            struct cert *cert = find_cert(mk_host_label(host), file);
+            cert = cert ? cert : add_cert(mk_host_label(host), file);
+            if (cert)
+                cert->refs++;
+        }
+        pthread_mutex_unlock(&certs_lock);
+        expiry_update(tls_host, tls_host_credentials(tls_worker_context(worker, tls_host)));
+    }
+    expiry_hide_unused(); /* of a former process */
+}
+
+void expiry_release(const struct tls_host *tls_host)
+{
+    pthread_mutex_lock(&certs_lock);
+    if (tls_host->generation->expiries_held && tls_host->watched)
+        for (uint32_t i = 0; i < tls_host->conf->certificates.n; i++)
+            put_cert(mk_host_label(tls_host->host), tls_host->conf->certificates.items[i]);
+    pthread_mutex_unlock(&certs_lock);
+}
+
+void expiry_hide_unused(void)
+{
+    pthread_mutex_lock(&certs_lock);
+    if (first_cert) /* else the process ends, whose successor may have them in use */
+        mk_counters_hide("tls", "certificate", is_used, NULL);
+    pthread_mutex_unlock(&certs_lock);
+}
+
+void expiry_update(const struct tls_host *tls_host, const struct tls_credentials *credentials)
+{
+    pthread_mutex_lock(&certs_lock);
+    for (unsigned i = 0; i < credentials->n_certs; i++) {
+        struct cert *cert = find_cert(mk_host_label(tls_host->host), tls_host->conf->certificates.items[i]);
+        if (cert)
+            mk_counter_set(cert->counter, credentials->certs[i].expiry);
+    }
+    pthread_mutex_unlock(&certs_lock);
+}
