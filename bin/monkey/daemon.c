@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Background process, pid file and log file (daemon.h). Symbolic links are not followed when these files are opened.
+ * Background process, pid file and log file. Symbolic links are not followed when these files are opened.
  */
-#include "daemon.h"
+#include "program.h"
 
 #include <monkey/base/file.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The error log's descriptor (errorlog.h). Its number never changes: dup3() replaces the file that it refers to while
+ * The error log's descriptor. Its number never changes: dup3() replaces the file that it refers to while
  * the workers write.
  */
-#include "errorlog.h"
-
-#include "daemon.h"
-#include "launcher.h"
+#include "program.h"
 
 #include <monkey/base/file.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -55,16 +51,11 @@ static void write_kept(enum mk_log_level level)
     fclose(kept);
 }
 
-static int get_stderr(void)
-{
-    return launcher_get_stderr();
-}
-
 static int open_log(const struct mk_server_info *info)
 {
     const char *path = info->error_log ? info->error_log : default_path;
     bool fresh = false;
-    int fd = path ? daemon_open_log(path, &fresh) : fcntl(get_stderr(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int fd = path ? daemon_open_log(path, &fresh) : fcntl(launcher_get_stderr(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (fd < 0)
         return path ? fd : -errno;
     if (log_fd < 0) {

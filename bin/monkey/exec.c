@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starts this program again (exec.h). Everything is prepared before the fork: between fork and exec only calls that are
+ * Starts this program again. Everything is prepared before the fork: between fork and exec only calls that are
  * async-signal-safe are allowed, since the process has several threads.
  */
-#include "exec.h"
-
-#include "sd_notify.h"
+#include "program.h"
 
 #include <monkey/base/arena.h>
 #include <monkey/base/buf.h>
@@ -16,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>

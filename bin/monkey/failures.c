@@ -1,15 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Counts and logs failed starts of the server (failures.h).
- */
-#include "failures.h"
+#include "program.h"
+
+#include <monkey/base/str.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/*
+ * ── what a starting process writes to its stderr ──
+ *
+ * Our end of the pipe does not block. Text beyond the limit is read and discarded, so that the process never blocks on
+ * a full pipe.
+ */
+
+enum { READS_AT_ONCE = 16 };
+
+bool output_is_needed(int log_fd)
+{
+    struct stat log, err;
+    if (fstat(log_fd, &log) < 0 || fstat(STDERR_FILENO, &err) < 0)
+        return false;
+    return log.st_dev != err.st_dev || log.st_ino != err.st_ino;
+}
+
+void output_read(struct output *o)
+{
+    assert(o->len <= sizeof(o->text));
+    char rest[OUTPUT_BYTES_MAX];
+    for (int i = 0; i < READS_AT_ONCE && o->fd >= 0; i++) {
+        size_t room = sizeof(o->text) - o->len;
+        ssize_t n = read(o->fd, room ? o->text + o->len : rest, room ? room : sizeof(rest));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0)
+            output_close(o);
+        else if (room)
+            o->len += (size_t)n;
+    }
+}
+
+void output_log(const struct output *o, enum mk_log_level level, pid_t pid)
+{
+    assert(pid > 0 && o->len <= sizeof(o->text));
+    for (struct mk_str rest = mk_str(o->text, o->len); rest.len;) {
+        struct mk_str line = mk_str_split(&rest, '\n');
+        if (line.len)
+            mk_log(level, "process %d: %.*s", pid, MK_STR_ARG(line));
+    }
+}
+
+void output_close(struct output *o)
+{
+    if (o->fd >= 0)
+        close(o->fd);
+    o->fd = -1;
+}
+
+/* ── starts that fail ── */
 
 enum { FAILURES_BEFORE_REFUSING = 3, CONNECTIONS_AT_ONCE = 256 };
 
@@ -36,7 +90,8 @@ void failures_add_error(int err, int delay_ms)
 void failures_add(const struct output *output, pid_t pid, int status, const char *what, int delay_ms)
 {
     assert(pid > 0 && delay_ms > 0);
-    bool same = failures > 0 && status == last_status && output_is_same(output, &last_output);
+    bool same = failures > 0 && status == last_status && output->len == last_output.len &&
+                memcmp(output->text, last_output.text, output->len) == 0;
     last_status = status;
     last_output = *output;
     if (!same)

@@ -2,24 +2,11 @@
 /*
  * The program: options, signals, exit codes. Everything else is libmonkey, used through its public headers.
  */
-#include <monkey/monkey.h>
-
-#include "options.h"
-#include "config.h"
-#include "errorlog.h"
-#include "launcher.h"
-#include "print.h"
-#include "privileges.h"
-#include "report.h"
-#include "serve.h"
-#include "signals.h"
-#include "exec.h"
-#include "supervisor.h"
+#include "program.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

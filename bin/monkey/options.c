@@ -2,19 +2,73 @@
 /*
  * Options as a table: parsing, the help text and the error messages come from the same rows.
  */
-#include "options.h"
-
-#include "foreign_options.h"
+#include "program.h"
 
 #include <monkey/base/str.h>
 
 #include <arpa/inet.h>
 #include <getopt.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ── commands and options of other servers ── */
+
+#define FOREGROUND "\"monkey -c DIR\" serves what the configuration in DIR says"
+#define BACKGROUND "\"monkey -D -c DIR\" starts it in the background, and systemd starts it as a service"
+#define FILES "\"monkey DIR\" serves the files in DIR"
+#define STOP "\"monkey shell drain\", or SIGTERM, stops the server"
+#define RELOAD "\"monkey shell reload\", or SIGHUP, loads the configuration again"
+#define UPGRADE "\"monkey shell reload\" loads the configuration again, and SIGUSR2 starts a new program in its place"
+#define SIGNALS "\"monkey shell reload\" loads the configuration again, \"monkey shell drain\" stops the server"
+#define CHECK "\"monkey -t -c DIR\" checks the configuration in DIR"
+#define SHOW "\"monkey --show-config -c DIR\" prints the configuration in use"
+
+static const struct {
+    const char *word, *here;
+} words[] = {
+    {"run", FOREGROUND},
+    {"start", BACKGROUND},
+    {"serve", FILES},
+    {"file-server", FILES},
+    {"reverse-proxy", "\"monkey proxy URL\" passes requests on to URL"},
+    {"stop", STOP},
+    {"quit", STOP},
+    {"reload", RELOAD},
+    {"graceful", RELOAD},
+    {"restart", UPGRADE},
+    {"upgrade", UPGRADE},
+    {"status", "\"monkey shell status\" shows the running server"},
+    {"check", CHECK},
+    {"configtest", CHECK},
+    {"validate", CHECK},
+    {"adapt", SHOW},
+    {"-s", SIGNALS},
+    {"-k", SIGNALS},
+    {"-f", FOREGROUND},
+    {"-T", SHOW},
+    {"-V", "\"monkey -v\" prints the version"},
+    {"-S", SHOW},
+    {"-q", "\"monkey -t\" prints what is wrong, and one line if nothing is"},
+    {"--tls", "HTTPS is spoken with --https"},
+    {"--to", "\"monkey proxy URL\" passes requests on to URL"},
+    {"-g", "a line of [SERVER] is written into monkey.conf"},
+    {"--http", "HTTP is spoken without an option, HTTPS with --https"},
+    {"--root", FILES},
+    {"--reload", RELOAD},
+    {"--stop", STOP},
+};
+
+/* Returns a phrase for a command such as "reload", or an option such as "-s"; NULL: it is in no row. */
+static const char *find_foreign_option(const char *word)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(words); i++)
+        if (strcmp(word, words[i].word) == 0)
+            return words[i].here;
+    return NULL;
+}
+
+/* ── the command line ── */
 
 /* Values of getopt_long() for options without a letter. */
 enum {
@@ -95,7 +149,7 @@ static const char *find_nearest_name(const char *word)
 
 static int report_unknown_option(const char *argument)
 {
-    const char *instead = foreign_options_find(argument);
+    const char *instead = find_foreign_option(argument);
     const char *near = argument[1] == '-' ? find_nearest_name(argument + 2) : NULL;
     fprintf(stderr, "monkey: there is no option %s", argument);
     if (instead)
@@ -217,7 +271,7 @@ static int check_root(const char *word)
         fprintf(stderr, "monkey: proxy needs the URL of a backend, such as http://127.0.0.1:8080\n");
         return EXIT_OPTIONS;
     }
-    const char *instead = foreign_options_find(word);
+    const char *instead = find_foreign_option(word);
     if (instead) {
         fprintf(stderr, "monkey: there is no directory \"%s\"; %s\n", word, instead);
         return EXIT_OPTIONS;

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From root to another user (privileges.h): real, effective and saved user and group ids, supplementary groups and
+ * From root to another user: real, effective and saved user and group ids, supplementary groups and
  * capabilities. Each step is verified, because a step that failed silently would be noticed only by an attacker.
  */
-#include "privileges.h"
-
-#include "launcher.h"
+#include "program.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

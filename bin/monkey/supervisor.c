@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The supervisor (supervisor.h). It reads no configuration and opens no socket: its servers send it what it holds. It
+ * The supervisor. It reads no configuration and opens no socket: its servers send it what it holds. It
  * keeps the privileges that it was started with, and so trusts a server as little as possible: it accepts listening
  * sockets, a log that the server can write to and, until the first server is ready, the path of the pid file.
  *
  *     STARTING ─► SERVING ─► DRAINING ─► ended           (a signal, or a successor is ready)
  *         └──────────┴─ dies ─► another server starts after a delay
  */
-#include "supervisor.h"
-
-#include "daemon.h"
-#include "exec.h"
-#include "failures.h"
-#include "ipc.h"
-#include "launcher.h"
-#include "output.h"
-#include "privileges.h"
-#include "sd_notify.h"
+#include "program.h"
 
 #include <monkey/base/poll.h>
 
@@ -24,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>

@@ -132,7 +132,7 @@ LAYER_CASES = [
     ("lib/core/http/a.c", '#include "websocket/frame.h"\n', 1),
     ("plugins/x/x.c", '#include <monkey/plugin.h>\n#include "x.h"\n#include "part/y.h"\n', 0),
     ("plugins/x/x.c", '#include "../y/y.h"\n#include "../../lib/http/h1/h1.h"\n', 2),
-    ("bin/monkey/main.c", '#include <monkey/monkey.h>\n#include "options.h"\n', 0),
+    ("bin/monkey/main.c", '#include <monkey/monkey.h>\n#include "program.h"\n', 0),
     ("bin/monkey/main.c", '#include "../../lib/server/server.h"\n', 1),
     ("tools/x/a.c", '#include "loop/loop.h"\n#include "http/message/range.h"\n#include "a.h"\n', 0),
     ("tools/x/a.c", '#include "http/h1/h1.h"\n#include "server/server.h"\n#include "../y/a.h"\n', 3),

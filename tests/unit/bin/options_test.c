@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 
-#include "bin/monkey/foreign_options.c"
 #include "bin/monkey/options.c"
 
 enum { ARGUMENTS_MAX = 12 };
