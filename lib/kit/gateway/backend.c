@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeps idle connections to backends (backend.h). Bytes on one of them end it, as its end does: a backend has nothing
+ * Keeps idle connections to backends. Bytes on one of them end it, as its end does: a backend has nothing
  * to say there (RFC 9112 section 9.3). What TLS says for itself, such as a session ticket, does not.
  */
-#include "backend.h"
+#include "gateway.h"
 
 #include <monkey/base/hash.h>
 
@@ -97,12 +97,6 @@ static void begin_hold(struct mk__gw_backend *b, const struct mk_gateway_route *
     b->last_server = server;
 }
 
-static const struct mk_backend_stats *find_stats(const struct mk_gateway_route *route,
-                                                 const struct mk_upstream_server *server)
-{
-    return server ? mk_target_stats_find(&route->stats, server->name) : route->stats.backend;
-}
-
 struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct mk_gateway_route *route,
                                            struct mk_upstream_server *server, struct mk_str preamble)
 {
@@ -111,7 +105,8 @@ struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct
     hash = mk_hash_add(hash, preamble.p, preamble.len);
     struct mk__gw_backend *b = find_backend(t, hash, &key);
     if (!b)
-        b = make_backend(t, route, find_stats(route, server), hash, &key);
+        b = make_backend(t, route, server ? mk_target_stats_find(&route->stats, server->name) : route->stats.backend,
+                         hash, &key);
     if (b)
         begin_hold(b, route, server);
     return b;
@@ -225,17 +220,12 @@ static bool is_quiet(struct mk__gw_backend_conn *c)
     return mk__gw_backend_read(c, &byte, 1) == -EAGAIN;
 }
 
-static void note_readiness(struct mk__gw_backend_conn *c, uint32_t events)
-{
-    c->is_ending |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    if (events & ~(uint32_t)EPOLLOUT)
-        c->is_drained = false;
-}
-
 static void on_event(struct mk_event *event, uint32_t events)
 {
     struct mk__gw_backend_conn *c = MK_CONTAINER_OF(event, struct mk__gw_backend_conn, event);
-    note_readiness(c, events);
+    c->is_ending |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    if (events & ~(uint32_t)EPOLLOUT)
+        c->is_drained = false;
     if (c->fn)
         c->fn(c->user, events);
     else if (events & ~(uint32_t)EPOLLOUT && !is_quiet(c))
@@ -392,15 +382,6 @@ void mk__gw_thread_free(struct mk__gw_thread *t, void *exchange, size_t bytes)
     t->n_spares++;
 }
 
-static void free_spares(struct mk__gw_thread *t)
-{
-    for (struct mk__gw_spare *next; t->spares; t->spares = next) {
-        next = t->spares->next;
-        mk_account_free(t->account, t->spares, t->spares->bytes);
-    }
-    t->n_spares = 0;
-}
-
 /* Closes those that belong to clients, which know how. */
 static void close_bound(struct mk__gw_thread *t, bool with_logins)
 {
@@ -420,7 +401,11 @@ static void end_all_idle(struct mk__gw_backend *b)
 
 void mk__gw_thread_shed(struct mk__gw_thread *t)
 {
-    free_spares(t);
+    for (struct mk__gw_spare *next; t->spares; t->spares = next) {
+        next = t->spares->next;
+        mk_account_free(t->account, t->spares, t->spares->bytes);
+    }
+    t->n_spares = 0;
     close_bound(t, false);
     for (unsigned i = 0; i < MK__GW_BUCKETS; i++) {
         MK_LIST_EACH_ITEM(&t->backends[i], struct mk__gw_backend, node, backend)

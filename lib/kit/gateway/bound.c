@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeps connections to backends for a connection of a client (bound.h).
+ * Keeps connections to backends for a connection of a client.
  */
-#include "bound.h"
+#include "gateway.h"
 
 #include <monkey/plugin.h>
 
@@ -29,12 +29,6 @@ static void close_conn(struct mk__gw_bound *bound, struct mk__gw_backend_conn *c
     remove_conn(bound, c);
     mk__gw_backend_close(c);
     mk__gw_backend_put(b);
-}
-
-static void close_conns(struct mk__gw_bound *bound)
-{
-    while (!mk_list_empty(&bound->conns))
-        close_conn(bound, MK_LIST_FIRST(&bound->conns, struct mk__gw_backend_conn, node));
 }
 
 /* The backend has ended the connection, or has sent what it was not asked for; or the thread ends. */
@@ -81,7 +75,8 @@ static void on_timer(struct mk_timer *timer)
 static void free_bound(void *state)
 {
     struct mk__gw_bound *bound = state;
-    close_conns(bound);
+    while (!mk_list_empty(&bound->conns))
+        close_conn(bound, MK_LIST_FIRST(&bound->conns, struct mk__gw_backend_conn, node));
     mk_timer_cancel(&bound->timer);
     mk_account_free(NULL, bound, sizeof(*bound));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads a response (download.h).
+ * Reads a response.
  */
-#include "download.h"
+#include "exchange.h"
 
 #include <assert.h>
 #include <errno.h>

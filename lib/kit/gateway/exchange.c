@@ -5,17 +5,13 @@
  *     MK__GW_DIALING ─► HANDSHAKE (of TLS) ─► WAITING (the request is being sent, the response awaited) ─► MK__GW_BODY
  * ─► MK__GW_ENDED │           │                      │ a kept connection that ends before the first byte: a new one │
  *        └───────────┴──────────────────────┼──► 502, 504                                         cut ◄────┘
- *                                           └──► a tunnel (tunnel.h), if the backend does an upgrade
+ *                                           └──► a tunnel, if the backend does an upgrade
  *
- * All events of the connection and of timers come here; exchange_server.c chooses the server, exchange_up.c sends the
+ * All events of the connection and of timers come here; exchange_up.c chooses the server and sends the
  * request, exchange_down.c reads the response. The struct lasts as long as the server's exchange, but not as long as a
  * tunnel, which needs less memory.
  */
 #include "exchange.h"
-
-#include "bound.h"
-#include "failure.h"
-#include "orphan.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,13 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The way of a response to the client (exchange.h): heads, then the body as the client takes it, or a tunnel.
+ * The way of a response to the client: heads, then the body as the client takes it, or a tunnel.
  */
 #include "exchange.h"
-#include "failure.h"
-
-#include "response.h"
 
 #include <errno.h>
+
+/*
+ * ── the head, as all protocols pass it on (<monkey/kit/gateway.h>) ──
+ *
+ * The strings are those of one copy of the head in the arena of the exchange.
+ */
+
+enum { RESPONSE_HEADERS_MAX = 128 }; /* of mk_response_header(), with those that the server adds */
+
+struct mk_str mk_gateway_head_find(const struct mk_gateway_head *head, struct mk_str name)
+{
+    struct mk_str value = MK_STR_NONE;
+    for (unsigned i = 0; i < head->parser->n_fields; i++) {
+        if (!mk_str_ieq(mk_span_str(head->bytes.p, head->fields[i].name), name))
+            continue;
+        if (value.p)
+            return MK_STR_NONE;
+        value = mk_span_str(head->bytes.p, head->fields[i].value);
+    }
+    return value;
+}
+
+bool mk_gateway_head_connection_has(const struct mk_gateway_head *head, struct mk_str option)
+{
+    for (unsigned i = 0; i < head->parser->n_fields; i++)
+        if (head->fields[i].id == MK_HEADER_CONNECTION &&
+            mk_str_list_has(mk_span_str(head->bytes.p, head->fields[i].value), option))
+            return true;
+    return false;
+}
+
+static bool is_listed(const struct mk_str *names, struct mk_str name)
+{
+    while (names->p && !mk_str_ieq(*names, name))
+        names++;
+    return names->p;
+}
+
+int mk_gateway_pass_headers(const struct mk_gateway_call *c, const struct mk_gateway_head *head,
+                            const struct mk_str *only)
+{
+    int err = 0;
+    struct mk_gateway_head copy = *head;
+    copy.bytes = mk_arena_dup(mk_request_arena(c->req), head->bytes);
+    if (!copy.bytes.p)
+        return -ENOMEM;
+    unsigned n_fields = head->parser->n_fields;
+    for (unsigned i = 0; i < n_fields && err >= 0; i++) {
+        struct mk_str name = mk_span_str(copy.bytes.p, head->fields[i].name);
+        if (!mk_gateway_head_connection_has(head, name) && (!only || is_listed(only, name)))
+            err = c->protocol->pass_header(c, name, mk_span_str(copy.bytes.p, head->fields[i].value));
+    }
+    return err == -ENOMEM && n_fields >= RESPONSE_HEADERS_MAX ? -ENOBUFS : err;
+}
+
+/* Sets status and headers of the response. Copies them. Returns 0 or -errno. */
+static int pass_response(const struct mk_gateway_call *c, const struct mk_gateway_head *head)
+{
+    const struct mk_response_parser *p = head->parser;
+    int err = mk_response_set_status(c->req, p->status);
+    if (err >= 0)
+        err = mk_gateway_pass_headers(c, head, NULL);
+    if (err >= 0 && c->protocol->pass_more)
+        err = c->protocol->pass_more(c, head);
+    if (err >= 0 && p->has_length && p->status != 204 && p->status != 304)
+        err = mk_response_set_length(c->req, p->length);
+    return err;
+}
+
+/* ── responses that the server replaces ── */
+
+/*
+ * Finds a file that the backend names, with what it says of it; copies the strings. Returns 1, 0 (there is none, or
+ * there are several) or -ENOMEM.
+ */
+static int find_named_file(const struct mk_gateway_call *c, const struct mk_gateway_head *head,
+                           struct mk__gw_named_file *ret)
+{
+    struct mk_arena *arena = mk_request_arena(c->req);
+    struct mk_str uri = mk_gateway_head_find(head, MK_STR("X-Accel-Redirect"));
+    struct mk_str path = mk_gateway_head_find(head, MK_STR("X-Sendfile"));
+    struct mk_str ranges = mk_gateway_head_find(head, MK_STR("Accept-Ranges"));
+    struct mk_str type = mk_gateway_head_find(head, MK_STR("Content-Type"));
+    if (!uri.len && !path.len)
+        return 0;
+    *ret = (struct mk__gw_named_file){.log_name = c->protocol->name,
+                                      .value = mk_arena_dup(arena, uri.len ? uri : path),
+                                      .is_uri = uri.len > 0,
+                                      .type = mk_arena_dup(arena, type),
+                                      .no_ranges = mk_str_ieq(ranges, MK_STR("none"))};
+    return ret->value.p && ret->type.p ? 1 : -ENOMEM;
+}
+
+/* The headers that nginx keeps for X-Accel-Redirect; Content-Type and Accept-Ranges are those of the file. */
+static int keep_headers_for_file(const struct mk_gateway_call *c, const struct mk_gateway_head *head)
+{
+    static const struct mk_str names[] = {MK_STR_INIT("Content-Disposition"),
+                                          MK_STR_INIT("Set-Cookie"),
+                                          MK_STR_INIT("Cache-Control"),
+                                          MK_STR_INIT("Expires"),
+                                          {0}};
+    return mk_gateway_pass_headers(c, head, names);
+}
+
+/* The headers without which the client could not use the status (RFC 9110 section 15). */
+static int keep_headers_for_error(const struct mk_gateway_call *c, const struct mk_gateway_head *head)
+{
+    static const struct mk_str names[] = {MK_STR_INIT("WWW-Authenticate"),
+                                          MK_STR_INIT("Allow"),
+                                          MK_STR_INIT("Retry-After"),
+                                          MK_STR_INIT("Content-Range"),
+                                          {0}};
+    int err = mk_gateway_pass_headers(c, head, names);
+    return err >= 0 && c->protocol->pass_more ? c->protocol->pass_more(c, head) : err;
+}
+
+/* ── reading ── */
 
 /* Keeps a pipe only while bytes wait in it. */
 static void keep_pipe(struct mk__gw_exchange *x, struct mk__gw_pipe *pipe)
@@ -163,15 +277,6 @@ static ssize_t move_to_pipe(struct mk_request *req, int fd, size_t size, void *c
     return n;
 }
 
-/* Adds a body whose bytes come later. Returns as mk_response_generate(). */
-static int add_body(struct mk__gw_exchange *x)
-{
-    bool is_plain = !x->client->settings && mk__gw_download_is_plain(&x->down);
-    if (is_plain && mk_response_parser_skippable(&x->down.parser) >= MK__GW_SPLICE_BYTES_MIN)
-        return mk_response_splice(x->req, generate_body, move_to_pipe, x);
-    return mk_response_generate(x->req, generate_body, x);
-}
-
 /*
  * Leaves the length out of the response to HEAD, because the backend has not sent it (RFC 9110 section 8.6): a
  * generator is not called for it.
@@ -202,7 +307,11 @@ static void begin_body(struct mk__gw_exchange *x)
         add_trailers(x);
         mk__gw_exchange_finish(x);
     } else if (r >= 0) {
-        r = add_body(x);
+        bool is_plain = !x->client->settings && mk__gw_download_is_plain(&x->down);
+        if (is_plain && mk_response_parser_skippable(&x->down.parser) >= MK__GW_SPLICE_BYTES_MIN)
+            r = mk_response_splice(x->req, generate_body, move_to_pipe, x);
+        else
+            r = mk_response_generate(x->req, generate_body, x);
         offer_rest(x);
     }
     if (r == -ENOMEM)
@@ -248,7 +357,7 @@ static void discard_response(struct mk__gw_exchange *x)
 static int respond_page(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
 {
     mk_response_error(x->req, x->down.parser.status);
-    mk__gw_response_keep_for_error(&x->call, head);
+    keep_headers_for_error(&x->call, head);
     discard_response(x);
     return MK_DECLINED;
 }
@@ -256,7 +365,7 @@ static int respond_page(struct mk__gw_exchange *x, const struct mk_gateway_head 
 static int respond_file(struct mk__gw_exchange *x, const struct mk_gateway_head *head,
                         const struct mk__gw_named_file *named)
 {
-    if (mk__gw_response_keep_for_file(&x->call, head) < 0) {
+    if (keep_headers_for_file(&x->call, head) < 0) {
         mk__gw_exchange_log_own(x, "there is no memory for its response");
         mk__gw_failure_respond(x->req, 503, "proxy_internal_error", MK_STR_NONE);
     } else {
@@ -300,10 +409,10 @@ static int take_last_head(struct mk__gw_exchange *x, const struct mk_gateway_hea
     x->conn->has_login |= binds;
     if (mk_status_set_has(&x->conf->intercept, x->down.parser.status))
         return respond_page(x, head);
-    int has_file = x->conf->send_file.n ? mk__gw_response_find_file(&x->call, head, &named) : 0;
+    int has_file = x->conf->send_file.n ? find_named_file(&x->call, head, &named) : 0;
     if (has_file)
         return has_file < 0 ? has_file : respond_file(x, head, &named);
-    return mk__gw_response_pass(&x->call, head);
+    return pass_response(&x->call, head);
 }
 
 /*

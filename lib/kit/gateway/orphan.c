@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Brings requests to their end without a client (orphan.h):
+ * Brings requests to their end without a client:
  *
  *     mk__gw_orphan_adopt ─► the rest of the request ─► heads ─► body, dropped ─► the connection is kept or closed
  *
  * It does not retry: a connection that ends takes the request with it.
  */
-#include "orphan.h"
-
-#include "buffer.h"
-#include "failure.h"
+#include "exchange.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <sys/epoll.h>
+
+enum { ORPHANS_MAX = 256, MK__GW_ORPHAN_MS_MAX = 3600000 }; /* of a thread; for one without a Deadline */
 
 enum {
     PIECES_MAX = 16, /* then other connections have their turn */
@@ -62,7 +60,7 @@ static void free_orphan(struct mk__gw_orphan *o)
 static void end_orphan(struct mk__gw_orphan *o)
 {
     struct mk_worker *worker = o->worker;
-    free_orphan(o); /* with the connection, on which the client may have logged in (bound.h) */
+    free_orphan(o); /* with the connection, on which the client may have logged in */
     mk_worker_end_work(worker);
     mk_worker_put(worker);
 }
@@ -195,7 +193,7 @@ static struct mk__gw_orphan *make_orphan(const struct mk__gw_orphan_parts *parts
     o->call.arg = NULL;
     o->call.state = o->state;
     memcpy(o->state, parts->call->state, state_bytes);
-    mk_arena_init(&o->arena, t->account, SIZE_MAX, NULL, 0); /* download.h limits it */
+    mk_arena_init(&o->arena, t->account, SIZE_MAX, NULL, 0); /* the download limits it */
     if (mk__gw_download_move(&o->down, parts->down, &o->call, &o->arena) == 0)
         return o;
     mk_arena_release(&o->arena);
@@ -206,7 +204,7 @@ static struct mk__gw_orphan *make_orphan(const struct mk__gw_orphan_parts *parts
 bool mk__gw_orphan_adopt(const struct mk__gw_orphan_parts *parts)
 {
     struct mk__gw_thread *t = parts->conn->backend->thread;
-    struct mk__gw_orphan *o = t->n_orphans < MK__GW_ORPHANS_MAX ? make_orphan(parts, t) : NULL;
+    struct mk__gw_orphan *o = t->n_orphans < ORPHANS_MAX ? make_orphan(parts, t) : NULL;
     if (!o)
         return false;
     o->end_ms = mk_loop_now_ms(t->base.loop) + MK__GW_ORPHAN_MS_MAX;

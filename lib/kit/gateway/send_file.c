@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens files below the folders of SendFile (send_file.h). The kernel keeps names below a folder (openat2(2)). A folder
+ * Opens files below the folders of SendFile. The kernel keeps names below a folder (openat2(2)). A folder
  * is opened anew for each file, so that it may be replaced (`current -> releases/42`). What is not in the kernel's
  * cache is opened by a job.
  */
-#include "send_file.h"
+#include "exchange.h"
 
 #include <monkey/base/escape.h>
 #include <monkey/base/file.h>
-#include <monkey/kit/gateway.h>
 #include <monkey/kit/open_file.h>
 #include <monkey/kit/request_job.h>
 

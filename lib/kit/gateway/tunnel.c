@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A tunnel (tunnel.h). Events of either side move bytes in both directions.
+ * A tunnel. Events of either side move bytes in both directions.
  */
-#include "tunnel.h"
+#include "exchange.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
 
-enum { TURN_BYTES = 8 * MK__GW_TUNNEL_PIECE_BYTES }; /* then other connections have their turn */
+enum { PIECE_BYTES = 16384 };
+
+enum { TURN_BYTES = 8 * PIECE_BYTES }; /* then other connections have their turn */
 
 /* ── the sides ── */
 
@@ -134,7 +136,7 @@ static int move_bytes(struct mk__gw_tunnel *t, struct mk__gw_tunnel_direction *d
         if (d->has_ended)
             return shut_side(t, d, to);
         char *buffer = t->backend->thread->buffer; /* the exchange has made it */
-        ssize_t n = from->read(t, buffer, MK__GW_TUNNEL_PIECE_BYTES);
+        ssize_t n = from->read(t, buffer, PIECE_BYTES);
         if (n < 0)
             return n == -EAGAIN ? 0 : (int)n;
         d->has_ended = n == 0;

@@ -2,9 +2,9 @@
 /* KeepAlive; and InterceptErrors: which statuses become the server's own pages. */
 #include "testing.h"
 
-#include <errno.h>
-
 #include <monkey/kit/gateway.h>
+
+#include <errno.h>
 
 static int parse(struct mk_status_set *intercept, const char *first, const char *second)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Requests to a backend: frames around pieces, long pieces, and what a connection does not take at once. */
+#include "gateway/exchange.h"
 #include "testing.h"
 
 #include <errno.h>
 #include <stdio.h>
-
-#include "gateway/upload.h"
 
 /* A connection that takes `room` bytes. */
 static char sent[1024];
