@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The aliases of a host (alias.h): opened when the host starts, and found by their patterns. find.c finds the file, as
+ * The aliases of a host: opened when the host starts, and found by their patterns. find.c finds the file, as
  * below a document root.
  */
-#include "alias.h"
-
-#include "open.h"
-#include "root.h"
-#include "sources.h"
-#include "find.h"
+#include "static.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -241,7 +236,7 @@ static struct alias *find_alias(const struct static_site *site, struct mk_str pa
     return a;
 }
 
-/* Tells whether the path is that of an exact alias and the name of its file, as sources.c asks for it. */
+/* Tells whether the path is that of an exact alias and the name of its file, as open.c asks for it. */
 static bool is_name_of_file(const struct alias *a, struct mk_str path)
 {
     return is_exact(a) && path.len == a->site.prefix.len + a->name.len && mk_str_starts(path, a->site.prefix) &&

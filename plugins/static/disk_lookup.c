@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs lookups on disk threads (disk_lookup.h). The request may end meanwhile, and so may those that wait with it.
+ * Runs lookups on disk threads. The request may end meanwhile, and so may those that wait with it.
  */
-#include "disk_lookup.h"
+#include "static.h"
 
 #include <monkey/base/arena.h>
-#include <monkey/plugin.h>
-
-#include "file_counters.h"
-#include "find.h"
-#include "open.h"
-#include "root.h"
-#include "userdir.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -227,4 +220,43 @@ int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *re
         mk_list_add(&all->running, &l->node);
     mk__static_file_counters_add_disk_lookup(req);
     return 0;
+}
+
+/* ── requests that are served again a moment later ── */
+
+enum { RETRY_MS = 1 };
+
+/* In the request's arena. */
+struct retry {
+    struct mk_timer timer;
+    struct mk_request *req;
+    struct static_location at;
+    int (*serve)(struct mk_request *req, const struct static_location *at);
+};
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct retry *r = MK_CONTAINER_OF(timer, struct retry, timer);
+    if (r->serve(r->req, &r->at) == MK_DECLINED)
+        mk_request_decline(r->req);
+}
+
+static void cancel_retry(void *ctx)
+{
+    struct retry *r = ctx;
+    mk_timer_cancel(&r->timer);
+}
+
+int mk__static_retry_arm(struct mk_request *req, const struct static_location *at,
+                         int (*serve)(struct mk_request *req, const struct static_location *at))
+{
+    struct retry *r = mk_arena_alloc(mk_request_arena(req), sizeof(*r));
+    if (!r)
+        return -ENOMEM;
+    *r = (struct retry){.req = req, .at = *at, .serve = serve};
+    mk_timer_init(&r->timer, on_timer);
+    int err = mk_arena_defer(mk_request_arena(req), cancel_retry, r);
+    if (err == 0)
+        mk_timer_arm(mk_request_loop(req), &r->timer, RETRY_MS);
+    return err;
 }

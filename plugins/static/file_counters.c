@@ -2,7 +2,7 @@
 /*
  * The counters of file_counters.h.
  */
-#include "file_counters.h"
+#include "static.h"
 
 #include <assert.h>
 

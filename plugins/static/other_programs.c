@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A folder of one host may be that of another one, which runs files of it (other_programs.h). Examples of their names
+ * A folder of one host may be that of another one, which runs files of it. Examples of their names
  * are compared, by their real paths: what each host says of them decides (mk_host_is_source()).
  */
-#include "other_programs.h"
-
-#include "alias.h"
+#include "static.h"
 
 #include <monkey/base/arena.h>
 #include <monkey/program.h>
@@ -16,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-extern const struct mk_plugin mk_plugin_static;
 
 enum { SCANNED_MAX = 1000, SCANNED_LEVELS = 3, ORIGIN_BYTES = 4096, PROGRAMS_BYTES_MAX = 64 << 20 };
 

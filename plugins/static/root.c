@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens the root of a site, notices that its path names another folder, and swaps the two (root.h). dup3(2) replaces
+ * Opens the root of a site, notices that its path names another folder, and swaps the two. dup3(2) replaces
  * the folder of the same descriptor number in one step. `swap_seq` shows a thread that has made several calls
  * meanwhile that some of them may have used the other folder.
  */
-#include "root.h"
-
-#include "open.h"
+#include "static.h"
 
 #include <monkey/base/file.h>
 #include <monkey/base/time.h>
-#include <monkey/plugin.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -201,12 +198,6 @@ static bool swap_root(struct static_site *site, struct root_snapshot *snapshot)
     return swapped;
 }
 
-static void log_swap(const struct static_site *site)
-{
-    mk_host_log_all(site->owner, MK_LOG_INFO, "static: %s was replaced and is now the folder %s",
-                    site->configured_path.p, site->path.p);
-}
-
 /* Does so with a snapshot taken at `seq`. Returns -EAGAIN if another thread has swapped the root since then. */
 static int apply_snapshot(struct static_site *site, struct root_snapshot *snapshot, unsigned seq)
 {
@@ -214,7 +205,8 @@ static int apply_snapshot(struct static_site *site, struct root_snapshot *snapsh
     if (site->swap_seq != seq)
         return -EAGAIN;
     if (is_other && swap_root(site, snapshot)) {
-        log_swap(site);
+        mk_host_log_all(site->owner, MK_LOG_INFO, "static: %s was replaced and is now the folder %s",
+                        site->configured_path.p, site->path.p);
         snapshot->path = NULL; /* the site owns it */
     }
     return 0;

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The directives of the plugin (settings.h).
+ * The directives of the plugin.
  */
-#include "settings.h"
-
-#include "alias.h"
-#include "errors.h"
-#include "find.h"
-#include "precompressed.h"
-#include "userdir.h"
+#include "static.h"
 
 #include <assert.h>
 

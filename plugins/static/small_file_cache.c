@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Caches one small file for a turn of the loop (small_file_cache.h).
+ * Caches one small file for a turn of the loop.
  */
-#include "small_file_cache.h"
-
-#include "find.h"
+#include "static.h"
 
 #include <monkey/base/arena.h>
 

@@ -4,24 +4,10 @@
  * find.c finds the file, host.c opens the roots, settings.c has the directives; the server (mk_response_file()) sends
  * validators, ranges and bytes.
  */
+#include "static.h"
+
 #include <monkey/base/arena.h>
 #include <monkey/program.h>
-
-#include "alias.h"
-#include "disk_lookup.h"
-#include "errors.h"
-#include "file_counters.h"
-#include "find.h"
-#include "host.h"
-#include "listing_hint.h"
-#include "open.h"
-#include "reasons.h"
-#include "retry.h"
-#include "root.h"
-#include "settings.h"
-#include "small_file_cache.h"
-#include "sources.h"
-#include "userdir.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Serves folders of users (userdir.h). The system says where a home is. The user controls everything in it, so it is
+ * Serves folders of users. The system says where a home is. The user controls everything in it, so it is
  * opened as SymLink says.
  */
-#include "userdir.h"
-
-#include "open.h"
-#include "find.h"
+#include "static.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -55,16 +52,11 @@ int mk__static_userdir_parse(const struct mk_conf_value *value, void *field, str
 
 /* ── the user ── */
 
-static bool is_name_byte(char c)
-{
-    return mk_is_name_byte(c, "_");
-}
-
 /* Returns true for a name that a user may have: no path, and none that begins with "-", "." and the like. */
 static bool is_name(struct mk_str name)
 {
     for (size_t i = 0; i < name.len; i++)
-        if (!is_name_byte(name.p[i]) && (i == 0 || !memchr("-.@$", name.p[i], 4)))
+        if (!mk_is_name_byte(name.p[i], "_") && (i == 0 || !memchr("-.@$", name.p[i], 4)))
             return false;
     return name.len > 0 && name.len <= USERDIR_NAME_BYTES;
 }

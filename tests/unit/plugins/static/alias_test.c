@@ -7,8 +7,7 @@
 
 #include <errno.h>
 
-#include "plugins/static/alias.h"
-#include "plugins/static/find.h"
+#include "plugins/static/static.h"
 
 TEST(matches)
 {

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "plugins/static/precompressed.h"
+#include "plugins/static/static.h"
 
 static const struct {
     const char *path, *accept, *content;

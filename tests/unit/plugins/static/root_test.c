@@ -5,9 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "plugins/static/root.h"
-#include "plugins/static/open.h"
-#include "plugins/static/find.h"
+#include "plugins/static/static.h"
 
 static struct static_settings settings = {.symlinks = SYMLINKS_INSIDE};
 static struct static_host host;

@@ -2,7 +2,7 @@
 /* What a host says wins over the server, key by key. */
 #include "testing.h"
 
-#include "plugins/static/settings.h"
+#include "plugins/static/static.h"
 
 static struct mk_str servers_index[] = {MK_STR("index.html")}, own_index[] = {MK_STR("home.html"), MK_STR("a.html")};
 static const struct static_settings server = {.index = {servers_index, 1},

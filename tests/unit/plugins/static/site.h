@@ -7,8 +7,7 @@
 
 #include "folder.h"
 
-#include "plugins/static/open.h"
-#include "plugins/static/find.h"
+#include "plugins/static/static.h"
 
 static struct static_settings settings;
 static struct static_host host;

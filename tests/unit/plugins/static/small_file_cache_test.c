@@ -2,7 +2,7 @@
 /* Readings of small files that requests of one turn share. */
 #include "folder.h"
 
-#include "plugins/static/small_file_cache.h"
+#include "plugins/static/static.h"
 
 static struct mk_str index_names[] = {MK_STR("index.html")};
 static struct static_settings settings = {.index = {index_names, 1}};

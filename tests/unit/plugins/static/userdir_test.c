@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <pwd.h>
 
-#include "plugins/static/userdir.h"
+#include "plugins/static/static.h"
 
 static struct static_settings settings;
 static struct static_host host;

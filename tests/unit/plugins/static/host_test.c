@@ -6,7 +6,7 @@
 
 #include <monkey/plugin.h>
 
-#include "plugins/static/host_path.h"
+#include "plugins/static/static.h"
 
 static struct mk_str try_files[] = {MK_STR("$path"), MK_STR("$path/"), MK_STR("/fallback")};
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs of other plugins below a root: by which names, paths and links they are missing. */
-#include "plugins/static/sources.h"
+#include "plugins/static/static.h"
 
 #include "site.h"
 
 #include <errno.h>
 
 #include "server/generation/generation.h"
-
-#include "plugins/static/host_path.h"
 
 static char folder[4200]; /* of programs */
 
