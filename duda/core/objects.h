@@ -5,8 +5,6 @@
 #ifndef DUDA_CORE_OBJECTS_H
 #define DUDA_CORE_OBJECTS_H
 
-#include "service/feature.h"
-
 #include <duda/duda.h>
 #include <duda/map.h>
 #include <duda/tunnel.h>
@@ -51,9 +49,6 @@ struct object {
     size_t size;
     const void *address;
 };
-
-/* The rows of all features, in the order of their ends (features.c). */
-extern const struct feature features[FEATURES];
 
 /* Fills the pointers of a service or package (objects_bind_fn). */
 int objects_bind(struct service *s, const struct duda_service_info *info, struct mk_buf *error);

@@ -9,6 +9,7 @@
 #include "console/console_serve.h"
 #include "crash/crash.h"
 #include "crash/guard.h"
+#include "log/log.h"
 #include "objects.h"
 #include "request/request.h"
 #include "route/dispatch.h"
@@ -303,7 +304,7 @@ static void finish_request(struct mk_request *req)
 {
     struct duda_request *dr = mk_request_state(req, &mk_plugin_duda);
     if (dr)
-        request_finish(dr);
+        dispatch_finish(dr);
 }
 
 static void explain_request(const struct mk_host *host, struct mk_explain *e)

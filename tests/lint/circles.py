@@ -2,18 +2,13 @@
 """
 Include circles. A source and its header are one node: what `a.c` includes, and what `a.h` includes, are edges of `a`.
 Files include each other in one direction, so that each can be read with what it includes alone.
-
-struct service of the framework holds what its features keep, and each of them works on a service: these sources are in
-one circle of a known size. Circles by what they call are small: tests/e2e/test_circles_budget.py.
+Circles by what they call are small: tests/e2e/test_circles_budget.py.
 """
 
 import os
 
 from layers import INCLUDE
 from source import Finding
-
-# The sources of the one circle that a folder may have. Note a smaller number here when it has become so.
-SIZES = {"duda/core": 34}
 
 
 def graph_of(sources):
@@ -56,13 +51,6 @@ def circles_of(graph):
     return found
 
 
-def is_known(circle):
-    """It is that of a folder, and no smaller one besides."""
-    return any(len(circle) == size and all(node.startswith(folder + "/") for node in circle)
-               for folder, size in SIZES.items())
-
-
 def check(sources):
     for circle in circles_of(graph_of(sources)):
-        if not is_known(circle):
-            yield Finding(circle[0], 1, f"includes in a circle of {len(circle)}: " + ", ".join(circle))
+        yield Finding(circle[0], 1, f"includes in a circle of {len(circle)}: " + ", ".join(circle))

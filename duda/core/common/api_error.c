@@ -5,7 +5,6 @@
 #include "common/api_error.h"
 
 #include "common/current.h"
-#include "common/phase.h"
 #include "crash/crash.h"
 #include "log/message.h"
 #include "service/service.h"
@@ -47,7 +46,7 @@ void api_error_log_at(struct service_worker *w, const char *call, const char *re
 {
     char more[64] = "", place[PLACE_BYTES] = "";
     unsigned missing = 0;
-    if (w ? !api_error_is_due(&w->api_errors, call, reason, mk_loop_now_ms(w->loop), &missing)
+    if (w ? !api_error_is_due(api_errors_of(w), call, reason, mk_loop_now_ms(w->loop), &missing)
           : !is_due_outside(call, reason, &missing))
         return;
     if (missing)
@@ -68,4 +67,35 @@ int api_error_report(struct service_worker *w, const char *call, int err)
         reason = "the request has ended: the client has left, or its response was sent";
     api_error_log(w, call, reason);
     return err;
+}
+
+/* ── when a function may be called ── */
+
+static const struct {
+    unsigned phases;
+    const char *where;
+} phase_names[] = {
+    {PHASE_MAIN, "in duda_main()"},
+    {PHASE_WORKER, "in callbacks of workers"},
+    {PHASE_RUNNING, "in callbacks of workers and threads of worker->spawn()"},
+    {PHASE_MAIN | PHASE_RUNNING, "in duda_main(), callbacks of workers and threads of worker->spawn()"},
+};
+
+static const char *get_place(unsigned phases)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(phase_names); i++) {
+        if (phase_names[i].phases == phases)
+            return phase_names[i].where;
+    }
+    return "in functions that the framework calls";
+}
+
+bool phase_check(unsigned phases, const char *call)
+{
+    char reason[128];
+    if (phase_now() & phases)
+        return true;
+    snprintf(reason, sizeof(reason), "it works only %s; the call did nothing", get_place(phases));
+    api_error_log(current.worker, call, reason);
+    return false;
 }

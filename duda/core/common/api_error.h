@@ -8,6 +8,8 @@
 #ifndef DUDA_CORE_COMMON_API_ERROR_H
 #define DUDA_CORE_COMMON_API_ERROR_H
 
+#include "common/current.h"
+
 #include <monkey/base/log_limit.h>
 
 struct service_worker;
@@ -18,6 +20,8 @@ enum { API_ERROR_ROWS = 16, API_ERROR_INTERVAL_MS = MK_LOG_LIMIT_MS };
 struct api_errors {
     struct mk_log_limit_row rows[API_ERROR_ROWS]; /* a kind of line is a call with a reason */
 };
+
+FEATURE_SLOT(api_errors_of, struct api_errors, service_worker, FEATURE_API_ERRORS)
 
 /* Returns whether a mistake may be logged now, as mk_log_limit_is_due() does. */
 bool api_error_is_due(struct api_errors *m, const char *call, const char *reason, uint64_t now_ms,
@@ -32,5 +36,8 @@ void api_error_log(struct service_worker *w, const char *call, const char *reaso
 void api_error_log_at(struct service_worker *w, const char *call, const char *reason, uintptr_t function);
 /* Logs the reason of an -errno. Returns `err`. */
 int api_error_report(struct service_worker *w, const char *call, int err);
+
+/* Returns whether this thread is in one of `phases`; if not, logs a sentence about `call` ("event->add()"). */
+bool phase_check(unsigned phases, const char *call);
 
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The service whose code runs in this thread now. Functions of the API without a `dr` find it here.
+ * The service whose code runs in this thread now, and what it does. Functions of the API without a `dr` find it here.
  */
 #ifndef DUDA_CORE_COMMON_CURRENT_H
 #define DUDA_CORE_COMMON_CURRENT_H
 
-#include "crash/guard.h"
 #include "service/service.h"
 
 struct current {
@@ -18,6 +17,19 @@ struct current {
 
 /* Initial-exec: the handler of crashes reads it, and must not allocate. */
 extern __attribute__((tls_model("initial-exec"))) _Thread_local struct current current;
+
+/* This process was made by fork() in code of a service (crash/guard.c). */
+extern bool current_is_child;
+
+/* Ends such a process, with a line in the log. */
+_Noreturn void current_end_child(void);
+
+/* Code of a service has returned. */
+static inline void current_check_process(void)
+{
+    if (MK_UNLIKELY(current_is_child))
+        current_end_child();
+}
 
 /* Begins a call into a service. Returns what current_leave() needs after the call: calls may be nested. */
 static inline struct current current_enter(struct service *service, struct service_worker *worker)
@@ -32,10 +44,25 @@ static inline struct current current_enter(struct service *service, struct servi
 
 static inline void current_leave(struct current outer)
 {
-    guard_check_process();
+    current_check_process();
     if (current.worker)
         watch_end(&current.worker->watch);
     current = outer;
 }
+
+/* When a function of the API may be called. */
+enum phase {
+    PHASE_NONE = 0,   /* no code of a service runs, as far as the framework knows */
+    PHASE_MAIN = 1,   /* duda_main() */
+    PHASE_WORKER = 2, /* a callback in a worker */
+    PHASE_THREAD = 4, /* a thread of worker->spawn() */
+    PHASE_EXIT = 8,   /* duda_exit() */
+    PHASE_LEAVE = 16, /* the rest of a callback that has ended the service in its worker, or a destroy function */
+    PHASE_RUNNING = PHASE_WORKER | PHASE_LEAVE | PHASE_THREAD,
+    PHASE_ANY = PHASE_MAIN | PHASE_RUNNING | PHASE_EXIT,
+};
+
+/* Returns what this thread does now. */
+enum phase phase_now(void);
 
 #endif

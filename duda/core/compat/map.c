@@ -4,13 +4,13 @@
  */
 #include "compat/map.h"
 
+#include "common/api_error.h"
 #include "common/current.h"
 #include "objects.h"
-#include "route/router.h"
-#include "service/service.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 
 struct duda_param {
     struct mk_str name;
@@ -250,77 +250,99 @@ void map_list(struct map *map, map_list_fn fn, void *ctx)
 
 /* ── the object `map` ── */
 
-static void set_problem(struct router *router, const char *format, const char *text)
+int map_init(struct service *s)
+{
+    map_of(s)->arena = &s->arena;
+    return 0;
+}
+
+int map_complete(struct service *s, struct mk_buf *error)
+{
+    const char *problem = map_of(s)->problem;
+    if (problem)
+        mk_buf_addf(error, "%s", problem);
+    return problem ? -EINVAL : 0;
+}
+
+/* Returns the map of the service whose duda_main() calls `function`; NULL, which is logged, outside of it. */
+static struct map *map_of_main(const char *function)
+{
+    char call[64];
+    snprintf(call, sizeof(call), "%s()", function);
+    return phase_check(PHASE_MAIN, call) ? map_of(current.service) : NULL;
+}
+
+static void set_problem(struct map *map, const char *format, const char *text)
 {
     MK_BUF_ON_STACK(sentence, 512);
     mk_buf_addf(&sentence, format, text);
-    const char *copy = mk_arena_dup(router->arena, mk_str_c(mk_buf_cstr(&sentence))).p;
-    if (!router->map.problem)
-        router->map.problem = copy ? copy : "there is no memory";
+    const char *copy = mk_arena_dup(map->arena, mk_str_c(mk_buf_cstr(&sentence))).p;
+    if (!map->problem)
+        map->problem = copy ? copy : "there is no memory";
 }
 
 /* Returns a function of the service; NULL, which is an error of its start, if it has none of that name. */
-static duda_request_fn find_function(struct router *router, const char *name)
+static duda_request_fn find_function(struct map *map, const char *name)
 {
     duda_request_fn fn = NULL;
     if (name)
         *(void **)&fn = dlsym(current.service->handle, name);
     if (!fn)
-        set_problem(router, "its map names the function \"%s\", which it does not have", name ? name : "");
+        set_problem(map, "its map names the function \"%s\", which it does not have", name ? name : "");
     return fn;
 }
 
-static int add_static(struct router *router, const char *path, duda_request_fn fn)
+static int add_static(struct map *map, const char *path, duda_request_fn fn)
 {
-    if (!router || !path || !fn)
+    if (!map || !path || !fn)
         return -1;
-    return map_add_static(&router->map, router->arena, mk_str_c(path), fn) < 0 ? -1 : 0;
+    return map_add_static(map, map->arena, mk_str_c(path), fn) < 0 ? -1 : 0;
 }
 
 static int add_static_by_name(const char *path, const char *function_name)
 {
-    struct router *router = router_of_main("map->static_add");
-    return router ? add_static(router, path, find_function(router, function_name)) : -1;
+    struct map *map = map_of_main("map->static_add");
+    return map ? add_static(map, path, find_function(map, function_name)) : -1;
 }
 
 static int add_static_by_pointer(const char *path, duda_request_fn fn)
 {
-    return add_static(router_of_main("map->static_add_ref"), path, fn);
+    return add_static(map_of_main("map->static_add_ref"), path, fn);
 }
 
-static int set_root(struct router *router, duda_request_fn fn, bool adds_slash)
+static int set_root(struct map *map, duda_request_fn fn, bool adds_slash)
 {
-    if (!router || !fn)
+    if (!map || !fn)
         return -1;
-    router->map.root = (struct duda_route){.at = {.pattern = MK_STR("/"), .methods = MK_ROUTES_ANY}, .handler = fn};
-    router->map.root_adds_slash = adds_slash;
+    map->root = (struct duda_route){.at = {.pattern = MK_STR("/"), .methods = MK_ROUTES_ANY}, .handler = fn};
+    map->root_adds_slash = adds_slash;
     return 0;
 }
 
 static int set_root_by_name(const char *function_name)
 {
-    struct router *router = router_of_main("map->static_root");
-    return router ? set_root(router, find_function(router, function_name), false) : -1;
+    struct map *map = map_of_main("map->static_root");
+    return map ? set_root(map, find_function(map, function_name), false) : -1;
 }
 
 static duda_interface_t *new_interface(const char *uid)
 {
-    struct router *router = router_of_main("map->interface_new");
-    struct duda_interface *f = router && uid ? mk_arena_zalloc(router->arena, sizeof(*f)) : NULL;
+    struct map *map = map_of_main("map->interface_new");
+    struct duda_interface *f = map && uid ? mk_arena_zalloc(map->arena, sizeof(*f)) : NULL;
     if (!f)
         return NULL;
-    f->uid = mk_arena_dup(router->arena, mk_str_c(uid));
+    f->uid = mk_arena_dup(map->arena, mk_str_c(uid));
     return f->uid.p ? f : NULL;
 }
 
-static duda_method_t *new_method(struct router *router, const char *uid, duda_request_fn fn, int n_params)
+static duda_method_t *new_method(struct map *map, const char *uid, duda_request_fn fn, int n_params)
 {
     if (n_params < 0 || n_params > MAP_PARAMS_MAX)
-        set_problem(router, "its method \"%s\" does not have 0 to 8 parameters", uid);
-    struct duda_method *m = uid && fn ? mk_arena_zalloc(router->arena, sizeof(*m)) : NULL;
-    if (!m || router->map.problem)
+        set_problem(map, "its method \"%s\" does not have 0 to 8 parameters", uid);
+    struct duda_method *m = uid && fn ? mk_arena_zalloc(map->arena, sizeof(*m)) : NULL;
+    if (!m || map->problem)
         return NULL;
-    m->uid = mk_arena_dup(router->arena, mk_str_c(uid));
+    m->uid = mk_arena_dup(map->arena, mk_str_c(uid));
     m->route = (struct duda_route){
         .at = {.pattern = m->uid, .methods = MK_ROUTES_ANY, .n = (unsigned)n_params, .names = m->names}, .handler = fn};
     for (unsigned i = 0; i < MAP_PARAMS_MAX; i++)
@@ -330,33 +352,33 @@ static duda_method_t *new_method(struct router *router, const char *uid, duda_re
 
 static duda_method_t *new_method_by_name(const char *uid, const char *function_name, int n_params)
 {
-    struct router *router = router_of_main("map->method_new");
-    return router ? new_method(router, uid, find_function(router, function_name), n_params) : NULL;
+    struct map *map = map_of_main("map->method_new");
+    return map ? new_method(map, uid, find_function(map, function_name), n_params) : NULL;
 }
 
 static duda_method_t *new_method_by_pointer(const char *uid, duda_request_fn fn, int n_params)
 {
-    struct router *router = router_of_main("map->method_builtin_new");
-    return router ? new_method(router, uid, fn, n_params) : NULL;
+    struct map *map = map_of_main("map->method_builtin_new");
+    return map ? new_method(map, uid, fn, n_params) : NULL;
 }
 
 static duda_param_t *new_param(const char *name, short max_len)
 {
-    struct router *router = router_of_main("map->param_new");
-    struct duda_param *p = router && name ? mk_arena_zalloc(router->arena, sizeof(*p)) : NULL;
+    struct map *map = map_of_main("map->param_new");
+    struct duda_param *p = map && name ? mk_arena_zalloc(map->arena, sizeof(*p)) : NULL;
     if (!p)
         return NULL;
-    *p = (struct duda_param){mk_arena_dup(router->arena, mk_str_c(name)), max_len};
+    *p = (struct duda_param){mk_arena_dup(map->arena, mk_str_c(name)), max_len};
     return p->name.p && max_len >= 0 ? p : NULL;
 }
 
 static void add_param(duda_param_t *param, duda_method_t *method)
 {
-    struct router *router = router_of_main("map->method_add_param");
-    if (!router || !param || !method)
+    struct map *map = map_of_main("map->method_add_param");
+    if (!map || !param || !method)
         return;
     if (method->n_params == MAP_PARAMS_MAX) {
-        set_problem(router, "its method \"%s\" does not have 0 to 8 parameters", method->uid.p);
+        set_problem(map, "its method \"%s\" does not have 0 to 8 parameters", method->uid.p);
         return;
     }
     method->names[method->n_params] = param->name;
@@ -365,13 +387,13 @@ static void add_param(duda_param_t *param, duda_method_t *method)
 
 static void add_method(duda_method_t *method, duda_interface_t *interface)
 {
-    struct router *router = router_of_main("map->interface_add_method");
-    if (!router || !method || !interface)
+    struct map *map = map_of_main("map->interface_add_method");
+    if (!map || !method || !interface)
         return;
     struct map_methods *all = &interface->methods;
-    struct duda_method **items = mk_arena_grow(router->arena, all->items, all->n, sizeof(*items));
+    struct duda_method **items = mk_arena_grow(map->arena, all->items, all->n, sizeof(*items));
     if (!items) {
-        set_problem(router, "%s", "there is no memory");
+        set_problem(map, "%s", "there is no memory");
         return;
     }
     items[all->n] = method;
@@ -380,13 +402,13 @@ static void add_method(duda_method_t *method, duda_interface_t *interface)
 
 static void add_interface(duda_interface_t *interface)
 {
-    struct router *router = router_of_main("map->add_interface");
-    if (!router || !interface)
+    struct map *map = map_of_main("map->add_interface");
+    if (!map || !interface)
         return;
-    struct map_interfaces *all = &router->map.interfaces;
-    struct duda_interface **items = mk_arena_grow(router->arena, all->items, all->n, sizeof(*items));
+    struct map_interfaces *all = &map->interfaces;
+    struct duda_interface **items = mk_arena_grow(map->arena, all->items, all->n, sizeof(*items));
     if (!items) {
-        set_problem(router, "%s", "there is no memory");
+        set_problem(map, "%s", "there is no memory");
         return;
     }
     items[all->n] = interface;
@@ -410,18 +432,18 @@ const struct duda_api_map object_map = {
 
 static int add_pattern(const char *pattern, duda_request_fn fn)
 {
-    struct router *router = router_of_main("router->map");
-    if (!router)
+    struct map *map = map_of_main("router->map");
+    if (!map)
         return -1;
-    if (pattern && fn && map_add_rule(&router->map, router->arena, mk_str_c(pattern), fn) == 0)
+    if (pattern && fn && map_add_rule(map, map->arena, mk_str_c(pattern), fn) == 0)
         return 0;
-    set_problem(router, "router->map() cannot add the pattern \"%s\"", pattern ? pattern : "");
+    set_problem(map, "router->map() cannot add the pattern \"%s\"", pattern ? pattern : "");
     return -1;
 }
 
 static int set_root_with_slash(duda_request_fn fn)
 {
-    return set_root(router_of_main("router->root"), fn, true);
+    return set_root(map_of_main("router->root"), fn, true);
 }
 
 const struct duda_api_router_2 object_router_2 = {

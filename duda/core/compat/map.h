@@ -6,6 +6,7 @@
 #define DUDA_CORE_COMPAT_MAP_H
 
 #include "route/routes.h"
+#include "service/service.h"
 
 #include <duda/map.h>
 
@@ -29,6 +30,7 @@ struct map_interfaces {
 };
 
 struct map {
+    struct mk_arena *arena; /* of the service */
     struct duda_route root; /* without a handler: none */
     bool root_adds_slash;
     struct map_interfaces interfaces;
@@ -36,6 +38,8 @@ struct map {
     bool force_redirect;
     const char *problem; /* a sentence, or NULL */
 };
+
+FEATURE_SLOT(map_of, struct map, service, FEATURE_MAP)
 
 enum map_result { MAP_FOUND, MAP_SLASH, MAP_NOT_FOUND };
 
@@ -56,5 +60,10 @@ static inline void map_force_redirect(struct map *map)
 /* Visits the root, interfaces' methods and rules in their order; a method of several interfaces several times. */
 typedef void (*map_list_fn)(struct duda_route *route, struct mk_str pattern, void *ctx);
 void map_list(struct map *map, map_list_fn fn, void *ctx);
+
+/* Hooks of features.c. */
+int map_init(struct service *s);
+/* Returns 0, or -EINVAL with a sentence in `error`: what was added cannot work. */
+int map_complete(struct service *s, struct mk_buf *error);
 
 #endif

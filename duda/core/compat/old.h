@@ -11,6 +11,8 @@
 #ifndef DUDA_CORE_COMPAT_OLD_H
 #define DUDA_CORE_COMPAT_OLD_H
 
+#include "service/service.h"
+
 #include <duda/compat/console.h>
 #include <duda/compat/dthread.h>
 #include <duda/compat/event.h>
@@ -33,6 +35,8 @@ struct old_service {
     struct web_service self;
 };
 
+FEATURE_SLOT(old_of, struct old_service, service, FEATURE_COMPAT)
+
 extern const struct duda_old_request_calls old_request;
 extern const struct duda_old_response old_response;
 extern const struct duda_old_event_0 old_event_0;
@@ -52,8 +56,9 @@ int old_find_object(const struct service *s, const char *name, struct object *re
 /* Returns the table of a package that is an object now, or NULL: it is none, or a new service. */
 const void *old_find_package(const struct service *s, const char *name);
 
-/* Fills what the service sees as `self`; before its objects are bound. */
-void old_service_fill(struct service *s);
+/* Hooks of features.c: fill what the service sees as `self`, and find its function main if it has another name. */
+void old_service_bind(struct service *s);
+int old_service_complete(struct service *s, struct mk_buf *error);
 
 /* Responds to a request that the original did not take: GET with a body. Returns whether it did. */
 bool old_refuse(struct mk_request *req);

@@ -4,9 +4,10 @@
  */
 #include "compat/old.h"
 
+#include "common/api_error.h"
 #include "common/current.h"
-#include "common/phase.h"
 #include "console/console_path.h"
+#include "log/last_lines.h"
 #include "log/message.h"
 #include "objects.h"
 
@@ -41,8 +42,8 @@ static int open_dashboard(const char *uri)
     path = mk_arena_dup(&s->arena, console_path_trim(path));
     if (!path.p)
         return -1;
-    s->console = path;
-    service_keep_messages(s);
+    console_of(s)->path = path;
+    last_lines_keep(s);
     return 0;
 }
 

@@ -2,10 +2,9 @@
 /*
  * The original API: coroutines that resume each other (<duda/compat/dthread.h>), on those of dthread.c.
  */
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/api_error.h"
-#include "common/phase.h"
 #include "compat/old.h"
 #include "dthread/dthread.h"
 #include "service/service.h"
@@ -30,7 +29,7 @@ static int create_dthread(void (*fn)(void *), void *data)
 
 static struct dthread *find_dthread(int id)
 {
-    return current.worker && id >= 0 ? slots_get(&current.worker->dthreads.slots, (uint32_t)id) : NULL;
+    return current.worker && id >= 0 ? slots_get(&dthreads_of(current.worker)->slots, (uint32_t)id) : NULL;
 }
 
 static int get_status(int id)
@@ -45,7 +44,7 @@ static int get_status(int id)
 
 static int get_running(void)
 {
-    const struct dthread *d = current.worker ? current.worker->dthreads.running : NULL;
+    const struct dthread *d = current.worker ? dthreads_of(current.worker)->running : NULL;
     return d ? (int)d->slot : -1;
 }
 
@@ -54,7 +53,7 @@ static bool try_resume(int id, const char *call)
 {
     struct dthread *d = find_dthread(id);
     struct service_worker *w = current.worker;
-    bool can_switch = w && (!w->dthreads.running || dthread_may_wait(w));
+    bool can_switch = w && (!dthreads_of(w)->running || dthread_may_wait(w));
     if (!d || !can_switch || (d->state != STATE_NEW && d->state != STATE_SUSPENDED)) {
         api_error_log(w, call,
                       !can_switch ? "a function that the framework calls cannot switch below a dthread"
@@ -75,7 +74,7 @@ static void yield_dthread(void)
 {
     struct service_worker *w = current.worker;
     if (w && dthread_may_wait(w))
-        dthread_yield(w->dthreads.running);
+        dthread_yield(dthreads_of(w)->running);
     else
         api_error_log(w, "dthread->yield()", "only a dthread can yield");
 }

@@ -19,7 +19,7 @@ static const struct object objects[] = {
 
 int old_find_object(const struct service *s, const char *name, struct object *ret)
 {
-    *ret = (struct object){"self.1", sizeof(s->old.self), s ? &s->old.self : NULL};
+    *ret = (struct object){"self.1", sizeof(struct web_service), s ? &old_of(s)->self : NULL};
     if (strcmp(name, ret->name) == 0)
         return 0;
     for (size_t i = 0; i < MK_COUNT_OF(objects); i++) {

@@ -7,6 +7,7 @@
 #include "common/api_error.h"
 #include "log/message.h"
 #include "objects.h"
+#include "request/output.h"
 #include "request/request.h"
 
 enum { COPIED_BYTES_MAX = 64 * 1024 };

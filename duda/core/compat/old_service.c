@@ -9,6 +9,7 @@
 
 #include <monkey/transport.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
@@ -24,10 +25,10 @@ static struct duda_old_string to_old_string(struct duda_string s)
     return (struct duda_old_string){s.len ? s.data : NULL, s.len};
 }
 
-void old_service_fill(struct service *s)
+static void fill_self(struct service *s)
 {
     struct duda_old_string url = to_old_string(s->self.url);
-    s->old.self = (struct web_service){
+    old_of(s)->self = (struct web_service){
         .name = url.data ? (struct duda_old_string){url.data + 1, url.len - 1} : to_old_string(s->self.name),
         .fixed_name = to_old_string(s->self.name),
         .docroot = to_old_string(s->self.docroot),
@@ -35,6 +36,20 @@ void old_service_fill(struct service *s)
         .datadir = to_old_string(s->self.datadir),
         .logdir = to_old_string(s->self.logdir),
     };
+}
+
+void old_service_bind(struct service *s)
+{
+    fill_self(s);
+    if (!s->main && old_is(s)) /* until the summer of 2012 */
+        *(void **)&s->main = dlsym(s->handle, "duda_init");
+}
+
+int old_service_complete(struct service *s, struct mk_buf *error)
+{
+    (void)error;
+    fill_self(s);
+    return 0;
 }
 
 /* ── requests ── */
@@ -101,8 +116,8 @@ int old_request_fill(duda_request_t *dr, struct mk_str path)
         .socket = parts->client.socket,
         .cs = &parts->client,
         .sr = &parts->session,
-        .ws_root = &s->old.self,
-        .appname = s->old.self.name,
+        .ws_root = &old_of(s)->self,
+        .appname = old_of(s)->self.name,
         .params = parts->params,
     };
     fill_route(dr, path.len);

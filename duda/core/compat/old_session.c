@@ -2,12 +2,12 @@
 /*
  * The original API: the object "session.1" (<duda/compat/session.h>), on stores in memory.
  */
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/mem.h"
-#include "common/api_error.h"
-#include "common/phase.h"
 #include "compat/old.h"
 #include "request/request.h"
+#include "session/session.h"
 
 #include <time.h>
 
@@ -24,7 +24,7 @@ static struct session_state *open_session(duda_request_t *dr, const char *call)
 {
     if (request_check(dr, call) < 0)
         return NULL;
-    if (!dr->worker->service->sessions.store) {
+    if (!sessions_of(dr->worker->service)->store) {
         api_error_log(dr->worker, call, "duda_main() has not called session->init()");
         return NULL;
     }

@@ -3,6 +3,7 @@
  * The object `console`.
  */
 #include "common/current.h"
+#include "log/last_lines.h"
 #include "log/log.h"
 #include "log/message.h"
 #include "objects.h"
@@ -36,9 +37,9 @@ static void write_debug(duda_request_t *dr, const char *file, int line, const ch
     vsnprintf(text + n, sizeof(text) - n, format ? format : "(no text)", args);
     va_end(args);
     struct service *s = current.service;
-    service_add_message(s, "debug", mk_str_c(text));
-    if (s && s->logs.messages)
-        log_add(s->logs.messages, "%s", text);
+    last_lines_add_of(s, "debug", mk_str_c(text));
+    if (s && logs_of(s)->messages)
+        log_add(logs_of(s)->messages, "%s", text);
     else
         message_log_of(s, MK_LOG_INFO, "%s", text);
 }

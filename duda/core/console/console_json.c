@@ -3,6 +3,7 @@
  * The console of a service as JSON (console_page.h).
  */
 #include "console/console_page.h"
+#include "service/counts.h"
 #include "service/service.h"
 
 #include <monkey/kit/json.h>
@@ -99,7 +100,7 @@ void console_json_write(struct mk_buf *out, const struct stats *f)
     mk_json_number(out, "crashes", (int64_t)f->crashes);
     add_row(out, &f->total);
     add_routes(out, f);
-    add_packages(out, &s->counts);
+    add_packages(out, counts_of(s));
     add_tasks(out, &f->tasks);
     add_memory(out, &f->memory);
     mk_json_number(out, "messages_in_all", (int64_t)f->messages);

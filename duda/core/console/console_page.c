@@ -5,6 +5,7 @@
 #include "console/console_page.h"
 
 #include "common/sanitize.h"
+#include "service/counts.h"
 #include "service/service.h"
 
 #include <inttypes.h>
@@ -251,7 +252,7 @@ void console_page_write(struct mk_buf *out, const struct stats *f, bool refreshe
     add_head(out, f, refreshes);
     add_summary(out, f);
     add_routes(out, f);
-    add_packages(out, &f->service->counts);
+    add_packages(out, counts_of(f->service));
     add_tasks(out, &f->tasks);
     add_memory(out, &f->memory);
     add_messages(out, f);

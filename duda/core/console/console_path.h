@@ -5,6 +5,8 @@
 #ifndef DUDA_CORE_CONSOLE_CONSOLE_PATH_H
 #define DUDA_CORE_CONSOLE_CONSOLE_PATH_H
 
+#include "service/service.h"
+
 #include <monkey/base/str.h>
 
 enum { CONSOLE_PATH_BYTES_MAX = 255 };
@@ -16,6 +18,13 @@ enum console_view {
     CONSOLE_MESSAGES, /* PATH/messages, as in level 1 of the original API */
     CONSOLE_MAP,      /* PATH/map */
 };
+
+/* Of a service. */
+struct console {
+    struct mk_str path; /* of console->dashboard(), trimmed; empty: it was not called */
+};
+
+FEATURE_SLOT(console_of, struct console, service, FEATURE_CONSOLE)
 
 /* Checks the path of a console, below the URL of its service. Returns NULL, or what is wrong with it: a clause. */
 const char *console_path_check(struct mk_str path);

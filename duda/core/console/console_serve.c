@@ -21,8 +21,8 @@ enum { PAGE_BYTES_MAX = 4 << 20 };
 enum console_view console_serve_find(const struct host_service *e, struct mk_str rest)
 {
     enum console_view view = console_path_find(e->console, rest);
-    if (view == CONSOLE_NONE && MK_UNLIKELY(e->service->console.len) && !e->no_console)
-        view = console_path_find(e->service->console, rest);
+    if (view == CONSOLE_NONE && MK_UNLIKELY(console_of(e->service)->path.len) && !e->no_console)
+        view = console_path_find(console_of(e->service)->path, rest);
     return view;
 }
 

@@ -55,7 +55,7 @@ static void read_memory(struct stats_memory *m, const struct service *s)
     m->mapped_bytes = end - begin;
     m->has_pages = end > begin && stats_count_pages(begin, end, &m->resident_bytes, &m->private_bytes) == 0;
     m->settings_bytes = s->settings_bytes;
-    m->request_bytes = (uint64_t)mk_counter_read(s->counts.request_memory);
+    m->request_bytes = (uint64_t)mk_counter_read(counts_of(s)->request_memory);
 }
 
 /* ── counters ── */
@@ -105,7 +105,7 @@ static void read_rows(struct stats *f, const struct counts *counts)
 
 static void read_tasks(struct stats_tasks *tasks, const struct service *s)
 {
-    const struct task_pool *pool = atomic_load_explicit(&s->tasks, memory_order_acquire);
+    const struct task_pool *pool = atomic_load_explicit(&task_service_of(s)->pool, memory_order_acquire);
     if (!pool)
         return;
     tasks->has_any = true;
@@ -117,14 +117,14 @@ static void read_tasks(struct stats_tasks *tasks, const struct service *s)
 
 void stats_read(struct stats *f, const struct service *s)
 {
-    struct last_lines *last = atomic_load(&s->last_lines);
+    struct last_lines *last = atomic_load(&last_lines_of(s)->ring);
     memset(f, 0, offsetof(struct stats, lines));
     f->service = s;
     f->wall_s = time(NULL);
     f->uptime_s = f->wall_s > s->started_s ? f->wall_s - s->started_s : 0;
-    f->active = mk_counter_read(s->counts.active);
-    f->crashes = mk_counter_read(s->counts.crashes);
-    read_rows(f, &s->counts);
+    f->active = mk_counter_read(counts_of(s)->active);
+    f->crashes = mk_counter_read(counts_of(s)->crashes);
+    read_rows(f, counts_of(s));
     read_tasks(&f->tasks, s);
     read_memory(&f->memory, s);
     if (last)

@@ -13,6 +13,7 @@
 #include "crash/reason.h"
 #include "crash/trace.h"
 
+#include <monkey/counters.h>
 #include <monkey/log.h>
 
 #include <assert.h>
@@ -90,7 +91,7 @@ static void put_last_name(void *ctx, const struct name *name)
     put_name(a->line, name);
 }
 
-static void put_address(struct line *l, uintptr_t address)
+void crash_add_address(struct line *l, uintptr_t address)
 {
     Dl_info info = {0};
     struct crash_object *o = crash_find_object(address);
@@ -104,7 +105,7 @@ void crash_describe(uintptr_t address, char *to, size_t size)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct line l = {to, 0, size};
     pthread_mutex_lock(&lock); /* the file is read once */
-    put_address(&l, address);
+    crash_add_address(&l, address);
     pthread_mutex_unlock(&lock);
 }
 
@@ -186,28 +187,6 @@ void crash_log(enum mk_log_level level, const char *service, const char *text)
     log_line(level, &l);
 }
 
-/* Names the dthread that runs, and says if it was its stack that had no room. */
-static void put_dthread(struct line *l, const struct dthread *d, uintptr_t address)
-{
-    if (!d)
-        return;
-    line_add(l, ", in the dthread ");
-    put_address(l, dthread_get_function(d));
-    if (!stack_has_guard(d->stack, address))
-        return;
-    line_add(l, ", whose stack of ");
-    line_add_number(l, stack_kilobytes(), 10);
-    line_add(l, " KB has overflowed");
-}
-
-static void put_task(struct line *l, const struct service_thread *t)
-{
-    if (!t || !t->task)
-        return;
-    line_add(l, " in the task ");
-    put_address(l, t->task);
-}
-
 /* `has_ended`: a thread has crashed that should have ended before. */
 static void log_headline(const char *service, bool has_ended, int number, const siginfo_t *info)
 {
@@ -224,9 +203,9 @@ static void log_headline(const char *service, bool has_ended, int number, const 
     if (current.service && current.worker) {
         line_add(&l, " in worker ");
         line_add_number(&l, current.worker->watch.worker, 10);
-        put_dthread(&l, current.worker->dthreads.running, (uintptr_t)info->si_addr);
     }
-    put_task(&l, current.thread);
+    if (current.service)
+        FEATURES_CALL(current.service->features, crash_describe, &l, (uintptr_t)info->si_addr);
     if (number == SIGABRT)
         reason_add_abort(&l);
     log_line(MK_LOG_ERROR, &l);
@@ -323,7 +302,7 @@ static void handle_crash(int number, siginfo_t *info, void *context)
     }
     const char *service = current.service ? current.service->self.name.data : NULL;
     if (service) {
-        count_crash(current.service->counts.crashes);
+        count_crash(current.service->object ? current.service->object->crashes : NULL);
         log_headline(service, false, number, info);
     }
     trace_read_signal(&t, context);

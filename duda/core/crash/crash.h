@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct line;
+
 /* Handles the signals that have their default action; sanitizers keep theirs. Call crash_stop() at the end. */
 void crash_start(void);
 void crash_stop(void);
@@ -27,6 +29,9 @@ const char *crash_find_caller(void);
 bool crash_describe_caller(char *to, size_t size);
 /* Logs `the service "NAME" TEXT`; to stderr, too, before the log is open. Async-signal-safe. */
 void crash_log(enum mk_log_level level, const char *service, const char *text);
+
+/* Appends the same as crash_describe(), in a handler. */
+void crash_add_address(struct line *l, uintptr_t address);
 
 /* Writes "NAME.duda+0x1234 (function, file:line)", of what is known, with a NUL. Not in a handler of a signal. */
 void crash_describe(uintptr_t address, char *to, size_t size);

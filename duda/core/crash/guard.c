@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-bool guard_is_child;
+bool current_is_child;
 
 static pthread_key_t thread_end;
 
@@ -29,7 +29,7 @@ static void on_process_end(int status, void *ctx)
     const char *name = get_name();
     if (!name)
         name = crash_find_caller();
-    if (!name || guard_is_child)
+    if (!name || current_is_child)
         return;
     snprintf(text, sizeof(text), "has called exit(%d), which would end the server: a service must return", status);
     crash_log(MK_LOG_ERROR, name, text);
@@ -48,10 +48,10 @@ static void on_thread_end(void *value)
 
 static void on_fork(void)
 {
-    guard_is_child = current.service;
+    current_is_child = current.service;
 }
 
-void guard_end_child(void)
+void current_end_child(void)
 {
     crash_log(MK_LOG_ERROR, get_name(),
               "has returned in a process of fork(), which ends: the child must call execve() or _exit()");

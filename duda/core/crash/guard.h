@@ -12,26 +12,9 @@
 #ifndef DUDA_CORE_CRASH_GUARD_H
 #define DUDA_CORE_CRASH_GUARD_H
 
-#include <monkey/status.h>
-
-#include <stdbool.h>
-
 /* Installs the functions that the C library calls; once for the process. */
 void guard_start(void);
 /* The calling thread of the server runs code of services from now on. */
 void guard_enter_thread(void);
-
-/* This process was made by fork() in code of a service. */
-extern bool guard_is_child;
-
-/* Ends such a process, with a line in the log. */
-_Noreturn void guard_end_child(void);
-
-/* Code of a service has returned. */
-static inline void guard_check_process(void)
-{
-    if (MK_UNLIKELY(guard_is_child))
-        guard_end_child();
-}
 
 #endif

@@ -5,7 +5,6 @@
 #include "crash/reason.h"
 
 #include "common/current.h"
-#include "request/request.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -44,10 +43,14 @@ static void add_str(struct line *l, const char *before, struct mk_str s)
     line_add_bytes(l, s.p, s.len < PATH_BYTES_MAX ? s.len : PATH_BYTES_MAX);
 }
 
-static struct duda_request *get_request(void)
+/* Returns the request for which the service has run; or NULL. */
+static struct mk_request *find_request(void)
 {
-    const struct dthread *d = current.worker ? current.worker->dthreads.running : NULL;
-    return d ? d->dr : current.request;
+    struct mk_request *req = NULL;
+    const struct feature *rows = current.service->features;
+    for (const struct feature *row = rows; rows && row < rows + FEATURES && !req; row++)
+        req = row->crash_request ? row->crash_request() : NULL;
+    return req;
 }
 
 /* The identifier only if the client has sent one: another one would be in no other log. */
@@ -55,12 +58,12 @@ static void log_request(void (*log)(const char *text))
 {
     char data[LINE_BYTES];
     struct line l = {data, 0, sizeof(data)};
-    struct duda_request *dr = get_request();
-    if (!dr || !dr->req)
+    struct mk_request *req = find_request();
+    if (!req)
         return;
-    struct mk_str id = mk_request_header_by_name(dr->req, MK_STR("X-Request-Id"));
-    add_str(&l, "    request: ", mk_request_method_name(dr->req));
-    add_str(&l, " ", mk_request_path(dr->req));
+    struct mk_str id = mk_request_header_by_name(req, MK_STR("X-Request-Id"));
+    add_str(&l, "    request: ", mk_request_method_name(req));
+    add_str(&l, " ", mk_request_path(req));
     if (id.p)
         add_str(&l, ", X-Request-Id ", id);
     log(data);

@@ -5,6 +5,7 @@
 #include "dthread/channel.h"
 
 #include "common/heap.h"
+#include "dthread/dthread.h"
 #include "service/service.h"
 
 #include <assert.h>
@@ -37,7 +38,7 @@ struct duda_channel *channel_new(struct service_worker *w, unsigned size, int *r
     c->size = size;
     mk_list_init(&c->senders);
     mk_list_init(&c->receivers);
-    mk_list_add(&w->dthreads.channels, &c->node);
+    mk_list_add(&dthreads_of(w)->channels, &c->node);
     return c;
 }
 
@@ -79,8 +80,8 @@ void channel_free(struct duda_channel *c)
 
 void channel_free_all(struct service_worker *w)
 {
-    while (!mk_list_empty(&w->dthreads.channels))
-        channel_free(MK_LIST_FIRST(&w->dthreads.channels, struct duda_channel, node));
+    while (!mk_list_empty(&dthreads_of(w)->channels))
+        channel_free(MK_LIST_FIRST(&dthreads_of(w)->channels, struct duda_channel, node));
 }
 
 /* ── without waiting ── */

@@ -17,7 +17,6 @@ struct service_worker;
 struct duda_channel *channel_new(struct service_worker *w, unsigned size, int *ret_err);
 /* Closes and frees it. */
 void channel_free(struct duda_channel *c);
-void channel_free_all(struct service_worker *w);
 /* Returns whether it belongs to the worker. */
 bool channel_is_of(const struct duda_channel *c, const struct service_worker *w);
 void channel_close(struct duda_channel *c);

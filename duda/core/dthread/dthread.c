@@ -4,12 +4,14 @@
  */
 #include "dthread/dthread.h"
 
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/api_error.h"
-#include "dthread/channel.h"
-#include "dthread/dthread_threads.h"
+#include "crash/crash.h"
+#include "crash/line.h"
+#include "event/descriptor.h"
 #include "log/message.h"
+#include "request/output.h"
 #include "request/request.h"
 
 #include <assert.h>
@@ -27,7 +29,7 @@ static void unlink_dthread(struct dthread *d)
         if (d->next_of_request)
             d->next_of_request->link_of_request = d->link_of_request;
     }
-    slots_remove(&d->worker->dthreads.slots, d->slot);
+    slots_remove(&dthreads_of(d->worker)->slots, d->slot);
 }
 
 static void clear_running(struct dthread *d)
@@ -40,11 +42,11 @@ static void free_dthread(struct dthread *d)
 {
     struct service_worker *w = d->worker;
     assert(mk_list_empty(&d->joiners) && !d->n_waiters && d->fd < 0);
-    assert(d != w->dthreads.running);
+    assert(d != dthreads_of(w)->running);
     unlink_dthread(d);
     clear_running(d);
     context_release(&d->context);
-    stack_put(&w->dthreads.stacks, d->stack);
+    stack_put(&dthreads_of(w)->stacks, d->stack);
     heap_free(d, sizeof(*d));
 }
 
@@ -78,7 +80,7 @@ static void transfer_to(struct dthreads *all, struct dthread *to)
 
 static void exit_dthread(struct dthread *d, struct dthread *to)
 {
-    struct dthreads *all = &d->worker->dthreads;
+    struct dthreads *all = dthreads_of(d->worker);
     assert(d == all->running && !all->dead);
     all->dead = d;
     all->running = to;
@@ -127,7 +129,7 @@ static void call_function(struct dthread *d)
 static void run_dthread(void *ctx)
 {
     struct dthread *d = ctx;
-    reap_ended(&d->worker->dthreads);
+    reap_ended(dthreads_of(d->worker));
     call_function(d);
     answer_forgotten(d);
     wake_joiners(d);
@@ -138,12 +140,12 @@ static void run_dthread(void *ctx)
 static void run_from_main(struct dthread *d)
 {
     struct service_worker *w = d->worker;
-    assert(!w->dthreads.running);
+    assert(!dthreads_of(w)->running);
     atomic_store_explicit(&w->watch.function, dthread_get_function(d), memory_order_relaxed);
     atomic_store_explicit(&w->watch.is_dthread, true, memory_order_relaxed);
-    w->dthreads.depth = w->watch.depth;
+    dthreads_of(w)->depth = w->watch.depth;
     d->begun = true;
-    transfer_to(&w->dthreads, d);
+    transfer_to(dthreads_of(w), d);
 }
 
 /* ── the queue ── */
@@ -154,8 +156,8 @@ static void add_ready(struct dthread *d, struct mk_list *queue)
     assert(d->state != STATE_READY && mk_list_empty(&d->queue));
     d->state = STATE_READY;
     mk_list_add(queue, &d->queue);
-    if (!w->ended && !w->dthreads.runs)
-        mk_task_schedule(w->loop, &w->dthreads.task);
+    if (!w->ended && !dthreads_of(w)->runs)
+        mk_task_schedule(w->loop, &dthreads_of(w)->task);
 }
 
 static struct dthread *take_ready(struct dthreads *all)
@@ -170,7 +172,7 @@ static struct dthread *take_ready(struct dthreads *all)
 static void run_ready(struct mk_task *task)
 {
     struct dthreads *all = MK_CONTAINER_OF(task, struct dthreads, task);
-    struct service_worker *w = MK_CONTAINER_OF(all, struct service_worker, dthreads);
+    struct service_worker *w = all->worker;
     bool ended = false;
     all->runs = true; /* nothing schedules the task */
     mk_list_join(&all->ready, &all->later);
@@ -200,18 +202,18 @@ static struct dthread *make_dthread(struct service_worker *w, struct stack *stac
     if (!d)
         return NULL;
     *d = (struct dthread){.worker = w, .stack = stack, .fd = -1};
-    d->number = slots_add(&w->dthreads.slots, d, &d->slot);
-    mk_list_add(&w->dthreads.all, &d->node);
+    d->number = slots_add(&dthreads_of(w)->slots, d, &d->slot);
+    mk_list_add(&dthreads_of(w)->all, &d->node);
     mk_list_init(&d->queue);
     mk_list_init(&d->joiners);
     mk_timer_init(&d->timer, on_time);
-    context_init(&d->context, w->dthreads.main.method, stack->base, stack->bytes, run_dthread, d);
+    context_init(&d->context, dthreads_of(w)->main.method, stack->base, stack->bytes, run_dthread, d);
     return d;
 }
 
 struct dthread *dthread_new(struct service_worker *w, struct dthread_entry entry, int *ret_err)
 {
-    struct dthreads *all = &w->dthreads;
+    struct dthreads *all = dthreads_of(w);
     *ret_err = dthread_threads_enter(w);
     if (*ret_err == 0)
         *ret_err = slots_reserve(&all->slots, DTHREADS_MAX);
@@ -255,32 +257,32 @@ void dthread_leave_request(struct duda_request *dr)
 
 void dthread_pass_on(struct service_worker *w)
 {
-    if (w->dthreads.running)
-        w->dthreads.running->has_passed_on = true;
+    if (dthreads_of(w)->running)
+        dthreads_of(w)->running->has_passed_on = true;
 }
 
 void dthread_start(struct dthread *d)
 {
-    add_ready(d, &d->worker->dthreads.ready);
+    add_ready(d, &dthreads_of(d->worker)->ready);
 }
 
 struct dthread *dthread_find(const struct service_worker *w, duda_dthread_t number)
 {
-    return slots_find(&w->dthreads.slots, number);
+    return slots_find(&dthreads_of(w)->slots, number);
 }
 
 /* ── waiting ── */
 
 bool dthread_may_wait(const struct service_worker *w)
 {
-    return w->dthreads.running && w->watch.depth == w->dthreads.depth;
+    return dthreads_of(w)->running && w->watch.depth == dthreads_of(w)->depth;
 }
 
 struct dthread *dthread_begin_wait(const char *call, int *ret_err)
 {
     struct service_worker *w = current.worker;
     *ret_err = -EPERM;
-    if (!w || !w->dthreads.running) {
+    if (!w || !dthreads_of(w)->running) {
         api_error_log(w, call, "only a dthread can wait");
         return NULL;
     }
@@ -288,7 +290,7 @@ struct dthread *dthread_begin_wait(const char *call, int *ret_err)
         api_error_log(w, call, "a function that the framework calls cannot wait, also not below a dthread");
         return NULL;
     }
-    struct dthread *d = w->dthreads.running;
+    struct dthread *d = dthreads_of(w)->running;
     *ret_err = d->interrupt;
     assert(d->state == STATE_RUNNING);
     d->interrupt = 0;
@@ -313,7 +315,7 @@ void dthread_wake(struct dthread *d, int result)
     assert(d->state == STATE_WAITING);
     end_wait(d);
     d->result = result;
-    add_ready(d, &d->worker->dthreads.ready);
+    add_ready(d, &dthreads_of(d->worker)->ready);
 }
 
 void dthread_interrupt(struct dthread *d, int err)
@@ -327,13 +329,13 @@ void dthread_interrupt(struct dthread *d, int err)
 int dthread_suspend_for(struct dthread *d, struct waiter *waiters, unsigned n, uint32_t timeout_ms)
 {
     struct service_worker *w = d->worker;
-    assert(d == w->dthreads.running && timeout_ms);
+    assert(d == dthreads_of(w)->running && timeout_ms);
     d->state = STATE_WAITING;
     d->waiters = waiters;
     d->n_waiters = n;
     if (timeout_ms != DUDA_FOREVER && !w->ended)
         mk_timer_arm(w->loop, &d->timer, timeout_ms);
-    transfer_to(&w->dthreads, NULL);
+    transfer_to(dthreads_of(w), NULL);
     return d->result;
 }
 
@@ -344,10 +346,10 @@ int dthread_suspend(struct dthread *d, uint32_t timeout_ms)
 
 int dthread_suspend_turn(struct dthread *d)
 {
-    assert(d == d->worker->dthreads.running);
-    add_ready(d, &d->worker->dthreads.later);
+    assert(d == dthreads_of(d->worker)->running);
+    add_ready(d, &dthreads_of(d->worker)->later);
     d->result = 0;
-    transfer_to(&d->worker->dthreads, NULL);
+    transfer_to(dthreads_of(d->worker), NULL);
     return d->result;
 }
 
@@ -399,7 +401,7 @@ static void resume_from_callback(struct dthread *d)
 
 void dthread_resume(struct dthread *d)
 {
-    struct dthreads *all = &d->worker->dthreads;
+    struct dthreads *all = dthreads_of(d->worker);
     struct dthread *from = all->running;
     if (!d->begun)
         d->resumer = from ? from->number : 0;
@@ -414,16 +416,45 @@ void dthread_resume(struct dthread *d)
 
 void dthread_yield(struct dthread *d)
 {
-    assert(d == d->worker->dthreads.running);
+    assert(d == dthreads_of(d->worker)->running);
     d->state = STATE_SUSPENDED;
-    transfer_to(&d->worker->dthreads, NULL);
+    transfer_to(dthreads_of(d->worker), NULL);
+}
+
+/* ── crashes ── */
+
+static const struct dthread *find_running(void)
+{
+    return current.worker ? dthreads_of(current.worker)->running : NULL;
+}
+
+void dthread_describe_crash(struct line *l, uintptr_t address)
+{
+    const struct dthread *d = find_running();
+    if (!d)
+        return;
+    line_add(l, ", in the dthread ");
+    crash_add_address(l, dthread_get_function(d));
+    if (!stack_has_guard(d->stack, address))
+        return;
+    line_add(l, ", whose stack of ");
+    line_add_number(l, stack_kilobytes(), 10);
+    line_add(l, " KB has overflowed");
+}
+
+struct mk_request *dthread_find_crash_request(void)
+{
+    const struct dthread *d = find_running();
+    const struct duda_request *dr = d ? d->dr : current.request;
+    return dr ? dr->req : NULL;
 }
 
 /* ── the end ── */
 
-void dthread_init(struct service_worker *w)
+int dthread_init(struct service_worker *w)
 {
-    struct dthreads *all = &w->dthreads;
+    struct dthreads *all = dthreads_of(w);
+    all->worker = w;
     mk_list_init(&all->all);
     mk_list_init(&all->ready);
     mk_list_init(&all->later);
@@ -431,12 +462,13 @@ void dthread_init(struct service_worker *w)
     mk_list_init(&all->in_thread);
     mk_task_init(&all->task, run_ready);
     stack_pool_init(&all->stacks);
+    return 0;
 }
 
 void dthread_stop(struct service_worker *w)
 {
-    mk_task_cancel(&w->dthreads.task);
-    MK_LIST_EACH_ITEM(&w->dthreads.all, struct dthread, node, d) {
+    mk_task_cancel(&dthreads_of(w)->task);
+    MK_LIST_EACH_ITEM(&dthreads_of(w)->all, struct dthread, node, d) {
         mk_timer_cancel(&d->timer);
         if (d->fd >= 0)
             dthread_wake(d, -ECANCELED);
@@ -460,7 +492,7 @@ static bool discard_dthread(struct dthread *d)
 
 void dthread_abandon(struct dthread *d)
 {
-    assert(d->is_held && d != d->worker->dthreads.running);
+    assert(d->is_held && d != dthreads_of(d->worker)->running);
     mk_list_del(&d->queue);
     end_wait(d);
     wake_joiners(d);
@@ -481,7 +513,7 @@ void dthread_free_abandoned(struct dthread *d)
 /* Runs those that are ready. Returns how many were abandoned. */
 static unsigned run_all(struct service_worker *w)
 {
-    struct dthreads *all = &w->dthreads;
+    struct dthreads *all = dthreads_of(w);
     unsigned n = 0;
     mk_list_join(&all->ready, &all->later);
     while (!mk_list_empty(&all->ready)) {
@@ -502,7 +534,7 @@ static unsigned run_all(struct service_worker *w)
 static unsigned cancel_all(struct service_worker *w)
 {
     unsigned dropped = 0;
-    MK_LIST_EACH_ITEM(&w->dthreads.all, struct dthread, node, d) {
+    MK_LIST_EACH_ITEM(&dthreads_of(w)->all, struct dthread, node, d) {
         if (d->is_held)
             continue;
         d->cancelled++;
@@ -525,7 +557,7 @@ static void report_dropped(const struct service_worker *w, unsigned n)
 
 void dthread_report_end(struct service_worker *w)
 {
-    assert(!w->dthreads.running && w->ended);
+    assert(!dthreads_of(w)->running && w->ended);
     unsigned dropped = run_all(w);
     dropped += cancel_all(w);
     dropped += run_all(w);
@@ -534,7 +566,7 @@ void dthread_report_end(struct service_worker *w)
 
 void dthread_cancel_all(struct service_worker *w)
 {
-    struct dthreads *all = &w->dthreads;
+    struct dthreads *all = dthreads_of(w);
     unsigned dropped = 0;
     assert(!all->running && w->ended);
     while (!mk_list_empty(&all->all)) {

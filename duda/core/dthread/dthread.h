@@ -16,6 +16,7 @@
 #include "common/slots.h"
 #include "dthread/context.h"
 #include "dthread/stack.h"
+#include "service/service.h"
 
 #include <duda/dthread.h>
 #include <monkey/loop.h>
@@ -80,6 +81,7 @@ struct dthread {
 struct dthreads {
     struct mk_list all, ready, later; /* later: ready in the next turn */
     struct mk_task task;
+    struct service_worker *worker;
     struct dthread *running; /* NULL: none; its stack is the thread's own */
     struct dthread *dead;    /* has ended, and is freed by what runs next */
     unsigned depth;          /* of calls into the service when `running` was run */
@@ -92,13 +94,26 @@ struct dthreads {
     bool runs;                     /* the task runs them */
 };
 
-void dthread_init(struct service_worker *w);
+FEATURE_SLOT(dthreads_of, struct dthreads, service_worker, FEATURE_DTHREADS)
+
+/* ── hooks of features.c ── */
+
+int dthread_init(struct service_worker *w);
 /* The service ends in the worker: no timer or descriptor wakes a dthread any more. */
 void dthread_stop(struct service_worker *w);
 /* Runs those that are ready, and has the waits of the others fail, once. On the thread's own stack. */
 void dthread_report_end(struct service_worker *w);
 /* Runs all to their ends and frees what there is. On the thread's own stack, after dthread_stop(). */
 void dthread_cancel_all(struct service_worker *w);
+
+/* A request has ended, which has dthreads. */
+void dthread_leave_request(struct duda_request *dr);
+/* Appends the dthread that runs, and whether it was its stack that had no room. */
+void dthread_describe_crash(struct line *l, uintptr_t address);
+/* Returns the request of the dthread that runs, or that for which the worker has called the service; or NULL. */
+struct mk_request *dthread_find_crash_request(void);
+
+/* ── dthreads ── */
 
 /* Makes a dthread. Returns NULL with -errno in *ret_err: -EAGAIN for stack_limit(). */
 struct dthread *dthread_new(struct service_worker *w, struct dthread_entry entry, int *ret_err);
@@ -110,8 +125,6 @@ static inline uintptr_t dthread_get_function(const struct dthread *d)
 }
 /* Attaches a new dthread to a request. */
 void dthread_attach(struct dthread *d, struct duda_request *dr);
-/* A request has ended, which has dthreads. */
-void dthread_leave_request(struct duda_request *dr);
 /* The request continues without the dthread that runs, if one does. */
 void dthread_pass_on(struct service_worker *w);
 /* Has a new dthread run at the end of this turn. */
@@ -145,6 +158,21 @@ struct dthread *dthread_begin_wait(const char *call, int *ret_err);
 void dthread_abandon(struct dthread *d);
 /* Frees it, once the other thread does not use its stack any more. Any thread. */
 void dthread_free_abandoned(struct dthread *d);
+
+/* ── channel.c ── */
+
+/* Frees all channels of the worker. */
+void channel_free_all(struct service_worker *w);
+
+/*
+ * ── dthread_threads.c ── Stacks must run in the thread in which they have begun, because compilers keep addresses of
+ * thread-local variables (errno) in registers; the plugin's hook worker_stop is called in another thread if that ends.
+ */
+
+/* Has the end of this thread end the dthreads of `w`, and wait for its tasks. Returns 0 or -ENOMEM. */
+int dthread_threads_enter(struct service_worker *w);
+/* They have ended. Any thread. */
+void dthread_threads_leave(struct service_worker *w);
 
 /* ── dthread_calls.c: handlers of routes, and the waits of packages (<duda/package.h>) ── */
 

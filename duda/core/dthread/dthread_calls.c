@@ -2,10 +2,10 @@
 /*
  * The object `dthread`: checks the arguments and the caller; dthread.c and channel.c do the work.
  */
-#include "common/current.h"
 #include "common/api_error.h"
-#include "common/phase.h"
+#include "common/current.h"
 #include "dthread/channel.h"
+#include "dthread/dthread.h"
 #include "objects.h"
 #include "request/request.h"
 #include "service/package.h"
@@ -80,7 +80,7 @@ bool dthread_call_handler(struct duda_request *dr, duda_request_fn handler)
 
 static duda_dthread_t get_running(void)
 {
-    const struct dthread *d = current.worker ? current.worker->dthreads.running : NULL;
+    const struct dthread *d = current.worker ? dthreads_of(current.worker)->running : NULL;
     return d ? d->number : 0;
 }
 

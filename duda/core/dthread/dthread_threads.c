@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Knows which workers of services have dthreads in a thread (dthread_threads.h).
+ * Knows which workers of services have dthreads in a thread, and ends these with the thread.
  */
-#include "dthread/dthread_threads.h"
-
 #include "common/current.h"
 #include "common/heap.h"
-#include "service/service.h"
-#include "task/task.h"
+#include "dthread/dthread.h"
 
 #include <errno.h>
 
@@ -27,7 +24,7 @@ static void end_worker(struct service_worker *w)
     w->calls++; /* what is called does not end the worker: worker_stop does */
     struct current outer = current_enter(w->service, w);
     dthread_stop(w);
-    tasks_wait(w);
+    FEATURES_CALL(w->service->features, worker_wait, w);
     dthread_cancel_all(w);
     current_leave(outer);
     w->calls--;
@@ -39,7 +36,7 @@ static void on_thread_end(void *value)
     struct dthread_thread *t = value;
     assert(!mk_list_empty(&t->workers));
     for (bool is_last = false; !is_last;) {
-        struct service_worker *w = MK_LIST_FIRST(&t->workers, struct service_worker, dthreads.in_thread);
+        struct service_worker *w = MK_LIST_FIRST(&t->workers, struct dthreads, in_thread)->worker;
         is_last = t->workers.next == t->workers.prev;
         end_worker(w); /* the last one frees `t` */
     }
@@ -69,23 +66,23 @@ static struct dthread_thread *get_thread(void)
 
 int dthread_threads_enter(struct service_worker *w)
 {
-    if (w->dthreads.thread)
+    if (dthreads_of(w)->thread)
         return 0;
-    w->dthreads.thread = get_thread();
-    if (!w->dthreads.thread)
+    dthreads_of(w)->thread = get_thread();
+    if (!dthreads_of(w)->thread)
         return -ENOMEM;
-    mk_list_add(&w->dthreads.thread->workers, &w->dthreads.in_thread);
-    context_init_main(&w->dthreads.main, context_choose());
+    mk_list_add(&dthreads_of(w)->thread->workers, &dthreads_of(w)->in_thread);
+    context_init_main(&dthreads_of(w)->main, context_choose());
     return 0;
 }
 
 void dthread_threads_leave(struct service_worker *w)
 {
-    struct dthread_thread *t = w->dthreads.thread;
+    struct dthread_thread *t = dthreads_of(w)->thread;
     if (!t)
         return;
-    mk_list_del(&w->dthreads.in_thread);
-    w->dthreads.thread = NULL;
+    mk_list_del(&dthreads_of(w)->in_thread);
+    dthreads_of(w)->thread = NULL;
     if (!mk_list_empty(&t->workers))
         return;
     pthread_setspecific(key, NULL);

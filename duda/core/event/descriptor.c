@@ -85,7 +85,7 @@ static int make_room(struct descriptors *all, unsigned fd)
 
 struct descriptor *descriptor_find(const struct service_worker *w, int fd)
 {
-    return fd >= 0 && (unsigned)fd < w->descriptors.n ? w->descriptors.items[fd] : NULL;
+    return fd >= 0 && (unsigned)fd < descriptors_of(w)->n ? descriptors_of(w)->items[fd] : NULL;
 }
 
 static void free_unused(struct descriptor *d)
@@ -96,23 +96,23 @@ static void free_unused(struct descriptor *d)
 
 void descriptor_remove(struct descriptor *d)
 {
-    assert(d->removed || d->worker->descriptors.items[d->handler.fd] == d);
+    assert(d->removed || descriptors_of(d->worker)->items[d->handler.fd] == d);
     unwatch_descriptor(d);
     mk_timer_cancel(&d->timer);
     if (!d->removed)
-        d->worker->descriptors.items[d->handler.fd] = NULL;
+        descriptors_of(d->worker)->items[d->handler.fd] = NULL;
     d->removed = true;
     free_unused(d);
 }
 
 void descriptor_remove_all(struct service_worker *w)
 {
-    for (unsigned fd = 0; fd < w->descriptors.n; fd++) {
-        if (w->descriptors.items[fd])
-            descriptor_remove(w->descriptors.items[fd]);
+    for (unsigned fd = 0; fd < descriptors_of(w)->n; fd++) {
+        if (descriptors_of(w)->items[fd])
+            descriptor_remove(descriptors_of(w)->items[fd]);
     }
-    heap_free(w->descriptors.items, w->descriptors.n * sizeof(struct descriptor *));
-    w->descriptors = (struct descriptors){0};
+    heap_free(descriptors_of(w)->items, descriptors_of(w)->n * sizeof(struct descriptor *));
+    *descriptors_of(w) = (struct descriptors){0};
 }
 
 /* ── callbacks ── */
@@ -273,7 +273,7 @@ int descriptor_add(struct service_worker *w, const struct duda_event_handler *ha
         descriptor_remove(old);
     if (fcntl(handler->fd, F_GETFD) < 0)
         return -errno; /* the table has room up to the highest number */
-    int err = make_room(&w->descriptors, (unsigned)handler->fd);
+    int err = make_room(descriptors_of(w), (unsigned)handler->fd);
     struct descriptor *d = err == 0 ? new_descriptor(w, handler) : NULL;
     if (!d)
         return -ENOMEM;
@@ -282,7 +282,7 @@ int descriptor_add(struct service_worker *w, const struct duda_event_handler *ha
         heap_free(d, sizeof(*d));
         return err;
     }
-    w->descriptors.items[handler->fd] = d;
+    descriptors_of(w)->items[handler->fd] = d;
     return 0;
 }
 

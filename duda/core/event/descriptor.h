@@ -5,6 +5,8 @@
 #ifndef DUDA_CORE_EVENT_DESCRIPTOR_H
 #define DUDA_CORE_EVENT_DESCRIPTOR_H
 
+#include "service/service.h"
+
 #include <duda/event.h>
 #include <monkey/loop.h>
 
@@ -31,6 +33,8 @@ struct descriptors {
     struct descriptor **items;
     unsigned n;
 };
+
+FEATURE_SLOT(descriptors_of, struct descriptors, service_worker, FEATURE_DESCRIPTORS)
 
 /* Watches `handler->fd`. Returns 0 or -errno: -EEXIST if it is watched. */
 int descriptor_add(struct service_worker *w, const struct duda_event_handler *handler);

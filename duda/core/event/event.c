@@ -5,12 +5,16 @@
  */
 #include "event/event.h"
 
-#include "common/current.h"
 #include "common/api_error.h"
-#include "common/phase.h"
+#include "common/current.h"
+#include "event/descriptor.h"
+#include "event/every.h"
 #include "event/private_loop.h"
+#include "event/signals.h"
+#include "event/timer.h"
 #include "log/message.h"
 #include "objects.h"
+#include "service/inbox.h"
 #include "service/service.h"
 
 #include <errno.h>
@@ -139,7 +143,7 @@ int event_signal(uint64_t value)
         return -1;
     struct service *s = current.service;
     signals_send(s, value);
-    if (!s->signals.callback)
+    if (!signals_of(s)->callback)
         return 0;
     return inbox_send(s, DUDA_EVENT_ALL_WORKERS, (struct inbox_call){.value = value}) < 0 ? -1 : 0;
 }
@@ -148,7 +152,7 @@ int event_set_signal_callback(duda_signal_fn fn)
 {
     if (!phase_check(PHASE_MAIN, "event->set_signal_callback()"))
         return -1;
-    current.service->signals.callback = fn;
+    signals_of(current.service)->callback = fn;
     return 0;
 }
 

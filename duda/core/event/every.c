@@ -5,17 +5,19 @@
 #include "event/every.h"
 
 #include "common/current.h"
+#include "dthread/dthread.h"
 #include "objects.h"
+#include "service/inbox.h"
 #include "service/service.h"
 
 #include <errno.h>
 
 int every_add(struct service *s, uint32_t ms, duda_call_fn fn, void *data)
 {
-    struct every *e, **end = &s->everies.first;
+    struct every *e, **end = &everies_of(s)->first;
     if (!ms || !fn)
         return -EINVAL;
-    if (s->everies.n == EVERY_MAX)
+    if (everies_of(s)->n == EVERY_MAX)
         return -ENOSPC;
     if (!(e = mk_arena_zalloc(&s->arena, sizeof(*e))))
         return -ENOMEM;
@@ -25,7 +27,7 @@ int every_add(struct service *s, uint32_t ms, duda_call_fn fn, void *data)
     while (*end)
         end = &(*end)->next;
     *end = e;
-    s->everies.n++;
+    everies_of(s)->n++;
     return 0;
 }
 
@@ -53,7 +55,7 @@ static void on_time(struct mk_timer *timer)
 
 void every_begin(struct service_worker *w)
 {
-    struct everies *all = &w->service->everies;
+    struct everies *all = everies_of(w->service);
     struct service_worker *none = NULL;
     if (!all->first || !atomic_compare_exchange_strong(&all->worker, &none, w))
         return;
@@ -72,7 +74,7 @@ void every_take_over(struct service_worker *w)
 
 void every_end(struct service_worker *w)
 {
-    struct everies *all = &w->service->everies;
+    struct everies *all = everies_of(w->service);
     if (!all->first || atomic_load(&all->worker) != w)
         return;
     for (struct every *e = all->first; e; e = e->next)

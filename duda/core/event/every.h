@@ -8,6 +8,8 @@
 #ifndef DUDA_CORE_EVENT_EVERY_H
 #define DUDA_CORE_EVENT_EVERY_H
 
+#include "service/service.h"
+
 #include <duda/event.h>
 #include <monkey/loop.h>
 
@@ -35,6 +37,8 @@ struct everies {
     unsigned n;
     _Atomic(struct service_worker *) worker; /* which has them; NULL: none */
 };
+
+FEATURE_SLOT(everies_of, struct everies, service, FEATURE_EVERY)
 
 /* Adds a function, in duda_main(). Returns 0, -EINVAL, -ENOSPC or -ENOMEM. */
 int every_add(struct service *s, uint32_t ms, duda_call_fn fn, void *data);

@@ -7,6 +7,7 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "service/service.h"
+#include "service/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,8 +47,8 @@ static struct private_loop *get_inner(struct duda_event_loop *loop)
 
 int private_loops_init(struct service *s)
 {
-    pthread_mutex_init(&s->loops.lock, NULL);
-    mk_list_init(&s->loops.all);
+    pthread_mutex_init(&private_loops_of(s)->lock, NULL);
+    mk_list_init(&private_loops_of(s)->all);
     return 0;
 }
 
@@ -55,7 +56,7 @@ static void add_to_service(struct private_loop *l)
 {
     if (!current.service)
         return;
-    l->loops = &current.service->loops;
+    l->loops = private_loops_of(current.service);
     pthread_mutex_lock(&l->loops->lock);
     mk_list_add(&l->loops->all, &l->node);
     pthread_mutex_unlock(&l->loops->lock);
@@ -131,7 +132,7 @@ static void close_own(struct private_loop *l)
 
 void private_loops_release(struct service *s)
 {
-    struct private_loops *loops = &s->loops;
+    struct private_loops *loops = private_loops_of(s);
     while (!mk_list_empty(&loops->all)) {
         struct private_loop *l = MK_LIST_FIRST(&loops->all, struct private_loop, node);
         close_own(l);
@@ -272,7 +273,7 @@ static int watch_service_end(struct private_loop *l)
 {
     if (l->stop_fd >= 0 || !current.thread)
         return 0;
-    struct epoll_event wanted = {.events = EPOLLIN, .data.fd = current.service->threads.stop_fd};
+    struct epoll_event wanted = {.events = EPOLLIN, .data.fd = threads_of(current.service)->stop_fd};
     if (epoll_ctl(l->fd, EPOLL_CTL_ADD, wanted.data.fd, &wanted) < 0)
         return -1;
     l->stop_fd = wanted.data.fd;
@@ -282,7 +283,7 @@ static int watch_service_end(struct private_loop *l)
 /* Notifies a thread once that its service ends, and ends it when it waits again: old services ignore results. */
 static bool must_end(void)
 {
-    if (!current.thread || !atomic_load(&current.service->threads.stopping))
+    if (!current.thread || !atomic_load(&threads_of(current.service)->stopping))
         return false;
     if (current.thread->end_notified)
         pthread_exit(NULL); /* the end of the service frees the loop: other threads may use its channels */

@@ -5,6 +5,8 @@
 #ifndef DUDA_CORE_EVENT_PRIVATE_LOOP_H
 #define DUDA_CORE_EVENT_PRIVATE_LOOP_H
 
+#include "service/service.h"
+
 #include <duda/event.h>
 #include <monkey/base/list.h>
 
@@ -17,6 +19,8 @@ struct private_loops {
     pthread_mutex_t lock;
     struct mk_list all;
 };
+
+FEATURE_SLOT(private_loops_of, struct private_loops, service, FEATURE_PRIVATE_LOOPS)
 
 /* Hooks of features.c. */
 int private_loops_init(struct service *s);

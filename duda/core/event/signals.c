@@ -13,7 +13,7 @@
 
 int signals_init(struct service *s)
 {
-    pthread_mutex_init(&s->signals.lock, NULL);
+    pthread_mutex_init(&signals_of(s)->lock, NULL);
     return 0;
 }
 
@@ -28,8 +28,8 @@ void signals_end(struct signals *signals)
 
 void signals_release(struct service *s)
 {
-    signals_end(&s->signals);
-    pthread_mutex_destroy(&s->signals.lock);
+    signals_end(signals_of(s));
+    pthread_mutex_destroy(&signals_of(s)->lock);
 }
 
 /* Sends to one descriptor. Returns false if its reader has closed it. */
@@ -39,7 +39,7 @@ static bool send_to_fd(struct service *s, int fd, uint64_t value)
         return true;
     if (errno != EAGAIN && errno != EWOULDBLOCK)
         return false;
-    if (!s->signals.lost++)
+    if (!signals_of(s)->lost++)
         message_log_of(s, MK_LOG_WARN,
                        "a value of event->signal() is lost: a descriptor of create_signal_fd() is not read; "
                        "this is logged once");
@@ -48,7 +48,7 @@ static bool send_to_fd(struct service *s, int fd, uint64_t value)
 
 void signals_send(struct service *s, uint64_t value)
 {
-    struct signals *signals = &s->signals;
+    struct signals *signals = signals_of(s);
     pthread_mutex_lock(&signals->lock);
     for (unsigned i = 0; i < signals->n;) {
         if (send_to_fd(s, signals->fds[i], value)) {
@@ -81,7 +81,7 @@ int signals_open_fd(struct service *s)
     int ends[2]; /* the receiving one, the sending one */
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
-    int err = add_fd(&s->signals, ends[1]);
+    int err = add_fd(signals_of(s), ends[1]);
     if (err == 0)
         return ends[0];
     close(ends[0]);

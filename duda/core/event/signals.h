@@ -5,6 +5,8 @@
 #ifndef DUDA_CORE_EVENT_SIGNALS_H
 #define DUDA_CORE_EVENT_SIGNALS_H
 
+#include "service/service.h"
+
 #include <duda/event.h>
 
 #include <pthread.h>
@@ -21,6 +23,8 @@ struct signals {
     bool ended;
     uint64_t lost;
 };
+
+FEATURE_SLOT(signals_of, struct signals, service, FEATURE_SIGNALS)
 
 /* Hooks of features.c. */
 int signals_init(struct service *s);

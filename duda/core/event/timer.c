@@ -27,7 +27,7 @@ static void remove_timer(struct service_timer *t)
 {
     mk_timer_cancel(&t->timer);
     if (!t->removed)
-        slots_remove(&t->worker->timers, t->slot);
+        slots_remove(timers_of(t->worker), t->slot);
     t->removed = true;
     if (!t->in_call)
         heap_free(t, sizeof(*t));
@@ -56,7 +56,7 @@ static void on_time(struct mk_timer *timer)
 duda_timer_t timer_start(struct service_worker *w, uint32_t ms, bool interval, duda_call_fn fn, void *data,
                          int *ret_err)
 {
-    *ret_err = fn && (ms || !interval) ? slots_reserve(&w->timers, TIMERS_MAX) : -EINVAL;
+    *ret_err = fn && (ms || !interval) ? slots_reserve(timers_of(w), TIMERS_MAX) : -EINVAL;
     struct service_timer *t = *ret_err == 0 ? heap_zalloc(sizeof(*t)) : NULL;
     if (!t) {
         *ret_err = *ret_err ? *ret_err : -ENOMEM;
@@ -65,12 +65,12 @@ duda_timer_t timer_start(struct service_worker *w, uint32_t ms, bool interval, d
     *t = (struct service_timer){.worker = w, .interval_ms = interval ? ms : 0, .fn = fn, .data = data};
     mk_timer_init(&t->timer, on_time);
     mk_timer_arm(w->loop, &t->timer, ms);
-    return slots_add(&w->timers, t, &t->slot);
+    return slots_add(timers_of(w), t, &t->slot);
 }
 
 int timer_cancel(struct service_worker *w, duda_timer_t number)
 {
-    struct service_timer *t = slots_find(&w->timers, number);
+    struct service_timer *t = slots_find(timers_of(w), number);
     if (!t)
         return -ENOENT;
     remove_timer(t);
@@ -79,10 +79,10 @@ int timer_cancel(struct service_worker *w, duda_timer_t number)
 
 void timer_cancel_all(struct service_worker *w)
 {
-    for (uint32_t i = 0; i < w->timers.n; i++) {
-        struct service_timer *t = slots_get(&w->timers, i);
+    for (uint32_t i = 0; i < timers_of(w)->n; i++) {
+        struct service_timer *t = slots_get(timers_of(w), i);
         if (t)
             remove_timer(t);
     }
-    slots_release(&w->timers);
+    slots_release(timers_of(w));
 }

@@ -4,8 +4,8 @@
  */
 #include "log/last_lines.h"
 
-#include "common/sanitize.h"
 #include "common/heap.h"
+#include "common/sanitize.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -72,4 +72,29 @@ unsigned last_lines_read(struct last_lines *last, struct last_line *lines, uint6
         lines[i] = last->lines[(last->all - n + i) % LAST_LINES_MAX];
     pthread_mutex_unlock(&last->lock);
     return n;
+}
+
+/* ── of a service ── */
+
+void last_lines_keep(struct service *s)
+{
+    if (!last_lines_are_kept(s))
+        last_lines_of(s)->ring = last_lines_new(); /* without memory there are none */
+}
+
+void last_lines_add_of(struct service *s, const char *kind, struct mk_str text)
+{
+    struct last_lines *last = s ? atomic_load_explicit(&last_lines_of(s)->ring, memory_order_acquire) : NULL;
+    if (last)
+        last_lines_add(last, kind, text);
+}
+
+void last_lines_inherit(struct service *s, struct service *before)
+{
+    last_lines_of(s)->ring = last_lines_get(last_lines_of(before)->ring);
+}
+
+void last_lines_release(struct service *s)
+{
+    last_lines_put(last_lines_of(s)->ring);
 }

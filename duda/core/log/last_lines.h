@@ -6,8 +6,11 @@
 #ifndef DUDA_CORE_LOG_LAST_LINES_H
 #define DUDA_CORE_LOG_LAST_LINES_H
 
+#include "service/service.h"
+
 #include <monkey/base/str.h>
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct last_lines;
@@ -22,6 +25,13 @@ struct last_line {
     char text[LAST_LINE_BYTES];
 };
 
+/* Of a service: its ring; NULL: no console is enabled. Set once. */
+struct service_lines {
+    _Atomic(struct last_lines *) ring;
+};
+
+FEATURE_SLOT(last_lines_of, struct service_lines, service, FEATURE_LAST_LINES)
+
 /* Returns an empty ring with one reference, or NULL without memory. */
 struct last_lines *last_lines_new(void);
 /* Count references; any thread. last_lines_get() returns `last`; both take NULL. */
@@ -35,5 +45,19 @@ void last_lines_add(struct last_lines *last, const char *kind, struct mk_str tex
  * in all. Returns their number. Any thread.
  */
 unsigned last_lines_read(struct last_lines *last, struct last_line *lines, uint64_t *ret_all);
+
+/* Has a service keep its last messages from now on. In the hooks of the configuration. */
+void last_lines_keep(struct service *s);
+/* Adds a message of the service (NULL: of none), if they are kept. Any thread. */
+void last_lines_add_of(struct service *s, const char *kind, struct mk_str text);
+
+static inline bool last_lines_are_kept(const struct service *s)
+{
+    return atomic_load_explicit(&last_lines_of(s)->ring, memory_order_relaxed);
+}
+
+/* Hooks of features.c. */
+void last_lines_inherit(struct service *s, struct service *before);
+void last_lines_release(struct service *s);
 
 #endif

@@ -188,13 +188,13 @@ static const char *find_fault(const struct service *s, const char *name)
         return "LogDir of [WEB_SERVICE] is not set";
     if (!name || !*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return "the name of a file in LogDir is needed, without a slash";
-    return s->logs.n == LOGS_MAX ? "the service has 64 logs already" : NULL;
+    return logs_of(s)->n == LOGS_MAX ? "the service has 64 logs already" : NULL;
 }
 
 /* Returns the log of that path, if the service has it. */
 static struct duda_log *find_log(const struct service *s, const char *path)
 {
-    struct duda_log *log = s->logs.first;
+    struct duda_log *log = logs_of(s)->first;
     while (log && strcmp(log->path, path) != 0)
         log = log->next;
     return log;
@@ -205,12 +205,12 @@ static struct duda_log *make_log(struct service *s, const char *path)
     struct duda_log *log = mk_arena_zalloc(&s->arena, sizeof(*log));
     if (!log)
         return NULL;
-    *log = (struct duda_log){.next = s->logs.first, .service = s, .path = path};
+    *log = (struct duda_log){.next = logs_of(s)->first, .service = s, .path = path};
     log->target = mk_log_target_get(writer, &(struct mk_log_dest){MK_LOG_DEST_FILE, mk_str_c(path)});
     log->producer = log->target ? mk_log_producer_get(log->target, log, WAITING_BYTES_MAX) : NULL;
     if (log->producer) {
-        s->logs.first = log;
-        s->logs.n++;
+        logs_of(s)->first = log;
+        logs_of(s)->n++;
         return log;
     }
     if (log->target)
@@ -237,20 +237,22 @@ struct duda_log *log_new(struct service *s, const char *name, const char *call)
     return err < 0 ? NULL : log;
 }
 
-void log_start(struct service *s)
+int log_start(struct service_worker *w)
 {
-    int err = s->logs.first ? mk_log_writer_start(writer) : 0;
+    struct service *s = w->service;
+    int err = logs_of(s)->first ? mk_log_writer_start(writer) : 0;
     if (err < 0)
         message_log_of(s, MK_LOG_ERROR, "the thread that writes the logs cannot start: %s", strerror(-err));
+    return 0;
 }
 
 void log_end(struct service *s)
 {
-    for (struct duda_log *log = s->logs.first; log; log = log->next) {
+    for (struct duda_log *log = logs_of(s)->first; log; log = log->next) {
         assert(log->service);
         log->service = NULL;
         mk_log_producer_put(log->producer);
         mk_log_target_put(log->target);
     }
-    s->logs = (struct logs){0};
+    *logs_of(s) = (struct logs){0};
 }

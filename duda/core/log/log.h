@@ -6,6 +6,8 @@
 #ifndef DUDA_CORE_LOG_LOG_H
 #define DUDA_CORE_LOG_LOG_H
 
+#include "service/service.h"
+
 #include <duda/logger.h>
 #include <monkey/status.h>
 
@@ -19,6 +21,8 @@ struct logs {
     unsigned n;
     struct duda_log *messages; /* of conf->bind_messages(), or NULL */
 };
+
+FEATURE_SLOT(logs_of, struct logs, service, FEATURE_LOG)
 
 /* The plugin starts: makes the writer of the process, without its thread, unless there is one. Returns 0 or -ENOMEM. */
 int log_open_writer(void);
@@ -34,9 +38,8 @@ struct duda_log *log_new(struct service *s, const char *name, const char *call);
 int log_vadd(struct duda_log *log, const char *format, va_list args) MK_PRINTF(2, 0);
 int log_add(struct duda_log *log, const char *format, ...) MK_PRINTF(2, 3);
 
-/* Starts writing the service's logs, unless that was done. Any thread. */
-void log_start(struct service *s);
-/* Closes the service's logs after their last lines. May block. */
+/* Hooks of features.c: start writing the service's logs, unless that was done; and close them. That may block. */
+int log_start(struct service_worker *w);
 void log_end(struct service *s);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * The object `logger`.
  */
+#include "common/api_error.h"
 #include "common/current.h"
-#include "common/phase.h"
 #include "log/log.h"
 #include "log/message.h"
 #include "objects.h"

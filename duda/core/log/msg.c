@@ -3,6 +3,7 @@
  * The object `msg`.
  */
 #include "common/current.h"
+#include "log/last_lines.h"
 #include "log/log.h"
 #include "log/message.h"
 #include "objects.h"
@@ -26,9 +27,9 @@ static void write_line(struct kind kind, const char *format, va_list args)
     while (len && text[len - 1] == '\n')
         text[--len] = 0;
     message_log(kind.level, "%s%s", kind.prefix, text);
-    service_add_message(current.service, kind.word, mk_str(text, len));
-    if (current.service && current.service->logs.messages)
-        log_add(current.service->logs.messages, "%s: %s", kind.word, text);
+    last_lines_add_of(current.service, kind.word, mk_str(text, len));
+    if (current.service && logs_of(current.service)->messages)
+        log_add(logs_of(current.service)->messages, "%s: %s", kind.word, text);
 }
 
 #define DEFINE_MESSAGE(name, ...) \

@@ -2,8 +2,9 @@
 /*
  * The body of a request in pieces: request->read(), pause(), resume().
  */
-#include "common/current.h"
 #include "common/api_error.h"
+#include "common/current.h"
+#include "request/output.h"
 #include "request/request.h"
 #include "route/dispatch.h"
 

@@ -4,7 +4,8 @@
  */
 #include "request/request.h"
 
-#include "route/dispatch.h"
+#include "request/output.h"
+#include "session/session.h"
 
 /* Calls the hooks of what the request has used, each once and in their order; a callback may use what comes later. */
 static void end_features(struct duda_request *dr)
@@ -19,9 +20,19 @@ static void end_features(struct duda_request *dr)
     }
 }
 
+bool request_retire(struct duda_request *dr)
+{
+    const struct feature *rows = dr->worker->service->features;
+    for (unsigned left = dr->features; left; left &= left - 1) {
+        const struct feature *row = &rows[__builtin_ctz(left)];
+        if (row->request_retire && row->request_retire(dr))
+            return true;
+    }
+    return false;
+}
+
 void request_release(struct duda_request *dr)
 {
-    dispatch_finish(dr);
     dr->is_complete = dr->answered && (dr->is_page || !mk_request_aborted(dr->req));
     output_stop(dr);
     end_features(dr);
@@ -30,10 +41,10 @@ void request_release(struct duda_request *dr)
     request_pool_put(dr);
 }
 
-void request_finish(struct duda_request *dr)
+bool request_is_forgotten(struct duda_request *dr)
 {
-    counts_end(dr);
-    request_release(dr);
+    bool is_under_way = dr->tasks || dr->is_reading || (dr->session && dr->session->job);
+    return dr->output.state == OUTPUT_HELD && !dr->is_kept && !is_under_way && !mk_response_head_sent(dr->req);
 }
 
 struct duda_request *request_new(struct mk_request *req, struct service_worker *worker)
@@ -48,6 +59,5 @@ struct duda_request *request_new(struct mk_request *req, struct service_worker *
     dr->req = req;
     assert(!worker->ended && !dr->features);
     mk_list_add(&worker->requests, &dr->node);
-    counts_begin(dr);
     return dr;
 }

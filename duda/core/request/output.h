@@ -10,30 +10,7 @@
 #ifndef DUDA_CORE_REQUEST_OUTPUT_H
 #define DUDA_CORE_REQUEST_OUTPUT_H
 
-#include <duda/response.h>
-#include <monkey/request.h>
-
-struct output_part;
-
-enum output_state { OUTPUT_HELD, OUTPUT_SENDING, OUTPUT_ENDING, OUTPUT_ENDED };
-
-/* A value of `length` that is no length. */
-enum { OUTPUT_LENGTH_OMITTED = -1 };
-
-struct output {
-    enum output_state state;
-    bool blocked;        /* the server has enough until continue_output() */
-    bool has_parts;      /* something was added */
-    bool is_unknown;     /* a generator was added: `bytes` is not the length */
-    bool is_bodyless;    /* the server will drop the body (HEAD, 204 ...), which is known when it begins to be sent */
-    bool is_fixed;       /* `length` is set */
-    bool is_incomplete;  /* there was no memory for a part */
-    int64_t length;      /* with `is_fixed`: Content-Length, or OUTPUT_LENGTH_OMITTED */
-    uint64_t bytes;      /* of all parts that were added */
-    unsigned parts_n;    /* that were allocated in the arena */
-    unsigned text_bytes; /* of text in the arena */
-    struct output_part *first, *last, *free;
-};
+#include "request/request.h"
 
 /* Adds bytes without a copy, or with one. */
 int output_add_ref(struct duda_request *dr, struct mk_str data);

@@ -4,8 +4,8 @@
  */
 #include "request/request.h"
 
-#include "common/current.h"
 #include "common/api_error.h"
+#include "common/current.h"
 
 #include <errno.h>
 
@@ -61,12 +61,6 @@ void request_call_end(struct duda_request *dr)
         request_call_event(dr, dr->leave);
     if (dr->done)
         request_call(dr, dr->done);
-}
-
-bool request_is_forgotten(struct duda_request *dr)
-{
-    bool is_under_way = dr->tasks || dr->is_reading || (dr->session && dr->session->job);
-    return dr->output.state == OUTPUT_HELD && !dr->is_kept && !is_under_way && !mk_response_head_sent(dr->req);
 }
 
 bool request_has_type(const struct duda_request *dr, struct mk_str media_type)

@@ -6,10 +6,10 @@
 #define DUDA_CORE_REQUEST_REQUEST_H
 
 #include "common/current.h"
-#include "request/output.h"
-#include "service/service.h"
 
+#include <duda/compat/request.h>
 #include <duda/request.h>
+#include <duda/response.h>
 
 struct dispatch;
 struct heartbeat;
@@ -18,6 +18,32 @@ struct request_slab;
 struct sse_subscription;
 struct task;
 struct tunnel;
+
+/* ── the body of its response: output.h ── */
+
+struct output_part;
+
+enum output_state { OUTPUT_HELD, OUTPUT_SENDING, OUTPUT_ENDING, OUTPUT_ENDED };
+
+/* A value of `length` that is no length. */
+enum { OUTPUT_LENGTH_OMITTED = -1 };
+
+struct output {
+    enum output_state state;
+    bool blocked;        /* the server has enough until continue_output() */
+    bool has_parts;      /* something was added */
+    bool is_unknown;     /* a generator was added: `bytes` is not the length */
+    bool is_bodyless;    /* the server will drop the body (HEAD, 204 ...), which is known when it begins to be sent */
+    bool is_fixed;       /* `length` is set */
+    bool is_incomplete;  /* there was no memory for a part */
+    int64_t length;      /* with `is_fixed`: Content-Length, or OUTPUT_LENGTH_OMITTED */
+    uint64_t bytes;      /* of all parts that were added */
+    unsigned parts_n;    /* that were allocated in the arena */
+    unsigned text_bytes; /* of text in the arena */
+    struct output_part *first, *last, *free;
+};
+
+/* ── the request ── */
 
 /* Strings that are copied when they are first asked for. */
 enum request_string {
@@ -113,12 +139,6 @@ static inline bool request_is_answered(const struct duda_request *dr)
     return dr->output.state >= OUTPUT_ENDING;
 }
 
-/*
- * Returns whether a response is missing, and nothing is known that would send it: a ticket, a task, a session or a body
- * that is read ...; dthreads are not looked at.
- */
-bool request_is_forgotten(struct duda_request *dr);
-
 /* Returns whether the body has a media type, whatever its parameters. */
 bool request_has_type(const struct duda_request *dr, struct mk_str media_type);
 
@@ -159,8 +179,14 @@ const char *request_dup(struct duda_request *dr, struct mk_str s);
 struct duda_request *request_new(struct mk_request *req, struct service_worker *worker);
 /* Releases a request and what it has, after its functions for that. */
 void request_release(struct duda_request *dr);
-/* The same at the end of its exchange, which is counted. */
-void request_finish(struct duda_request *dr);
+/* Its service was replaced. Returns whether a feature ends it soon; else the caller aborts it. */
+bool request_retire(struct duda_request *dr);
+
+/*
+ * Returns whether a response is missing, and nothing is known that would send it: a ticket, a task, a session or a body
+ * that is read ...; dthreads are not looked at.
+ */
+bool request_is_forgotten(struct duda_request *dr);
 
 /* ── request_pool.c ── */
 
@@ -169,7 +195,16 @@ struct duda_request *request_pool_get(struct service_worker *w);
 void request_pool_put(struct duda_request *dr);
 /* Returns whether `dr`, any address, is a request that was got and not put. */
 bool request_pool_has(const struct service_worker *w, const struct duda_request *dr);
-/* Frees the slabs of a worker that has no requests any more. */
+
+/* Of a worker: the memory of its requests. */
+struct request_slabs {
+    struct mk_list list;
+};
+
+FEATURE_SLOT(request_slabs_of, struct request_slabs, service_worker, FEATURE_REQUESTS)
+
+/* Hooks of features.c. The slabs of a worker are freed that has no requests any more. */
+int request_pool_init(struct service_worker *w);
 void request_pool_release(struct service_worker *w);
 
 /* ── body.c ── */

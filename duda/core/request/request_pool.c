@@ -8,13 +8,14 @@
  */
 #include "common/heap.h"
 #include "request/request.h"
+#include "service/counts.h"
 
 enum { SLAB_REQUESTS = 8 };
 
 static const uint32_t SLAB_FULL = (UINT32_C(1) << SLAB_REQUESTS) - 1;
 
 struct request_slab {
-    struct mk_list node; /* in service_worker.slabs */
+    struct mk_list node; /* in request_slabs.list */
     uint32_t used;       /* a bit for each place */
     unsigned next;       /* where the search begins */
     struct duda_request items[SLAB_REQUESTS];
@@ -53,17 +54,23 @@ static struct request_slab *add_slab(struct service_worker *w)
     struct request_slab *slab = heap_zalloc(sizeof(*slab));
     if (!slab)
         return NULL;
-    mk_counter_add(w->service->counts.request_memory, NULL, sizeof(*slab));
+    mk_counter_add(counts_of(w->service)->request_memory, NULL, sizeof(*slab));
     poison_memory(slab->items, sizeof(slab->items));
-    add_first(&w->slabs, &slab->node);
+    add_first(&request_slabs_of(w)->list, &slab->node);
     return slab;
 }
 
 static struct request_slab *find_slab(struct service_worker *w)
 {
-    if (!mk_list_empty(&w->slabs) && to_slab(w->slabs.next)->used != SLAB_FULL)
-        return to_slab(w->slabs.next);
+    if (!mk_list_empty(&request_slabs_of(w)->list) && to_slab(request_slabs_of(w)->list.next)->used != SLAB_FULL)
+        return to_slab(request_slabs_of(w)->list.next);
     return add_slab(w);
+}
+
+int request_pool_init(struct service_worker *w)
+{
+    mk_list_init(&request_slabs_of(w)->list);
+    return 0;
 }
 
 struct duda_request *request_pool_get(struct service_worker *w)
@@ -79,7 +86,7 @@ struct duda_request *request_pool_get(struct service_worker *w)
     slab->next = (slab->next + 1) % SLAB_REQUESTS;
     if (slab->used == SLAB_FULL) {
         mk_list_del(&slab->node);
-        mk_list_add(&w->slabs, &slab->node);
+        mk_list_add(&request_slabs_of(w)->list, &slab->node);
     }
     unpoison_memory(dr, sizeof(*dr));
     *dr = (struct duda_request){.worker = w, .slab = slab};
@@ -94,7 +101,7 @@ void request_pool_put(struct duda_request *dr)
     assert(slab->used & UINT32_C(1) << (dr - slab->items));
     if (slab->used == SLAB_FULL) {
         mk_list_del(&slab->node);
-        add_first(&w->slabs, &slab->node);
+        add_first(&request_slabs_of(w)->list, &slab->node);
     }
     slab->used &= ~(UINT32_C(1) << (dr - slab->items));
     dr->req = NULL;
@@ -103,7 +110,7 @@ void request_pool_put(struct duda_request *dr)
 
 bool request_pool_has(const struct service_worker *w, const struct duda_request *dr)
 {
-    for (struct mk_list *n = w->slabs.next; n != &w->slabs; n = n->next) {
+    for (struct mk_list *n = request_slabs_of(w)->list.next; n != &request_slabs_of(w)->list; n = n->next) {
         const struct request_slab *slab = to_slab(n);
         uintptr_t at = (uintptr_t)dr - (uintptr_t)slab->items;
         if (at < sizeof(slab->items))
@@ -114,12 +121,12 @@ bool request_pool_has(const struct service_worker *w, const struct duda_request 
 
 void request_pool_release(struct service_worker *w)
 {
-    while (!mk_list_empty(&w->slabs)) {
-        struct request_slab *slab = to_slab(w->slabs.next);
+    while (!mk_list_empty(&request_slabs_of(w)->list)) {
+        struct request_slab *slab = to_slab(request_slabs_of(w)->list.next);
         assert(slab->used == 0);
         mk_list_del(&slab->node);
         unpoison_memory(slab->items, sizeof(slab->items));
         heap_free(slab, sizeof(*slab));
-        mk_counter_add(w->service->counts.request_memory, NULL, -(int64_t)sizeof(*slab));
+        mk_counter_add(counts_of(w->service)->request_memory, NULL, -(int64_t)sizeof(*slab));
     }
 }

@@ -5,6 +5,7 @@
 #include "common/api_error.h"
 #include "objects.h"
 #include "request/header.h"
+#include "request/output.h"
 #include "request/raw_head.h"
 #include "request/request.h"
 #include "request/send_file.h"

@@ -4,7 +4,9 @@
  */
 #include "request/send_file.h"
 
+#include "request/output.h"
 #include "request/request.h"
+#include "service/folder.h"
 
 #include <monkey/base/file.h>
 #include <monkey/plugin.h>

@@ -5,6 +5,7 @@
 #include "request/sse.h"
 
 #include "request/header.h"
+#include "request/output.h"
 #include "request/request.h"
 
 #include <errno.h>

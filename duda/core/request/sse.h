@@ -10,6 +10,7 @@
 #include <duda/response.h>
 
 struct service;
+struct service_worker;
 
 /*
  * Appends an event; `type` and `id` without an address are left out. Each line of `data` (which end with CRLF, CR or
@@ -26,6 +27,7 @@ int sse_pass(duda_request_t *dr, struct mk_str text);
 /* ── sse_publish.c: hooks of features.c ── */
 
 int sse_init(struct service *s);
+void sse_release_worker(struct service_worker *w);
 /* Ends the subscriptions of a request. */
 void sse_leave_request(duda_request_t *dr);
 

@@ -6,6 +6,8 @@
 #ifndef DUDA_CORE_REQUEST_SSE_CHANNELS_H
 #define DUDA_CORE_REQUEST_SSE_CHANNELS_H
 
+#include "service/service.h"
+
 #include <monkey/base/list.h>
 #include <monkey/base/str.h>
 #include <monkey/kit/hash_table.h>
@@ -38,6 +40,9 @@ struct sse_service {
     uint64_t key[2];             /* of the hash: clients may choose names */
     atomic_size_t pending_bytes; /* of events that wait for workers */
 };
+
+FEATURE_SLOT(sse_channels_of, struct sse_channels, service_worker, FEATURE_SSE)
+FEATURE_SLOT(sse_of, struct sse_service, service, FEATURE_SSE)
 
 /* Returns the channel of a name and its hash, or NULL. */
 struct sse_channel *sse_channels_find(const struct sse_channels *channels, struct mk_str name, uint64_t hash);

@@ -7,13 +7,14 @@
  *
  * The channels of a worker are changed in its thread, under service.lock; other threads read them under it.
  */
-#include "common/heap.h"
 #include "common/api_error.h"
-#include "common/phase.h"
+#include "common/heap.h"
 #include "objects.h"
+#include "request/output.h"
 #include "request/request.h"
 #include "request/sse.h"
 #include "request/sse_channels.h"
+#include "service/inbox.h"
 
 #include <monkey/base/siphash.h>
 
@@ -40,7 +41,7 @@ static void put_event(void *data)
     struct sse_event *event = data;
     if (atomic_fetch_sub_explicit(&event->refs, 1, memory_order_acq_rel) > 1)
         return;
-    atomic_fetch_sub_explicit(&event->service->sse.pending_bytes, event->text.len, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&sse_of(event->service)->pending_bytes, event->text.len, memory_order_relaxed);
     mk_buf_release(&event->text);
     heap_free(event, sizeof(*event));
 }
@@ -58,16 +59,16 @@ static struct sse_event *make_event(struct service *s, struct mk_str channel, st
         event->text = *text;
         *text = (struct mk_buf){0};
     }
-    event->hash = mk_siphash(s->sse.key, channel.p, channel.len);
+    event->hash = mk_siphash(sse_of(s)->key, channel.p, channel.len);
     event->len = channel.len;
     memcpy(event->channel, channel.p, channel.len);
-    atomic_fetch_add_explicit(&s->sse.pending_bytes, event->text.len, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sse_of(s)->pending_bytes, event->text.len, memory_order_relaxed);
     return event;
 }
 
 static struct sse_channel *find_channel(const struct service_worker *w, const struct sse_event *event)
 {
-    return sse_channels_find(&w->channels, mk_str(event->channel, event->len), event->hash);
+    return sse_channels_find(sse_channels_of(w), mk_str(event->channel, event->len), event->hash);
 }
 
 /* ── in the worker ── */
@@ -78,13 +79,18 @@ static void leave_channel(struct service_worker *w, struct sse_subscription **pl
     assert(sub->channel->n > 0);
     *place = sub->next;
     pthread_mutex_lock(&w->service->lock);
-    sse_channels_leave(&w->channels, sub);
+    sse_channels_leave(sse_channels_of(w), sub);
     pthread_mutex_unlock(&w->service->lock);
 }
 
 int sse_init(struct service *s)
 {
-    return mk_siphash_key(s->sse.key);
+    return mk_siphash_key(sse_of(s)->key);
+}
+
+void sse_release_worker(struct service_worker *w)
+{
+    sse_channels_release(sse_channels_of(w));
 }
 
 void sse_leave_request(struct duda_request *dr)
@@ -134,7 +140,7 @@ static void deliver_event(void *data)
             send_to(sub->dr, mk_str(event->text.data, event->text.len));
     }
     pthread_mutex_lock(&w->service->lock);
-    sse_channels_put(&w->channels, channel);
+    sse_channels_put(sse_channels_of(w), channel);
     pthread_mutex_unlock(&w->service->lock);
 }
 
@@ -178,7 +184,7 @@ static int join_channel(struct duda_request *dr, const char *channel)
     if (n == DUDA_SSE_CHANNELS_MAX)
         return -ENOSPC;
     pthread_mutex_lock(&s->lock);
-    *place = sse_channels_join(&dr->worker->channels, name, mk_siphash(s->sse.key, name.p, name.len), dr);
+    *place = sse_channels_join(sse_channels_of(dr->worker), name, mk_siphash(sse_of(s)->key, name.p, name.len), dr);
     pthread_mutex_unlock(&s->lock);
     request_use(dr, FEATURE_SSE);
     return *place ? 0 : -ENOMEM;
@@ -235,7 +241,7 @@ static int send_event(struct service *s, struct sse_event *event)
         if (w->ended || !find_channel(w, event))
             continue;
         atomic_fetch_add_explicit(&event->refs, 1, memory_order_relaxed);
-        int err = inbox_add(&w->inbox, &(struct inbox_call){.fn = deliver_event, .data = event, .drop = put_event});
+        int err = inbox_add(inbox_of(w), &(struct inbox_call){.fn = deliver_event, .data = event, .drop = put_event});
         if (err < 0) {
             put_event(event);
             result = err;
@@ -248,7 +254,7 @@ static int send_event(struct service *s, struct sse_event *event)
 /* `text`: NULL for the end. */
 static int publish_text(struct service *s, const char *channel, struct mk_buf *text)
 {
-    if (text && atomic_load_explicit(&s->sse.pending_bytes, memory_order_relaxed) + text->len > PENDING_BYTES_MAX)
+    if (text && atomic_load_explicit(&sse_of(s)->pending_bytes, memory_order_relaxed) + text->len > PENDING_BYTES_MAX)
         return -EAGAIN;
     struct sse_event *event = make_event(s, mk_str_c(channel), text);
     if (!event)
@@ -292,10 +298,10 @@ static size_t count_subscribers(const char *channel)
         return 0;
     struct service *s = current.service;
     struct mk_str name = mk_str_c(channel);
-    uint64_t hash = mk_siphash(s->sse.key, name.p, name.len);
+    uint64_t hash = mk_siphash(sse_of(s)->key, name.p, name.len);
     pthread_mutex_lock(&s->lock);
     MK_LIST_EACH_ITEM(&s->workers, const struct service_worker, node, w) {
-        const struct sse_channel *c = w->ended ? NULL : sse_channels_find(&w->channels, name, hash);
+        const struct sse_channel *c = w->ended ? NULL : sse_channels_find(sse_channels_of(w), name, hash);
         sum += c ? c->n : 0;
     }
     pthread_mutex_unlock(&s->lock);

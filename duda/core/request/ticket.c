@@ -4,9 +4,9 @@
  */
 #include "request/ticket.h"
 
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/api_error.h"
 #include "request/request.h"
 
 #include <monkey/request_ref.h>
@@ -51,7 +51,7 @@ int ticket_gate_open(struct service *s)
     pthread_cond_init(&gate->idle, NULL);
     gate->service = s;
     gate->refs = 1;
-    s->gate = gate;
+    tickets_of(s)->gate = gate;
     return 0;
 }
 
@@ -70,10 +70,10 @@ static void put_gate(struct ticket_gate *gate)
 
 void ticket_gate_close(struct service *s)
 {
-    struct ticket_gate *gate = s->gate;
+    struct ticket_gate *gate = tickets_of(s)->gate;
     if (!gate)
         return;
-    s->gate = NULL;
+    tickets_of(s)->gate = NULL;
     pthread_mutex_lock(&gate->lock);
     gate->service = NULL;
     assert(gate->refs > 0);
@@ -122,7 +122,7 @@ static void run_call(struct mk_request_call *base, struct mk_request *req)
 
 int ticket_make(duda_request_t *dr, struct duda_ticket *ret)
 {
-    struct ticket ticket = {.dr = dr, .gate = dr->worker->service->gate, .loop = dr->worker->loop};
+    struct ticket ticket = {.dr = dr, .gate = tickets_of(dr->worker->service)->gate, .loop = dr->worker->loop};
     int err = mk_request_ref(dr->req, &ticket.ref);
     if (err == 0)
         memcpy(ret, &ticket, sizeof(ticket));

@@ -8,12 +8,20 @@
 #ifndef DUDA_CORE_REQUEST_TICKET_H
 #define DUDA_CORE_REQUEST_TICKET_H
 
+#include "service/service.h"
+
 #include <duda/response.h>
 
-struct service;
 struct ticket_gate;
 
-/* Makes the gate of a service. Returns 0 or -ENOMEM. */
+/* Of a service. */
+struct tickets {
+    struct ticket_gate *gate;
+};
+
+FEATURE_SLOT(tickets_of, struct tickets, service, FEATURE_TICKETS)
+
+/* Hooks of features.c. Makes the gate of a service. Returns 0 or -ENOMEM. */
 int ticket_gate_open(struct service *s);
 /* No function of the service is called any more when this returns. After duda_exit(), before its object is closed. */
 void ticket_gate_close(struct service *s);

@@ -4,8 +4,9 @@
  */
 #include "request/tunnel.h"
 
-#include "common/current.h"
 #include "common/api_error.h"
+#include "common/current.h"
+#include "request/output.h"
 #include "request/request.h"
 
 #include <monkey/tunnel.h>

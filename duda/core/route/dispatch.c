@@ -4,15 +4,20 @@
  */
 #include "route/dispatch.h"
 
-#include "common/current.h"
 #include "common/api_error.h"
+#include "common/current.h"
+#include "compat/old.h"
+#include "dthread/dthread.h"
+#include "log/last_lines.h"
+#include "request/output.h"
 #include "request/request.h"
+#include "service/counts.h"
 
 #include <errno.h>
 
-static const struct router *router_of(const struct dispatch *d)
+static const struct router *get_router(const struct dispatch *d)
 {
-    return d->dr->worker->service->router;
+    return router_of(d->dr->worker->service);
 }
 
 /* ── errors and redirects ── */
@@ -20,7 +25,7 @@ static const struct router *router_of(const struct dispatch *d)
 static void respond_error(struct dispatch *d, int status)
 {
     struct duda_request *dr = d->dr;
-    duda_error_fn fn = router_of(d)->error;
+    duda_error_fn fn = get_router(d)->error;
     if (!fn) {
         output_send_page(d->dr, status);
         return;
@@ -34,7 +39,7 @@ static void respond_error(struct dispatch *d, int status)
 
 static void respond_not_found(struct dispatch *d)
 {
-    duda_request_fn fn = router_of(d)->not_found;
+    duda_request_fn fn = get_router(d)->not_found;
     if (!fn) {
         respond_error(d, 404);
         return;
@@ -51,7 +56,7 @@ static void respond_method(struct dispatch *d, mk_methods allow)
     mk_routes_list_methods(&methods, mk_routes_allow(allow));
     if (mk_request_method(req) == MK_METHOD_OTHER) {
         respond_error(d, 501);
-    } else if (mk_request_method(req) == MK_OPTIONS || !router_of(d)->error) {
+    } else if (mk_request_method(req) == MK_OPTIONS || !get_router(d)->error) {
         mk_response_method_not_allowed(req, mk_buf_str(&methods));
     } else {
         mk_response_header(req, MK_STR("Allow"), mk_buf_str(&methods));
@@ -97,14 +102,6 @@ static void log_late(const struct dispatch *d, const char *limit)
     api_error_log_at(d->dr->worker, limit,
                      "there was no response: the handler must call response->end(), now or later; 503 was sent",
                      d->called);
-}
-
-void dispatch_finish(struct duda_request *dr)
-{
-    const struct dispatch *d = dr->dispatch;
-    bool is_missing = d && d->called && dr->output.state == OUTPUT_HELD && !dr->answered && !dr->is_page;
-    if (is_missing && !mk_request_aborted(dr->req) && mk_response_get_status(dr->req) == 503)
-        log_late(d, "HandlerTimeout");
 }
 
 /* Responds in the place of the service, which on_leave() notifies. */
@@ -255,6 +252,11 @@ int dispatch_next(struct duda_request *dr)
 
 /* ── requests ── */
 
+static void add_to_counter(const struct duda_request *dr, const struct mk_counter *counter, int64_t n)
+{
+    mk_counter_add(counter, mk_request_worker(dr->req), n);
+}
+
 /* Copies the values of the parameters, each with a NUL after it. */
 static int copy_values(struct dispatch *d, struct mk_arena *arena, const struct mk_route_match *match)
 {
@@ -288,19 +290,20 @@ static struct dispatch *new_dispatch(struct mk_request *req, struct service_work
         return NULL;
     d->dr = dr;
     dr->dispatch = d;
+    add_to_counter(dr, counts_of(worker->service)->active, 1);
     d->counts = counts_find(worker->service, match ? routes_get_owner(match->route) : NULL);
     d->began_us = counts_wants_time(worker->service, req) ? mk_loop_now_us(mk_request_loop(req)) : 0;
     if (!match)
         return d;
     d->route = routes_get_owner(match->route);
-    d->hook = router_of(d)->before;
+    d->hook = get_router(d)->before;
     return copy_values(d, mk_request_arena(req), match) < 0 ? NULL : d;
 }
 
 /* Tells whether there are files after the routes: those of the service, or those of the host for a root service. */
 static bool has_files(const struct service *s)
 {
-    return s->self.docroot.len || (!s->self.url.len && !s->router->not_found);
+    return s->self.docroot.len || (!s->self.url.len && !router_of(s)->not_found);
 }
 
 /* Tells whether a request that no route takes may be one for a file. */
@@ -313,7 +316,7 @@ static bool may_be_file(const struct service *s, enum router_result result, enum
 bool dispatch_leaves_file(const struct service *s, struct mk_str path)
 {
     struct mk_route_match match;
-    return may_be_file(s, router_match(s->router, MK_GET, path, false, &match), MK_GET);
+    return may_be_file(s, router_match(s, MK_GET, path, false, &match), MK_GET);
 }
 
 int dispatch_request(struct mk_request *req, struct service_worker *worker, struct mk_str path)
@@ -323,7 +326,7 @@ int dispatch_request(struct mk_request *req, struct service_worker *worker, stru
     if (path.len && path.p[0] != '/') /* OPTIONS * */
         return MK_DECLINED;
     enum mk_method method = mk_request_method(req);
-    enum router_result result = router_match(s->router, method, path, mk_request_query(req).p, &match);
+    enum router_result result = router_match(s, method, path, mk_request_query(req).p, &match);
     if (may_be_file(s, result, method))
         return MK_DECLINED;
     if (old_is(s) && old_refuse(req))
@@ -342,7 +345,19 @@ int dispatch_request(struct mk_request *req, struct service_worker *worker, stru
     return 0;
 }
 
-/* ── callbacks after the handler ── */
+/* ── callbacks after the handler, and the end ── */
+
+void dispatch_count_response(struct duda_request *dr)
+{
+    const struct dispatch *d = dr->dispatch;
+    assert(d && d->counts);
+    const struct mk_worker *worker = mk_request_worker(dr->req);
+    unsigned class = (unsigned)mk_response_get_status(dr->req) / 100 - 1;
+    if (class < COUNTS_CLASSES)
+        mk_counter_add(d->counts->classes[class], worker, 1);
+    if (d->began_us)
+        mk_counter_observe(d->counts->duration, worker, mk_loop_now_us(mk_request_loop(dr->req)) - d->began_us);
+}
 
 static void call_after(struct duda_request *dr, const struct route_hook *hook)
 {
@@ -354,8 +369,43 @@ void dispatch_before_head(struct duda_request *dr)
 {
     const struct duda_route *route = dr->dispatch->route;
     dr->is_before_head = true;
-    call_after(dr, router_of(dr->dispatch)->after);
+    call_after(dr, get_router(dr->dispatch)->after);
     call_after(dr, route ? route->after : NULL);
     dr->is_before_head = false;
-    counts_respond(dr);
+    dispatch_count_response(dr);
+}
+
+/* Returns why a request has failed, or COUNTS_FAILURES. A tunnel may end in any way. */
+static enum counts_failure find_failure(const struct duda_request *dr)
+{
+    if (dr->tunnel)
+        return COUNTS_FAILURES;
+    if (mk_request_aborted(dr->req))
+        return dr->is_aborted ? COUNTS_ABORTED : COUNTS_CLIENT_CLOSED;
+    return dr->dispatch->is_handled && !dr->answered ? COUNTS_TIMEOUT : COUNTS_FAILURES;
+}
+
+static void count_end(struct duda_request *dr)
+{
+    assert(dr->dispatch && dr->dispatch->counts);
+    enum counts_failure failure = find_failure(dr);
+    add_to_counter(dr, counts_of(dr->worker->service)->active, -1);
+    if (MK_UNLIKELY(failure != COUNTS_FAILURES))
+        add_to_counter(dr, dr->dispatch->counts->failures[failure], 1);
+}
+
+/* If HandlerTimeout was the reason of a 503, the log names the function that was to respond. */
+static void log_missing_response(const struct duda_request *dr)
+{
+    const struct dispatch *d = dr->dispatch;
+    bool is_missing = d->called && dr->output.state == OUTPUT_HELD && !dr->answered && !dr->is_page;
+    if (is_missing && !mk_request_aborted(dr->req) && mk_response_get_status(dr->req) == 503)
+        log_late(d, "HandlerTimeout");
+}
+
+void dispatch_finish(struct duda_request *dr)
+{
+    count_end(dr);
+    log_missing_response(dr);
+    request_release(dr);
 }

@@ -49,11 +49,14 @@ bool dispatch_leaves_file(const struct service *s, struct mk_str path);
 /* Redirects to the path with a slash after it; is_old: as the original did, to an absolute URI and without a page. */
 void dispatch_redirect(struct mk_request *req, bool is_old);
 
-/* The request ends. If HandlerTimeout was the reason of a 503, the log names the function that was to respond. */
+/* The exchange of a request has ended: counts and releases it. */
 void dispatch_finish(struct duda_request *dr);
 
 /* Calls the callbacks after the handler of a request whose head is about to be sent. */
 void dispatch_before_head(struct duda_request *dr);
+
+/* Counts a response whose head is about to be sent. In the thread of its worker. */
+void dispatch_count_response(struct duda_request *dr);
 
 /* Continues with a request that a callback has stopped. Returns 0 or -EINVAL. */
 int dispatch_next(struct duda_request *dr);

@@ -6,8 +6,11 @@
 #include "route/error_page.h"
 
 #include "common/api_error.h"
+#include "request/output.h"
 #include "request/request.h"
 #include "route/dispatch.h"
+#include "route/router.h"
+#include "service/counts.h"
 
 #include <errno.h>
 
@@ -37,7 +40,7 @@ static struct duda_request *new_page(struct mk_request *req, struct service_work
 
 static void call_function(struct duda_request *page, int status)
 {
-    const struct router *router = page->worker->service->router;
+    const struct router *router = router_of(page->worker->service);
     if (status == 404 && router->not_found) {
         request_call(page, router->not_found);
         return;
@@ -90,7 +93,7 @@ void error_page_replace(struct mk_request *req, struct service_worker *worker)
 {
     int status = mk_response_get_status(req);
     bool is_new = !mk_request_state(req, worker->service->set->plugin);
-    if (!mk_response_is_default_error(req) || !has_function(worker->service->router, status))
+    if (!mk_response_is_default_error(req) || !has_function(router_of(worker->service), status))
         return;
     struct duda_request *page = new_page(req, worker);
     if (!page)
@@ -100,6 +103,6 @@ void error_page_replace(struct mk_request *req, struct service_worker *worker)
     if (use_page(page) < 0)
         restore_page(req, status);
     if (is_new)
-        counts_respond(page);
+        dispatch_count_response(page);
     request_release(page);
 }

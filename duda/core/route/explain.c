@@ -5,6 +5,7 @@
 #include "route/explain.h"
 
 #include "route/dispatch.h"
+#include "route/router.h"
 
 static enum mk_method find_method(struct mk_str name)
 {
@@ -17,7 +18,7 @@ static void explain_route(const struct host_service *found, const struct mk_host
 {
     struct mk_route_match match = {.route = NULL};
     struct mk_str name = found->conf->name;
-    enum router_result result = router_match(found->service->router, find_method(e->method), rest, e->query.p, &match);
+    enum router_result result = router_match(found->service, find_method(e->method), rest, e->query.p, &match);
     switch (result) {
     case ROUTER_FOUND:
         mk_explain_add(e, host, found->conf, MK_EXPLAIN_ANSWERS, "the service %.*s, by the route %.*s",

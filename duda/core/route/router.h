@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * All routes of a service: those of `router`, and the maps of the old API. duda_main() adds them; then they are
- * constant, and all workers read them.
+ * The routes of a service. duda_main() adds them; then they are constant, and all workers read them. Those of the old
+ * API are in compat/map.h, and are found after these.
  */
 #ifndef DUDA_CORE_ROUTE_ROUTER_H
 #define DUDA_CORE_ROUTE_ROUTER_H
 
-#include "compat/map.h"
 #include "route/routes.h"
+#include "service/service.h"
 
 #include <monkey/base/buf.h>
 
@@ -19,8 +19,9 @@ struct router {
     bool has_after;                    /* of any route */
     duda_request_fn not_found;
     duda_error_fn error;
-    struct map map;
 };
+
+FEATURE_SLOT(router_of, struct router, service, FEATURE_ROUTER)
 
 /* What becomes of a request. */
 enum router_result {
@@ -31,20 +32,16 @@ enum router_result {
     ROUTER_NOT_FOUND,
 };
 
-/* Returns a router without routes; NULL without memory. */
-struct router *router_new(struct mk_arena *arena);
-
-/*
- * duda_main() has returned: gives routes what their groups have. Returns 0, or -EINVAL (what was added cannot work) or
- * -ENOMEM with a sentence in `error`.
- */
-int router_complete(struct router *router, struct mk_buf *error);
+/* Hooks of features.c. */
+int router_init(struct service *s);
+/* Gives routes what their groups have, and logs them. Returns 0, or -ENOMEM with a sentence in `error`. */
+int router_complete(struct service *s, struct mk_buf *error);
 
 /*
  * Finds the route of a path below the service's URL: "", "/", "/a" ... `match->route` is set for ROUTER_FOUND only, and
  * `match->allow` for ROUTER_METHOD.
  */
-enum router_result router_match(const struct router *router, enum mk_method method, struct mk_str path, bool has_query,
+enum router_result router_match(const struct service *s, enum mk_method method, struct mk_str path, bool has_query,
                                 struct mk_route_match *match);
 
 /*
@@ -52,7 +49,7 @@ enum router_result router_match(const struct router *router, enum mk_method meth
  * strings are valid until `fn` returns. A route of several patterns comes several times (map_list()).
  */
 typedef void (*router_list_fn)(struct duda_route *route, struct mk_str methods, struct mk_str pattern, void *ctx);
-void router_list(struct router *router, router_list_fn fn, void *ctx);
+void router_list(const struct service *s, router_list_fn fn, void *ctx);
 
 /* Returns the router of the service whose duda_main() calls `function`; NULL, which is logged, outside of it. */
 struct router *router_of_main(const char *function);

@@ -150,9 +150,9 @@ static int check_route(const struct duda_route *route, const char *function)
     }
 
 ROUTE_CALL(int add_before(struct duda_route *route, duda_before_fn fn), "router->before",
-           err = add_hook(current.service->router, &route->before, (struct route_hook){.before = fn}))
+           err = add_hook(router_of(current.service), &route->before, (struct route_hook){.before = fn}))
 ROUTE_CALL(int add_after(struct duda_route *route, duda_request_fn fn), "router->after",
-           err = add_hook(current.service->router, &route->after, (struct route_hook){.after = fn}))
+           err = add_hook(router_of(current.service), &route->after, (struct route_hook){.after = fn}))
 ROUTE_CALL(int set_limit(struct duda_route *route, size_t bytes), "router->limit", route->body_bytes_max = bytes)
 ROUTE_CALL(int set_timeout(struct duda_route *route, uint32_t ms), "router->timeout", route->timeout_ms = ms)
 ROUTE_CALL(int set_stream_body(struct duda_route *route), "router->stream_body", route->stream_body = true)

@@ -2,13 +2,12 @@
 /*
  * The object `conf`.
  */
+#include "common/api_error.h"
 #include "common/current.h"
-#include "common/phase.h"
+#include "compat/map.h"
 #include "log/log.h"
 #include "log/message.h"
 #include "objects.h"
-#include "route/router.h"
-#include "service/service.h"
 
 #include <stdio.h>
 
@@ -18,7 +17,7 @@ static int force_redirect(void)
 {
     if (!phase_check(PHASE_MAIN, "conf->force_redirect()"))
         return -1;
-    map_force_redirect(&current.service->router->map);
+    map_force_redirect(map_of(current.service));
     return 0;
 }
 
@@ -30,8 +29,8 @@ static int bind_messages(void)
         return -1;
     struct service *s = current.service;
     snprintf(name, sizeof(name), "%.*s.messages", (int)NAME_BYTES_MAX, s->self.name.data);
-    s->logs.messages = log_new(s, name, call);
-    return s->logs.messages ? 0 : -1;
+    logs_of(s)->messages = log_new(s, name, call);
+    return logs_of(s)->messages ? 0 : -1;
 }
 
 static bool is_name(const char *name)

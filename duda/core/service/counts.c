@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens the counters of a service, and counts its requests (counts.h).
+ * Opens the counters of a service (counts.h).
  */
 #include "service/counts.h"
 
 #include "crash/crash_object.h"
-#include "request/request.h"
-#include "route/dispatch.h"
-#include "service/service.h"
+#include "log/last_lines.h"
+#include "route/router.h"
 
 #include <errno.h>
 
@@ -71,11 +70,12 @@ static void open_service(struct service *s)
 {
     struct mk_counter_label labels[LABELS];
     set_labels(labels, s);
-    s->counts.active = open_counter(ACTIVE, labels, LABEL_METHOD);
-    s->counts.crashes = open_counter(CRASHES, labels, LABEL_METHOD);
-    s->counts.request_memory = open_counter(REQUEST_MEMORY, labels, LABEL_METHOD);
+    struct counts *counts = counts_of(s);
+    counts->active = open_counter(ACTIVE, labels, LABEL_METHOD);
+    counts->crashes = open_counter(CRASHES, labels, LABEL_METHOD);
+    counts->request_memory = open_counter(REQUEST_MEMORY, labels, LABEL_METHOD);
     if (s->object)
-        s->object->crashes = s->counts.crashes;
+        s->object->crashes = counts->crashes;
 }
 
 static void open_row(const struct service *s, struct route_counts *row)
@@ -99,16 +99,17 @@ static void open_durations(struct service *s)
 {
     struct mk_counter_label labels[LABELS];
     set_labels(labels, s);
-    for (struct route_counts *row = s->counts.rows; row < s->counts.rows + s->counts.n; row++) {
+    const struct counts *counts = counts_of(s);
+    for (struct route_counts *row = counts->rows; row < counts->rows + counts->n; row++) {
         labels[LABEL_METHOD] = (struct mk_counter_label){"method", row->methods};
         labels[LABEL_ROUTE] = (struct mk_counter_label){"route", row->pattern};
         row->duration = open_counter(DURATION, labels, LABEL_LAST);
     }
 }
 
-static void add_row(struct service *s, struct mk_str methods, struct mk_str pattern)
+static void add_row(struct counts *counts, struct mk_str methods, struct mk_str pattern)
 {
-    s->counts.rows[s->counts.n++] = (struct route_counts){.methods = methods, .pattern = pattern};
+    counts->rows[counts->n++] = (struct route_counts){.methods = methods, .pattern = pattern};
 }
 
 struct listing {
@@ -129,11 +130,12 @@ static void name_route(struct duda_route *route, struct mk_str methods, struct m
 {
     struct listing *listing = ctx;
     struct service *s = listing->service;
+    struct counts *counts = counts_of(s);
     if (route->row || listing->failed)
         return;
-    if (s->counts.n >= COUNTS_ROUTES_MAX) {
-        if (s->counts.n == COUNTS_ROUTES_MAX)
-            add_row(s, MK_STR(""), MK_STR("other"));
+    if (counts->n >= COUNTS_ROUTES_MAX) {
+        if (counts->n == COUNTS_ROUTES_MAX)
+            add_row(counts, MK_STR(""), MK_STR("other"));
         route->row = COUNTS_ROUTES_MAX + 1;
         return;
     }
@@ -142,36 +144,51 @@ static void name_route(struct duda_route *route, struct mk_str methods, struct m
     listing->failed = !methods.p || !pattern.p;
     if (listing->failed)
         return;
-    add_row(s, methods, pattern);
-    route->row = (uint16_t)s->counts.n;
+    add_row(counts, methods, pattern);
+    route->row = (uint16_t)counts->n;
 }
 
-int counts_make(struct service *s)
+static int make_rows(struct service *s)
 {
     struct listing listing = {.service = s};
-    router_list(s->router, count_route, &listing);
+    struct counts *counts = counts_of(s);
+    router_list(s, count_route, &listing);
     unsigned n = listing.n <= COUNTS_ROUTES_MAX ? listing.n + 1 : COUNTS_ROWS_MAX;
-    s->counts.rows = mk_arena_alloc(&s->arena, n * sizeof(*s->counts.rows));
-    if (!s->counts.rows)
+    counts->rows = mk_arena_alloc(&s->arena, n * sizeof(*counts->rows));
+    if (!counts->rows)
         return -ENOMEM;
-    router_list(s->router, name_route, &listing);
+    router_list(s, name_route, &listing);
     if (listing.failed)
         return -ENOMEM;
-    add_row(s, MK_STR(""), MK_STR("none"));
+    add_row(counts, MK_STR(""), MK_STR("none"));
     return 0;
+}
+
+int counts_make(struct service *s, struct mk_buf *error)
+{
+    int err = make_rows(s);
+    if (err < 0)
+        mk_buf_addf(error, "%s", strerror(-err));
+    return err;
 }
 
 void counts_open(struct service *s)
 {
+    struct counts *counts = counts_of(s);
     pthread_mutex_lock(&s->lock);
-    if (!s->counts.is_open) {
+    if (!counts->is_open) {
         open_service(s);
-        for (unsigned i = 0; i < s->counts.n; i++)
-            open_row(s, &s->counts.rows[i]);
+        for (unsigned i = 0; i < counts->n; i++)
+            open_row(s, &counts->rows[i]);
         open_durations(s);
-        s->counts.is_open = true;
+        counts->is_open = true;
     }
     pthread_mutex_unlock(&s->lock);
+}
+
+void counts_serve(struct service_worker *w)
+{
+    counts_open(w->service);
 }
 
 void counts_open_tasks(const struct service *s, struct task_counts *ret)
@@ -188,7 +205,7 @@ void counts_open_tasks(const struct service *s, struct task_counts *ret)
 
 static struct package_counts *append_package(struct service *s, struct package_counts *row)
 {
-    struct package_counts **end = &s->counts.packages;
+    struct package_counts **end = &counts_of(s)->packages;
     while (*end)
         end = &(*end)->next;
     return *end = row;
@@ -212,56 +229,16 @@ const struct mk_counter *counts_open_package(struct service *s, const char *pack
     return append_package(s, row)->counter;
 }
 
-/* ── counting ── */
+/* ── what is counted ── */
 
 const struct route_counts *counts_find(const struct service *s, const struct duda_route *route)
 {
-    assert(s->counts.n && (!route || (route->row && route->row <= s->counts.n)));
-    return &s->counts.rows[route ? route->row - 1u : s->counts.n - 1];
+    const struct counts *counts = counts_of(s);
+    assert(counts->n && (!route || (route->row && route->row <= counts->n)));
+    return &counts->rows[route ? route->row - 1u : counts->n - 1];
 }
 
 bool counts_wants_time(const struct service *s, const struct mk_request *req)
 {
-    return atomic_load_explicit(&s->last_lines, memory_order_relaxed) || mk_request_began_us(req);
-}
-
-static void add_to_counter(const struct duda_request *dr, const struct mk_counter *counter, int64_t n)
-{
-    mk_counter_add(counter, mk_request_worker(dr->req), n);
-}
-
-void counts_begin(struct duda_request *dr)
-{
-    add_to_counter(dr, dr->worker->service->counts.active, 1);
-}
-
-void counts_respond(struct duda_request *dr)
-{
-    const struct dispatch *d = dr->dispatch;
-    assert(d && d->counts);
-    const struct mk_worker *worker = mk_request_worker(dr->req);
-    unsigned class = (unsigned)mk_response_get_status(dr->req) / 100 - 1;
-    if (class < COUNTS_CLASSES)
-        mk_counter_add(d->counts->classes[class], worker, 1);
-    if (d->began_us)
-        mk_counter_observe(d->counts->duration, worker, mk_loop_now_us(mk_request_loop(dr->req)) - d->began_us);
-}
-
-/* Returns why a request has failed, or COUNTS_FAILURES. A tunnel may end in any way. */
-static enum counts_failure find_failure(const struct duda_request *dr)
-{
-    if (dr->tunnel)
-        return COUNTS_FAILURES;
-    if (mk_request_aborted(dr->req))
-        return dr->is_aborted ? COUNTS_ABORTED : COUNTS_CLIENT_CLOSED;
-    return dr->dispatch->is_handled && !dr->answered ? COUNTS_TIMEOUT : COUNTS_FAILURES;
-}
-
-void counts_end(struct duda_request *dr)
-{
-    assert(dr->dispatch && dr->dispatch->counts);
-    enum counts_failure failure = find_failure(dr);
-    add_to_counter(dr, dr->worker->service->counts.active, -1);
-    if (MK_UNLIKELY(failure != COUNTS_FAILURES))
-        add_to_counter(dr, dr->dispatch->counts->failures[failure], 1);
+    return last_lines_are_kept(s) || mk_request_began_us(req);
 }

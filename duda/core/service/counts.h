@@ -8,11 +8,12 @@
 #ifndef DUDA_CORE_SERVICE_COUNTS_H
 #define DUDA_CORE_SERVICE_COUNTS_H
 
+#include "service/service.h"
+
 #include <monkey/counters.h>
 
 #include <stdint.h>
 
-struct duda_request;
 struct duda_route;
 struct mk_request;
 struct service;
@@ -61,12 +62,16 @@ struct counts {
     struct package_counts *packages;
 };
 
-/* Names the rows of its routes; after duda_main(). Returns 0 or -ENOMEM. */
-int counts_make(struct service *s);
+FEATURE_SLOT(counts_of, struct counts, service, FEATURE_COUNTS)
+
+/* Names the rows of its routes; after duda_main(). Returns 0, or -ENOMEM with a sentence in `error`. */
+int counts_make(struct service *s, struct mk_buf *error);
 /*
  * Opens the counters of a service and its routes when it begins to serve, since names are kept forever. Any thread.
  */
 void counts_open(struct service *s);
+/* The same for the worker that serves: the hook of features.c. */
+void counts_serve(struct service_worker *w);
 /* Opens those of its tasks, for the first one. Any thread. */
 void counts_open_tasks(const struct service *s, struct task_counts *ret);
 /* Opens a counter of a package for a service, in its service_start(). Returns NULL without memory. */
@@ -76,10 +81,6 @@ const struct mk_counter *counts_open_package(struct service *s, const char *pack
 /* Returns the row of a route, or that of requests without one (NULL). */
 const struct route_counts *counts_find(const struct service *s, const struct duda_route *route);
 
-/* Count a request: its begin, a response whose head is about to be sent, and its end. In its worker's thread. */
-void counts_begin(struct duda_request *dr);
-void counts_respond(struct duda_request *dr);
-void counts_end(struct duda_request *dr);
 /* Returns whether the durations of requests are wanted: the service has a console, or a plugin wants times. */
 bool counts_wants_time(const struct service *s, const struct mk_request *req);
 

@@ -2,8 +2,8 @@
 /*
  * The object `data`.
  */
+#include "common/api_error.h"
 #include "common/current.h"
-#include "common/phase.h"
 #include "objects.h"
 #include "request/request.h"
 #include "service/folder.h"

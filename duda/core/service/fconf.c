@@ -2,10 +2,10 @@
 /*
  * The object `fconf`: reads files for conf_file.c, and returns values as services want them.
  */
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/heap.h"
 #include "common/mem.h"
-#include "common/phase.h"
 #include "log/message.h"
 #include "objects.h"
 #include "service/conf_file.h"

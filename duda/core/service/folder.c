@@ -4,11 +4,11 @@
  */
 #include "service/folder.h"
 
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/phase.h"
+#include "compat/old.h"
 #include "log/message.h"
-#include "service/service.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -42,8 +42,7 @@ static struct duda_string *own_folder(struct service *s, enum folder_kind kind)
 
 const struct duda_string *folder_get(struct service *s, enum folder_kind kind)
 {
-    struct folders *all = atomic_load_explicit(&s->folders, memory_order_acquire);
-    const struct duda_string *changed = all ? atomic_load_explicit(&all->changed[kind], memory_order_acquire) : NULL;
+    const struct duda_string *changed = atomic_load_explicit(&folders_of(s)->changed[kind], memory_order_acquire);
     return changed ? changed : own_folder(s, kind);
 }
 
@@ -81,11 +80,10 @@ static const struct folder_change *find_change(struct folders *all, const char *
 static int change_folder(struct service *s, enum folder_kind kind, const char *path)
 {
     pthread_mutex_lock(&s->lock);
-    struct folders *all = s->folders ? s->folders : heap_zalloc(sizeof(*all));
-    const struct folder_change *c = all ? find_change(all, path) : NULL;
+    struct folders *all = folders_of(s);
+    const struct folder_change *c = find_change(all, path);
     if (c)
         atomic_store_explicit(&all->changed[kind], &c->path, memory_order_release);
-    atomic_store_explicit(&s->folders, all, memory_order_release);
     pthread_mutex_unlock(&s->lock);
     return c ? 0 : -ENOMEM;
 }
@@ -106,13 +104,10 @@ int folder_set(enum folder_kind kind, const char *path, const char *call)
 
 void folders_release(struct service *s)
 {
-    struct folders *all = s->folders;
-    for (struct folder_change *c = all ? all->first : NULL, *next; c; c = next) {
+    for (struct folder_change *c = folders_of(s)->first, *next; c; c = next) {
         next = c->next;
         heap_free(c, sizeof(*c) + c->path.len + 1);
     }
-    if (all)
-        heap_free(all, sizeof(*all));
 }
 
 /* Returns whether one of the path's segments is "..". */

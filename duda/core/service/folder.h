@@ -5,6 +5,8 @@
 #ifndef DUDA_CORE_SERVICE_FOLDER_H
 #define DUDA_CORE_SERVICE_FOLDER_H
 
+#include "service/service.h"
+
 #include <duda/service.h>
 #include <monkey/base/arena.h>
 
@@ -31,13 +33,15 @@ struct folders {
     unsigned n;
 };
 
+FEATURE_SLOT(folders_of, struct folders, service, FEATURE_FOLDERS)
+
 const struct duda_string *folder_get(struct service *s, enum folder_kind kind);
 /*
  * Sets a folder, which must exist, for the current service: in duda_main(), and with the original API in callbacks,
  * too. Logs failures of `call`. Returns 0 or -1.
  */
 int folder_set(enum folder_kind kind, const char *path, const char *call);
-/* Frees what callbacks have set. */
+/* Hook of features.c: frees what callbacks have set. */
 void folders_release(struct service *s);
 
 /*

@@ -4,9 +4,9 @@
  */
 #include "service/global.h"
 
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/phase.h"
 #include "log/message.h"
 #include "objects.h"
 #include "service/service.h"
@@ -15,19 +15,26 @@
 
 enum { KEYS_MAX = 4096 };
 
+static _Thread_local struct global_values *thread_values; /* of a thread of the service's own */
+
 int global_make_values(const struct service *s, struct global_values *values)
 {
-    if (!s->globals.n)
+    if (!globals_of(s)->n)
         return 0;
-    values->items = heap_zalloc(s->globals.n * sizeof(void *));
+    values->items = heap_zalloc(globals_of(s)->n * sizeof(void *));
     if (!values->items)
         return -ENOMEM;
-    values->n = s->globals.n;
+    values->n = globals_of(s)->n;
     for (unsigned i = 0; i < values->n; i++) {
-        const struct global_key *key = &s->globals.keys[i];
+        const struct global_key *key = &globals_of(s)->keys[i];
         values->items[i] = key->make ? key->make(key->data) : NULL;
     }
     return 0;
+}
+
+void global_use(struct global_values *values)
+{
+    thread_values = values;
 }
 
 void global_destroy_values(const struct service *s, struct global_values *values)
@@ -35,11 +42,21 @@ void global_destroy_values(const struct service *s, struct global_values *values
     for (unsigned i = values->n; i-- > 0;) {
         void *value = values->items[i];
         values->items[i] = NULL;
-        if (value && s->globals.keys[i].destroy)
-            s->globals.keys[i].destroy(value);
+        if (value && globals_of(s)->keys[i].destroy)
+            globals_of(s)->keys[i].destroy(value);
     }
     heap_free(values->items, values->n * sizeof(void *));
     *values = (struct global_values){0};
+}
+
+int global_start_worker(struct service_worker *w)
+{
+    return global_make_values(w->service, global_values_of(w));
+}
+
+void global_release_worker(struct service_worker *w)
+{
+    global_destroy_values(w->service, global_values_of(w));
 }
 
 /* ── the object ── */
@@ -53,13 +70,14 @@ static int add_key(duda_global_t *key, struct global_key wanted, const char *cal
         return -1;
     }
     struct service *s = current.service;
-    struct global_key *keys =
-        s->globals.n < KEYS_MAX ? mk_arena_grow(&s->arena, s->globals.keys, s->globals.n, sizeof(*keys)) : NULL;
+    struct global_key *keys = globals_of(s)->n < KEYS_MAX
+                                  ? mk_arena_grow(&s->arena, globals_of(s)->keys, globals_of(s)->n, sizeof(*keys))
+                                  : NULL;
     if (!keys)
         return -1;
-    keys[s->globals.n++] = wanted;
-    s->globals.keys = keys;
-    key->id = s->globals.n;
+    keys[globals_of(s)->n++] = wanted;
+    globals_of(s)->keys = keys;
+    key->id = globals_of(s)->n;
     return 0;
 }
 
@@ -77,8 +95,9 @@ static int init_key_destroy(duda_global_t *key, void *(*make)(void *data), void 
 static struct global_values *get_values(void)
 {
     if (current.worker)
-        return &current.worker->values;
-    struct global_values *values = &current.thread->values;
+        return global_values_of(current.worker);
+    struct global_values *values = thread_values;
+    assert(current.thread && values);
     return values->items || global_make_values(current.service, values) == 0 ? values : NULL;
 }
 

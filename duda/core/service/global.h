@@ -5,6 +5,8 @@
 #ifndef DUDA_CORE_SERVICE_GLOBAL_H
 #define DUDA_CORE_SERVICE_GLOBAL_H
 
+#include "service/service.h"
+
 #include <duda/global.h>
 
 struct service;
@@ -27,9 +29,18 @@ struct global_values {
     unsigned n;
 };
 
+FEATURE_SLOT(globals_of, struct globals, service, FEATURE_GLOBALS)
+FEATURE_SLOT(global_values_of, struct global_values, service_worker, FEATURE_GLOBALS)
+
 /* Makes the values; `values` must be those of `current`. Returns 0 or -ENOMEM. */
 int global_make_values(const struct service *s, struct global_values *values);
+/* Has this thread, which is none of a worker, use the values. NULL: none. */
+void global_use(struct global_values *values);
 /* Destroys the values, the last one first. */
 void global_destroy_values(const struct service *s, struct global_values *values);
+
+/* Hooks of features.c: the values of a worker. */
+int global_start_worker(struct service_worker *w);
+void global_release_worker(struct service_worker *w);
 
 #endif

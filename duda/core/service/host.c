@@ -6,6 +6,7 @@
 
 #include "common/heap.h"
 #include "console/console_path.h"
+#include "log/last_lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -167,7 +168,7 @@ static void open_service(struct duda_host *h, struct host_service *e, const stru
         report_failure(h, e, &error);
     }
     if (e->service && e->console.len)
-        service_keep_messages(e->service);
+        last_lines_keep(e->service);
     mk_buf_release(&error);
     mk_buf_release(&path);
 }
@@ -256,7 +257,7 @@ static void run_service(struct duda_host *h, struct host_service *e)
     if (s && service_run(s, &error) < 0) {
         e->service = service_find(h->set, s->site, &s->conf);
         if (e->service && e->console.len)
-            service_keep_messages(e->service);
+            last_lines_keep(e->service);
         service_put(s);
         report_failure(h, e, &error);
     }

@@ -6,7 +6,7 @@
 #ifndef DUDA_CORE_SERVICE_HOST_H
 #define DUDA_CORE_SERVICE_HOST_H
 
-#include "service/service.h"
+#include "service/services.h"
 
 /* [DUDA] */
 struct duda_conf {

@@ -6,8 +6,7 @@
 
 #include "common/current.h"
 #include "common/heap.h"
-#include "service/service.h"
-#include "task/task.h"
+#include "event/signals.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -45,46 +44,50 @@ static void run_call(const struct service_worker *w, const struct inbox_call *ca
 {
     if (call->fn)
         call->fn(call->data);
-    else if (w->service->signals.callback)
-        w->service->signals.callback(w->inbox.event.fd, call->value);
+    else if (signals_of(w->service)->callback)
+        signals_of(w->service)->callback(inbox_of(w)->event.fd, call->value);
 }
 
 static void on_calls(struct mk_event *event, uint32_t events)
 {
-    struct service_worker *w = MK_CONTAINER_OF(event, struct service_worker, inbox.event);
+    struct service_worker *w = MK_CONTAINER_OF(event, struct inbox, event)->worker;
     eventfd_t count;
     (void)events;
     eventfd_read(event->fd, &count);
-    struct inbox_call *first = take_calls(&w->inbox);
+    struct inbox_call *first = take_calls(inbox_of(w));
     struct current outer = service_worker_enter(w);
     for (struct inbox_call *call = first; call && !w->ended; call = call->next)
         run_call(w, call);
     free_calls(first);
-    tasks_deliver(w);
-    every_take_over(w);
+    FEATURES_CALL(w->service->features, worker_wake, w);
     service_worker_leave(w, outer);
 }
 
-int inbox_open(struct inbox *inbox, struct mk_loop *loop)
+int inbox_open(struct service_worker *w)
 {
-    *inbox = (struct inbox){.event = {on_calls, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)}};
+    struct inbox *inbox = inbox_of(w);
+    inbox->worker = w;
+    inbox->event = (struct mk_event){on_calls, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     inbox->end = &inbox->first;
+    pthread_mutex_init(&inbox->lock, NULL);
     if (inbox->event.fd < 0)
         return -errno;
-    int err = mk_event_add(loop, &inbox->event, EPOLLIN);
-    if (err < 0) {
-        close(inbox->event.fd);
-        return err;
-    }
-    pthread_mutex_init(&inbox->lock, NULL);
-    return 0;
+    int err = mk_event_add(w->loop, &inbox->event, EPOLLIN);
+    if (err == 0)
+        return 0;
+    close(inbox->event.fd);
+    inbox->event.fd = -1;
+    return err;
 }
 
-void inbox_close(struct inbox *inbox, struct mk_loop *loop)
+void inbox_close(struct service_worker *w)
 {
-    if (loop)
-        mk_event_del(loop, &inbox->event);
-    close(inbox->event.fd);
+    struct inbox *inbox = inbox_of(w);
+    if (inbox->event.fd >= 0) {
+        if (service_worker_has_loop(w))
+            mk_event_del(w->loop, &inbox->event);
+        close(inbox->event.fd);
+    }
     free_calls(take_calls(inbox));
     pthread_mutex_destroy(&inbox->lock);
 }
@@ -127,7 +130,7 @@ int inbox_send(struct service *s, int worker, struct inbox_call call)
     MK_LIST_EACH_ITEM(&s->workers, struct service_worker, node, w) {
         if (w->ended || (worker >= 0 && w->index != (unsigned)worker))
             continue;
-        int err = inbox_add(&w->inbox, &call);
+        int err = inbox_add(inbox_of(w), &call);
         if (worker >= 0 || err < 0)
             result = err;
     }
@@ -140,7 +143,7 @@ void inbox_wake_all(struct service *s)
     pthread_mutex_lock(&s->lock);
     MK_LIST_EACH_ITEM(&s->workers, struct service_worker, node, w) {
         if (!w->ended)
-            eventfd_write(w->inbox.event.fd, 1);
+            eventfd_write(inbox_of(w)->event.fd, 1);
     }
     pthread_mutex_unlock(&s->lock);
 }

@@ -8,6 +8,8 @@
 #ifndef DUDA_CORE_SERVICE_INBOX_H
 #define DUDA_CORE_SERVICE_INBOX_H
 
+#include "service/service.h"
+
 #include <duda/event.h>
 #include <monkey/loop.h>
 
@@ -27,16 +29,19 @@ struct inbox_call {
 };
 
 struct inbox {
+    struct service_worker *worker;
     pthread_mutex_t lock; /* of the calls */
     struct inbox_call *first, **end;
     unsigned n;
     struct mk_event event;
 };
 
-/* Opens the inbox and watches it. Returns 0 or -errno. */
-int inbox_open(struct inbox *inbox, struct mk_loop *loop);
-/* Stops watching (`loop` NULL: it has ended), and frees the calls that wait. No other thread may add any more. */
-void inbox_close(struct inbox *inbox, struct mk_loop *loop);
+FEATURE_SLOT(inbox_of, struct inbox, service_worker, FEATURE_INBOX)
+
+/* Hooks of features.c: open the inbox of a worker and watch it. Returns 0 or -errno. */
+int inbox_open(struct service_worker *w);
+/* Stops watching, and frees the calls that wait. No other thread may add any more. */
+void inbox_close(struct service_worker *w);
 
 /* Adds a copy of a call. Under the lock of the service. Returns 0, -EAGAIN (it is full) or -ENOMEM. */
 int inbox_add(struct inbox *inbox, const struct inbox_call *call);

@@ -117,7 +117,7 @@ static struct package *get_package(struct service_set *set, const char *path, st
 
 static struct package_use *find_use(const struct service *s, const char *name)
 {
-    struct package_use *use = s->packages;
+    struct package_use *use = packages_of(s)->first;
     while (use && strcmp(use->name, name) != 0)
         use = use->next;
     return use;
@@ -167,16 +167,21 @@ static const void *use_package(struct service *s, const char *name, struct mk_bu
         mk_buf_addf(error, "%s", strerror(ENOMEM));
         return NULL;
     }
-    *use = (struct package_use){.next = s->packages, .package = p, .info = p->info, .name = copy};
-    s->packages = use;
+    *use = (struct package_use){.next = packages_of(s)->first, .package = p, .info = p->info, .name = copy};
+    packages_of(s)->first = use;
     return package_start_service(use, error) < 0 ? NULL : p->info->api;
+}
+
+void package_leave_all(struct service *s)
+{
+    packages_of(s)->first = NULL;
 }
 
 void package_close_all(struct service *s)
 {
-    for (struct package_use *use = s->packages; use; use = use->next)
+    for (struct package_use *use = packages_of(s)->first; use; use = use->next)
         put_package(use->package);
-    s->packages = NULL;
+    package_leave_all(s);
 }
 
 static const void *load_by_name(const char *name)

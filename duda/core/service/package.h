@@ -5,6 +5,8 @@
 #ifndef DUDA_CORE_SERVICE_PACKAGE_H
 #define DUDA_CORE_SERVICE_PACKAGE_H
 
+#include "service/service.h"
+
 #include <duda/package.h>
 #include <monkey/base/buf.h>
 
@@ -38,6 +40,14 @@ struct package_workers {
     unsigned n;
 };
 
+/* Of a service. */
+struct packages {
+    struct package_use *first;
+};
+
+FEATURE_SLOT(packages_of, struct packages, service, FEATURE_PACKAGES)
+FEATURE_SLOT(package_workers_of, struct package_workers, service_worker, FEATURE_PACKAGES)
+
 extern const struct duda_api_package object_package;
 
 /*
@@ -46,8 +56,10 @@ extern const struct duda_api_package object_package;
  */
 int package_run_main(struct service *s, struct mk_buf *error);
 
-/* Drops the references of a service, after its shared object was closed. */
+/* Hooks of features.c. Drops the references of a service, after its shared object was closed. */
 void package_close_all(struct service *s);
+/* Leaves them loaded, because threads of the service run on. */
+void package_leave_all(struct service *s);
 
 /* ── package_hooks.c ── */
 

@@ -2,14 +2,14 @@
 /*
  * What packages have for each service and each worker (<duda/package.h>).
  */
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/api_error.h"
-#include "common/phase.h"
 #include "crash/crash.h"
 #include "crash/crash_object.h"
 #include "log/message.h"
 #include "request/request.h"
+#include "service/counts.h"
 #include "service/package.h"
 
 #include <errno.h>
@@ -33,9 +33,9 @@ int package_start_service(struct package_use *use, struct mk_buf *error)
 
 void package_stop_service(struct service *s)
 {
-    struct crash_thread *thread = s->packages ? crash_enter_thread() : NULL;
+    struct crash_thread *thread = packages_of(s)->first ? crash_enter_thread() : NULL;
     struct current outer = current_enter(s, NULL);
-    for (struct package_use *use = s->packages; use; use = use->next) {
+    for (struct package_use *use = packages_of(s)->first; use; use = use->next) {
         if (use->started && use->info->service_stop)
             use->info->service_stop(use->state);
         use->started = false;
@@ -48,16 +48,16 @@ void package_stop_service(struct service *s)
 
 static int make_states(struct service_worker *w)
 {
-    struct package_workers *all = &w->packages;
+    struct package_workers *all = package_workers_of(w);
     unsigned n = 0;
     assert(!all->items);
-    for (const struct package_use *use = w->service->packages; use; use = use->next)
+    for (const struct package_use *use = packages_of(w->service)->first; use; use = use->next)
         n++;
     all->items = n ? heap_zalloc(n * sizeof(*all->items)) : NULL;
     if (n && !all->items)
         return -ENOMEM;
     all->n = n;
-    for (const struct package_use *use = w->service->packages; use; use = use->next) {
+    for (const struct package_use *use = packages_of(w->service)->first; use; use = use->next) {
         all->items[--n] = (struct package_worker){.base = {w->loop, w->account, w->index, use->state, NULL},
                                                   .worker = w,
                                                   .info = use->info};
@@ -68,8 +68,8 @@ static int make_states(struct service_worker *w)
 int package_start_worker(struct service_worker *w)
 {
     int err = make_states(w);
-    for (unsigned i = 0; i < w->packages.n && err == 0; i++) {
-        struct package_worker *state = &w->packages.items[i];
+    for (unsigned i = 0; i < package_workers_of(w)->n && err == 0; i++) {
+        struct package_worker *state = &package_workers_of(w)->items[i];
         err = state->info->worker_start ? state->info->worker_start(&state->base) : 0;
         state->started = err == 0;
         if (err < 0)
@@ -82,7 +82,7 @@ int package_start_worker(struct service_worker *w)
 void package_stop_worker(struct service_worker *w)
 {
     bool has_loop = service_worker_has_loop(w);
-    struct package_workers *all = &w->packages;
+    struct package_workers *all = package_workers_of(w);
     if (w->has_lost_task)
         return;
     for (unsigned i = all->n; i-- > 0;) {
@@ -103,7 +103,8 @@ void package_stop_worker(struct service_worker *w)
 
 void *package_service_state(const struct duda_package *package)
 {
-    for (const struct package_use *use = current.service ? current.service->packages : NULL; use; use = use->next) {
+    for (const struct package_use *use = current.service ? packages_of(current.service)->first : NULL; use;
+         use = use->next) {
         if (use->info == package)
             return use->state;
     }
@@ -112,9 +113,9 @@ void *package_service_state(const struct duda_package *package)
 
 static struct duda_package_worker *find_state(struct service_worker *w, const struct duda_package *package)
 {
-    for (unsigned i = 0; w && i < w->packages.n; i++) {
-        if (w->packages.items[i].info == package)
-            return &w->packages.items[i].base;
+    for (unsigned i = 0; w && i < package_workers_of(w)->n; i++) {
+        if (package_workers_of(w)->items[i].info == package)
+            return &package_workers_of(w)->items[i].base;
     }
     return NULL;
 }

@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A service: one shared object that runs for one virtual host. It lives as long as a generation uses it; a reload that
- * changes neither its file nor its section continues with the same service.
- *
- *     service_open ─► service_run: duda_main() ─► service_worker_get (each worker) ─► requests
- *     service_put, the last one: duda_exit() ─► dlclose
+ * changes neither its file nor its section continues with the same service (services.h). What features keep of it, and
+ * of each worker, is in their slots (feature.h): this header knows none of them.
  */
 #ifndef DUDA_CORE_SERVICE_SERVICE_H
 #define DUDA_CORE_SERVICE_SERVICE_H
 
-#include "common/api_error.h"
-#include "common/slots.h"
-#include "compat/old.h"
-#include "crash/watch.h"
-#include "dthread/dthread.h"
-#include "event/descriptor.h"
-#include "event/every.h"
-#include "event/private_loop.h"
-#include "event/signals.h"
-#include "event/timer.h"
-#include "log/log.h"
-#include "request/sse_channels.h"
-#include "service/counts.h"
+#include "common/watch_slot.h"
 #include "service/feature.h"
-#include "service/folder.h"
-#include "service/global.h"
-#include "service/inbox.h"
-#include "service/package.h"
-#include "service/thread.h"
-#include "session/session.h"
 
 #include <duda/service.h>
-#include <duda/task.h>
 #include <monkey/plugin.h>
 
 #include <pthread.h>
@@ -39,11 +18,6 @@
 struct crash_object;
 struct current;
 struct duda_service_info;
-struct last_lines;
-struct router;
-struct task_pool;
-struct tasks;
-struct ticket_gate;
 
 /*
  * Fills the pointers of a shared object whose `info` was checked: of a service, or of a package (`s` is NULL), whose
@@ -74,13 +48,6 @@ struct service_conf {
     struct mk_networks console_allow;
 };
 
-/* A function that each worker calls before it serves (worker->pre_loop()). */
-struct pre_loop {
-    struct pre_loop *next;
-    void (*fn)(void *data);
-    void *data;
-};
-
 /* One service in one worker's thread; it lives as long as a generation uses it there, or a callback of it runs. */
 struct service_worker {
     struct mk_list node;      /* in service.workers */
@@ -94,22 +61,14 @@ struct service_worker {
     struct mk_timer abort_timer;
     unsigned index;
     pthread_t thread;
+    size_t bytes;            /* of this with the slots */
     unsigned calls;          /* callbacks of events on the stack */
     bool ended;              /* no generation is left; the service is not called any more. Under service.lock */
     struct mk_list requests; /* those that have not ended */
-    struct mk_list slabs;    /* their memory: request_pool.c */
-    struct api_errors api_errors;
     struct watch_slot watch;
-    struct inbox inbox;
-    struct sse_channels channels; /* changed under service.lock */
-    struct descriptors descriptors;
-    struct slots timers; /* struct service_timer */
-    struct global_values values;
-    struct package_workers packages;
-    struct dthreads dthreads;
-    struct tasks *tasks; /* NULL: it has had none */
-    bool is_pending;     /* it has ended, but tasks of it run on. Under service.lock */
-    bool has_lost_task;  /* one was left to its thread: what it uses stays in memory */
+    bool is_pending;    /* it has ended, but something runs for it. Under service.lock */
+    bool has_lost_task; /* one was left to its thread: what it uses stays in memory */
+    void *slots[FEATURES];
 };
 
 /* Identifies what a file holds. */
@@ -135,60 +94,27 @@ struct service {
     const struct duda_service_info *info;
     struct duda_self self;
     int (*main)(void);
-    void (*exit)(void); /* may be NULL */
-    struct router *router;
-    struct package_use *packages;
-    struct old_service old;
-    _Atomic(struct folders *) folders; /* NULL: no callback has set one */
-    struct ticket_gate *gate;
-    struct globals globals;
-    struct pre_loop *pre_loops;
-    struct thread_set threads;
-    struct signals signals;
-    struct everies everies;
-    struct private_loops loops;
-    struct sse_service sse;
-    struct logs logs;
-    struct counts counts;
-    _Atomic(struct last_lines *) last_lines; /* its last messages; NULL: no console is enabled. Set once */
-    struct mk_str console;                   /* the path of console->dashboard(); empty: it was not called */
-    int64_t started_s;                       /* when duda_main() was called, in seconds since 1970 */
-    size_t settings_bytes;                   /* of `arena`, after duda_main() */
-    struct service_sessions sessions;
-    struct duda_task_conf *task_conf;  /* of task->init(); or NULL */
-    _Atomic(struct task_pool *) tasks; /* NULL: it has had no task. Set once */
-    _Atomic unsigned orphan_threads;   /* threads and pool, which a service without a set waits for */
-    pthread_mutex_t lock;              /* of `workers` */
-    pthread_cond_t idle;               /* a worker has left the list */
+    void (*exit)(void);              /* may be NULL */
+    int64_t started_s;               /* when duda_main() was called, in seconds since 1970 */
+    size_t bytes;                    /* of this with the slots */
+    size_t settings_bytes;           /* of `arena`, after duda_main() */
+    _Atomic unsigned orphan_threads; /* features with threads, which a service without a set waits for */
+    pthread_mutex_t lock;            /* of `workers` */
+    pthread_cond_t idle;             /* a worker has left the list */
     struct mk_list workers;
+    void *slots[FEATURES];
 };
 
-/* Returns an empty set, or NULL without memory. */
-struct service_set *service_set_new(const struct mk_plugin *plugin, objects_bind_fn *bind,
-                                    const struct feature *features);
-/* Frees the services that were kept because of threads which have ended meanwhile. */
-void service_set_reap(struct service_set *set);
-/* Frees a set that no generation uses. Services with threads that run on stay in memory until these end. */
-void service_set_free(struct service_set *set);
+/*
+ * Allocate a zeroed struct with the slots of its features, of which nothing is initialized. Return NULL without memory.
+ * service_free() and service_worker_free() free the memory alone.
+ */
+struct service *service_new(const struct feature *rows);
+void service_free(struct service *s);
+struct service_worker *service_worker_new(struct service *s);
+void service_worker_free(struct service_worker *w);
 
-/*
- * Returns the service of a section with a reference: one that runs already for this host, section and file, or one that
- * is loaded but does not run yet. Returns NULL with a sentence in `error` if it cannot be loaded.
- */
-struct service *service_open(struct service_set *set, const struct mk_host *host, struct mk_str site,
-                             const struct service_conf *conf, struct mk_buf *error);
-/*
- * Returns the service that runs for this host and section, whatever the file is now, with a reference; NULL: none does.
- */
-struct service *service_find(struct service_set *set, struct mk_str site, const struct service_conf *conf);
-/* Calls duda_main() unless the service runs. Returns 0, or -1 with a sentence in `error`. */
-int service_run(struct service *s, struct mk_buf *error);
-/* Keeps the last messages of the service from now on. In the hooks of the configuration. */
-void service_keep_messages(struct service *s);
-/* Adds a message of the service, if they are kept. Any thread. */
-void service_add_message(struct service *s, const char *kind, struct mk_str text);
-/* Drops a reference; the last one ends the service. */
-void service_put(struct service *s);
+/* ── service_worker.c ── */
 
 /*
  * Returns the service's part of the worker, which it makes if this is the first generation that uses it there; NULL

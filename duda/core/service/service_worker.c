@@ -5,15 +5,13 @@
 #include "service/service.h"
 
 #include "common/current.h"
-#include "common/heap.h"
+#include "crash/watch.h"
 #include "request/request.h"
-#include "request/tunnel.h"
-#include "task/task.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { TUNNEL_END_MS = 5000 }; /* how long what a tunnel has written at its end may take */
+enum { RETIRE_MS = 5000 }; /* how long the end of a request may take that was asked to end: of a tunnel */
 
 static struct service_worker *find_worker(struct service *s, const struct mk_loop *loop)
 {
@@ -25,8 +23,8 @@ static struct service_worker *find_worker(struct service *s, const struct mk_loo
 }
 
 /*
- * Cuts the requests of a service that was replaced: event streams and others that do not end by themselves. Tunnels are
- * asked to end first, and are cut by a second call.
+ * Cuts the requests of a service that was replaced: event streams and others that do not end by themselves. Those that
+ * a feature can end (tunnels) are asked first, and are cut by a second call.
  */
 static void abort_requests(struct mk_timer *timer)
 {
@@ -40,7 +38,7 @@ static void abort_requests(struct mk_timer *timer)
         struct duda_request *dr = MK_LIST_FIRST(&begun, struct duda_request, node);
         mk_list_del(&dr->node);
         mk_list_add(&w->requests, &dr->node);
-        if (tunnel_retire(dr)) {
+        if (request_retire(dr)) {
             waits = true;
             continue;
         }
@@ -48,8 +46,20 @@ static void abort_requests(struct mk_timer *timer)
         mk_response_abort(dr->req);
     }
     if (waits && !w->ended)
-        mk_timer_arm(w->loop, &w->abort_timer, TUNNEL_END_MS);
+        mk_timer_arm(w->loop, &w->abort_timer, RETIRE_MS);
     service_worker_leave(w, outer);
+}
+
+/* Frees a worker that has ended or could not be made. The service may be freed after it. */
+static void free_worker(struct service_worker *w)
+{
+    struct service *s = w->service;
+    FEATURES_CALL(s->features, worker_free, w);
+    pthread_mutex_lock(&s->lock);
+    mk_list_del(&w->node);
+    pthread_cond_signal(&s->idle);
+    pthread_mutex_unlock(&s->lock);
+    service_worker_free(w);
 }
 
 static void end_worker(struct service_worker *w)
@@ -59,20 +69,12 @@ static void end_worker(struct service_worker *w)
     struct current outer = current_enter(s, w);
     w->calls++; /* package->call() in a hook does not end the worker again */
     FEATURES_CALL(s->features, worker_release, w);
-    global_destroy_values(s, &w->values);
     current_leave(outer);
     watch_remove(&w->watch);
-    inbox_close(&w->inbox, service_worker_has_loop(w) ? w->loop : NULL);
-    request_pool_release(w);
-    sse_channels_release(&w->channels);
-    pthread_mutex_lock(&s->lock); /* the service may be freed after it */
-    mk_list_del(&w->node);
-    pthread_cond_signal(&s->idle);
-    pthread_mutex_unlock(&s->lock);
-    heap_free(w, sizeof(*w));
+    free_worker(w);
 }
 
-/* Tasks run: tells the dthreads of the end, and the main thread that it may last. */
+/* Something runs for the worker in another thread: tells features of the end, and the main thread that it may last. */
 static void begin_pending(struct service_worker *w)
 {
     assert(w->ended && w->calls == 0);
@@ -81,8 +83,17 @@ static void begin_pending(struct service_worker *w)
     pthread_cond_signal(&w->service->idle);
     pthread_mutex_unlock(&w->service->lock);
     w->calls++;
-    dthread_report_end(w);
+    FEATURES_CALL(w->service->features, worker_report_end, w);
     w->calls--;
+}
+
+static bool is_held(const struct service_worker *w)
+{
+    const struct feature *rows = w->service->features;
+    for (const struct feature *row = rows; row < rows + FEATURES; row++)
+        if (row->worker_is_held && row->worker_is_held(w))
+            return true;
+    return false;
 }
 
 /* Ends the worker if no callback of it runs, and no task holds it; the last one that is delivered ends it then. */
@@ -90,7 +101,7 @@ static void try_end_worker(struct service_worker *w)
 {
     if (w->calls)
         return;
-    if (!tasks_are_pending(w))
+    if (!is_held(w))
         end_worker(w);
     else if (!w->is_pending)
         begin_pending(w);
@@ -108,12 +119,23 @@ static void stop_worker(struct service_worker *w)
     try_end_worker(w);
 }
 
+/* Returns 0, or an error of a row; all rows are called, as all are to free it. */
+static int init_features(struct service_worker *w)
+{
+    const struct feature *rows = w->service->features;
+    int result = 0;
+    for (const struct feature *row = rows + FEATURES; row-- > rows;) {
+        int err = row->worker_init ? row->worker_init(w) : 0;
+        result = result ? result : err;
+    }
+    return result;
+}
+
 static struct service_worker *new_worker(struct service *s, struct mk_worker *worker)
 {
-    struct service_worker *w = heap_zalloc(sizeof(*w));
+    struct service_worker *w = service_worker_new(s);
     if (!w)
         return NULL;
-    w->service = s;
     w->loop = mk_worker_loop(worker);
     w->account = mk_worker_account(worker);
     w->index = mk_worker_index(worker);
@@ -121,11 +143,10 @@ static struct service_worker *new_worker(struct service *s, struct mk_worker *wo
     w->watch.service = s->self.name.data;
     w->watch.worker = w->index;
     mk_timer_init(&w->abort_timer, abort_requests);
+    mk_list_init(&w->node);
     mk_list_init(&w->requests);
-    mk_list_init(&w->slabs);
-    dthread_init(w);
-    if (inbox_open(&w->inbox, w->loop) < 0) {
-        heap_free(w, sizeof(*w));
+    if (init_features(w) < 0) {
+        free_worker(w);
         return NULL;
     }
     pthread_mutex_lock(&s->lock);
@@ -138,21 +159,15 @@ static struct service_worker *new_worker(struct service *s, struct mk_worker *wo
     return w;
 }
 
-/* Calls what the service has for the begin of a worker. Returns 0 or -ENOMEM. */
+/* Calls what the service has for the begin of a worker. Returns 0 or -errno. */
 static int run_worker(struct service_worker *w)
 {
-    struct service *s = w->service;
-    struct current outer = current_enter(s, w);
-    int err = global_make_values(s, &w->values);
-    if (err == 0)
-        err = package_start_worker(w);
-    for (const struct pre_loop *row = s->pre_loops; row && err == 0; row = row->next)
-        row->fn(row->data);
+    const struct feature *rows = w->service->features;
+    int err = 0;
+    struct current outer = current_enter(w->service, w);
+    for (const struct feature *row = rows + FEATURES; row-- > rows && err == 0;)
+        err = row->worker_start ? row->worker_start(w) : 0;
     current_leave(outer);
-    if (err == 0) {
-        log_start(s);
-        thread_start_all(s);
-    }
     return err;
 }
 
@@ -194,15 +209,14 @@ void service_worker_serve(struct service_worker *w, struct mk_worker *worker)
     w->worker = worker;
     w->abort_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
     mk_timer_cancel(&w->abort_timer);
-    counts_open(w->service);
-    every_begin(w);
+    FEATURES_CALL(w->service->features, worker_serve, w);
 }
 
 /* No generation that serves has it: what is left of its requests is cut in some time. */
 static void arm_abort_timer(struct service_worker *w)
 {
     assert(w->current == 0 && w->refs > 0);
-    every_end(w);
+    FEATURES_CALL(w->service->features, worker_retire, w);
     if (mk_list_empty(&w->abort_timer.node)) /* else a generation that was refused has had it, too */
         mk_timer_arm(w->loop, &w->abort_timer, w->abort_ms);
 }

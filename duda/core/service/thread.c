@@ -8,9 +8,9 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "crash/crash.h"
+#include "crash/line.h"
 #include "event/signals.h"
 #include "log/message.h"
-#include "service/service.h"
 
 #include <monkey/base/thread_start.h>
 
@@ -24,7 +24,7 @@ enum { THREADS_MAX = 256, WAIT_MS = 1000 };
 
 int thread_init(struct service *s)
 {
-    struct thread_set *set = &s->threads;
+    struct thread_set *set = threads_of(s);
     pthread_mutex_init(&set->lock, NULL);
     cond_init(&set->ended);
     set->stop_fd = -1;
@@ -33,7 +33,7 @@ int thread_init(struct service *s)
 
 void thread_release(struct service *s)
 {
-    struct thread_set *set = &s->threads;
+    struct thread_set *set = threads_of(s);
     assert(set->running == 0);
     if (set->stop_fd >= 0)
         close(set->stop_fd);
@@ -43,7 +43,7 @@ void thread_release(struct service *s)
 
 int thread_add(struct service *s, void *(*fn)(void *arg), void *arg)
 {
-    struct thread_set *set = &s->threads;
+    struct thread_set *set = threads_of(s);
     if (set->n == THREADS_MAX)
         return -EAGAIN;
     if (set->stop_fd < 0)
@@ -66,9 +66,10 @@ static void end_thread(void *ctx)
 {
     struct service_thread *t = ctx;
     struct service *s = t->service;
-    struct thread_set *set = &s->threads;
-    guard_check_process();
+    struct thread_set *set = threads_of(s);
+    current_check_process();
     global_destroy_values(s, &t->values);
+    global_use(NULL);
     current = (struct current){0};
     crash_leave_thread(t->crash);
     pthread_mutex_lock(&set->lock);
@@ -86,6 +87,7 @@ static void *run_thread(void *ctx)
     strncat(name, t->service->self.name.data, sizeof(name) - strlen(name) - 1);
     prctl(PR_SET_NAME, name);
     current = (struct current){.service = t->service, .thread = t};
+    global_use(&t->values);
     t->crash = crash_enter_thread();
     pthread_cleanup_push(end_thread, t);
     if (global_make_values(t->service, &t->values) == 0)
@@ -109,6 +111,7 @@ static void *run_own_thread(void *ctx)
     struct service_thread *t = ctx;
     void *result;
     current = (struct current){.service = t->service, .thread = t};
+    global_use(&t->values);
     t->crash = crash_enter_thread();
     pthread_cleanup_push(end_own_thread, t);
     result = t->fn(t->arg);
@@ -132,18 +135,19 @@ int thread_create_own(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(vo
     if (!t)
         return ENOMEM;
     *t = (struct service_thread){.service = s, .fn = fn, .arg = arg};
-    count_running(&s->threads, 1);
+    count_running(threads_of(s), 1);
     int err = pthread_create(ret, attr, run_own_thread, t);
     if (err) {
-        count_running(&s->threads, -1);
+        count_running(threads_of(s), -1);
         heap_free(t, sizeof(*t));
     }
     return err;
 }
 
-void thread_start_all(struct service *s)
+int thread_start_all(struct service_worker *w)
 {
-    struct thread_set *set = &s->threads;
+    struct service *s = w->service;
+    struct thread_set *set = threads_of(s);
     pthread_mutex_lock(&set->lock);
     bool first = !set->started;
     set->started = true;
@@ -155,6 +159,17 @@ void thread_start_all(struct service *s)
             message_log_of(s, MK_LOG_ERROR, "a thread cannot start: %s", strerror(-err));
     }
     pthread_mutex_unlock(&set->lock);
+    return 0;
+}
+
+void thread_describe_crash(struct line *l, uintptr_t address)
+{
+    const struct service_thread *t = current.thread;
+    (void)address;
+    if (!t || !t->task)
+        return;
+    line_add(l, " in the task ");
+    crash_add_address(l, t->task);
 }
 
 /* ── the end ── */
@@ -180,32 +195,33 @@ static void join_threads(struct thread_set *set)
     }
 }
 
-unsigned thread_stop_all(struct service *s)
+void thread_stop_all(struct service *s, struct mk_buf *left)
 {
-    struct thread_set *set = &s->threads;
+    struct thread_set *set = threads_of(s);
     atomic_store(&set->stopping, true);
     if (set->stop_fd >= 0)
         eventfd_write(set->stop_fd, 1);
-    signals_end(&s->signals);
+    signals_end(signals_of(s));
     unsigned running = wait_threads(set);
     if (!running)
         join_threads(set);
-    return running;
+    else if (!mk_buf_str(left).len)
+        mk_buf_addf(left, "%u of its threads have not returned (see worker->stopping())", running);
 }
 
 bool thread_join_all(struct service *s)
 {
-    pthread_mutex_lock(&s->threads.lock);
-    bool all = s->threads.running == 0;
-    pthread_mutex_unlock(&s->threads.lock);
+    pthread_mutex_lock(&threads_of(s)->lock);
+    bool all = threads_of(s)->running == 0;
+    pthread_mutex_unlock(&threads_of(s)->lock);
     if (all)
-        join_threads(&s->threads);
+        join_threads(threads_of(s));
     return all;
 }
 
 void thread_detach_all(struct service *s, void (*fn)(struct service *s))
 {
-    struct thread_set *set = &s->threads;
+    struct thread_set *set = threads_of(s);
     pthread_mutex_lock(&set->lock);
     for (struct service_thread *t = set->first; t; t = t->next) {
         if (t->started)

@@ -7,6 +7,7 @@
 #define DUDA_CORE_SERVICE_THREAD_H
 
 #include "service/global.h"
+#include "service/service.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,9 +41,7 @@ struct thread_set {
     int stop_fd; /* an eventfd that is readable once `stopping` is true; -1: not made */
 };
 
-/* Hooks of features.c. */
-int thread_init(struct service *s);
-void thread_release(struct service *s);
+FEATURE_SLOT(threads_of, struct thread_set, service, FEATURE_THREADS)
 
 /* Adds a thread, in duda_main(). Returns 0 or -errno. */
 int thread_add(struct service *s, void *(*fn)(void *arg), void *arg);
@@ -51,13 +50,16 @@ int thread_add(struct service *s, void *(*fn)(void *arg), void *arg);
  * original API have such threads. The service is not unloaded before it has ended. Returns 0 or an error number.
  */
 int thread_create_own(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *arg), void *arg);
-/* Starts the threads, unless they have been started. Logs failures. Any thread. */
-void thread_start_all(struct service *s);
-/* Asks the threads to return, and waits for them, a second at most. Returns how many still run. */
-unsigned thread_stop_all(struct service *s);
-/* Returns whether all threads have ended, and joins them then. */
+/* ── hooks of features.c ── */
+
+int thread_init(struct service *s);
+void thread_release(struct service *s);
+/* Starts the threads, unless another worker has. Logs failures. Returns 0. */
+int thread_start_all(struct service_worker *w);
+void thread_stop_all(struct service *s, struct mk_buf *left);
 bool thread_join_all(struct service *s);
-/* Leaves the threads alone: `fn` is called once all have ended, by the last one or at once. */
 void thread_detach_all(struct service *s, void (*fn)(struct service *s));
+/* Appends the task that this thread runs. */
+void thread_describe_crash(struct line *l, uintptr_t address);
 
 #endif

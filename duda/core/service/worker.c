@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The object `worker`.
+ * The object `worker` (worker.h).
  */
+#include "service/worker.h"
+
+#include "common/api_error.h"
 #include "common/current.h"
-#include "common/phase.h"
 #include "log/message.h"
 #include "objects.h"
-#include "service/service.h"
+#include "service/thread.h"
 
 #include <errno.h>
 
@@ -25,7 +27,7 @@ static int add_pre_loop(void (*fn)(void *data), void *data)
     if (!phase_check(PHASE_MAIN, "worker->pre_loop()") || !fn)
         return -1;
     struct service *s = current.service;
-    struct pre_loop *row = mk_arena_zalloc(&s->arena, sizeof(*row)), **end = &s->pre_loops;
+    struct pre_loop *row = mk_arena_zalloc(&s->arena, sizeof(*row)), **end = &pre_loops_of(s)->first;
     if (!row)
         return -1;
     *row = (struct pre_loop){NULL, fn, data};
@@ -35,9 +37,16 @@ static int add_pre_loop(void (*fn)(void *data), void *data)
     return 0;
 }
 
+int worker_run_pre_loops(struct service_worker *w)
+{
+    for (const struct pre_loop *row = pre_loops_of(w->service)->first; row; row = row->next)
+        row->fn(row->data);
+    return 0;
+}
+
 static bool is_stopping(void)
 {
-    return current.service && atomic_load(&current.service->threads.stopping);
+    return current.service && atomic_load(&threads_of(current.service)->stopping);
 }
 
 static int get_index(void)

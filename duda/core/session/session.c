@@ -4,10 +4,9 @@
  */
 #include "session/session.h"
 
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/api_error.h"
-#include "common/phase.h"
 #include "objects.h"
 #include "request/request.h"
 
@@ -98,7 +97,7 @@ static struct mk_str copy_value(struct duda_request *dr, struct mk_str value)
 int session_set(struct duda_request *dr, struct session_state *s, struct mk_str key, struct mk_str value)
 {
     struct session_change *change;
-    if (value.len > dr->worker->service->sessions.limits.session_bytes)
+    if (value.len > sessions_of(dr->worker->service)->limits.session_bytes)
         return -EMSGSIZE;
     struct mk_str copy = copy_value(dr, value);
     if (!copy.p)
@@ -160,7 +159,7 @@ static int open_session(duda_request_t *dr, duda_session_fn fn, void *data)
     int err = request_check(dr, call);
     if (err < 0)
         return err;
-    const struct service_sessions *conf = &dr->worker->service->sessions;
+    const struct service_sessions *conf = sessions_of(dr->worker->service);
     if (!conf->store || (!fn && session_is_slow(conf)))
         return request_refuse(dr, call, -EINVAL,
                               conf->store ? no_function : "duda_main() has not called session->init()");
@@ -227,7 +226,7 @@ static int save_session(duda_request_t *dr, duda_session_fn fn, void *data)
     int err = check_call(dr, call);
     if (err < 0)
         return err;
-    if (!fn && session_is_slow(&dr->worker->service->sessions))
+    if (!fn && session_is_slow(sessions_of(dr->worker->service)))
         return request_refuse(dr, call, -EINVAL, no_function);
     return session_save(dr, dr->session, fn, data);
 }

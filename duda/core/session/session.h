@@ -13,6 +13,7 @@
 #define DUDA_CORE_SESSION_SESSION_H
 
 #include "session/session_store.h"
+#include "service/service.h"
 
 #include <duda/session.h>
 #include <monkey/base/buf.h>
@@ -38,6 +39,8 @@ struct service_sessions {
     bool persistent;
     bool is_old; /* of the original API: the cookie has its name over TLS too */
 };
+
+FEATURE_SLOT(sessions_of, struct service_sessions, service, FEATURE_SESSION)
 
 enum session_phase { SESSION_OPENING, SESSION_OPEN, SESSION_SAVING };
 

@@ -92,7 +92,7 @@ static int take_store(struct service *s, const struct duda_session_conf *c)
 {
     const char *base = c->folder && *c->folder != '/' ? s->self.datadir.data : "";
     char *folder = c->folder ? join_texts(&s->arena, base, c->folder) : NULL;
-    s->sessions.limits = (struct session_limits){
+    sessions_of(s)->limits = (struct session_limits){
         .idle_s = c->idle_s,
         .bytes_max = c->bytes_max,
         .sessions_max = c->sessions_max,
@@ -100,32 +100,32 @@ static int take_store(struct service *s, const struct duda_session_conf *c)
     };
     if (c->folder && !folder)
         return -ENOMEM;
-    s->sessions.store =
-        session_store_get(&s->set->session_stores, s->site.p, s->self.name.data, folder, &s->sessions.version);
-    return s->sessions.store ? 0 : -ENOMEM;
+    sessions_of(s)->store =
+        session_store_get(&s->set->session_stores, s->site.p, s->self.name.data, folder, &sessions_of(s)->version);
+    return sessions_of(s)->store ? 0 : -ENOMEM;
 }
 
 int session_conf_set(struct service *s, const struct duda_session_conf *conf, bool is_old)
 {
     struct duda_session_conf c = add_defaults(conf);
-    const char *fault = s->sessions.store ? "it was called before" : find_fault(s, &c);
+    const char *fault = sessions_of(s)->store ? "it was called before" : find_fault(s, &c);
     if (fault) {
         message_log(MK_LOG_ERROR, "session->init(): %s", fault);
-        return s->sessions.store ? -EALREADY : -EINVAL;
+        return sessions_of(s)->store ? -EALREADY : -EINVAL;
     }
-    s->sessions = (struct service_sessions){
+    *sessions_of(s) = (struct service_sessions){
         .backend = c.backend,
         .cookie = make_cookie_name(s, c.cookie, is_old),
         .absolute_s = c.absolute_s,
         .persistent = c.persistent,
         .is_old = is_old,
     };
-    return s->sessions.cookie ? take_store(s, &c) : -ENOMEM;
+    return sessions_of(s)->cookie ? take_store(s, &c) : -ENOMEM;
 }
 
 void session_conf_release(struct service *s)
 {
-    if (s->sessions.store)
-        session_store_drop(s->sessions.store);
-    s->sessions.store = NULL;
+    if (sessions_of(s)->store)
+        session_store_drop(sessions_of(s)->store);
+    sessions_of(s)->store = NULL;
 }

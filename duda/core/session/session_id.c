@@ -69,7 +69,7 @@ static bool is_secure(const struct duda_request *dr)
 
 static const struct service_sessions *get_conf(const struct duda_request *dr)
 {
-    return &dr->worker->service->sessions;
+    return sessions_of(dr->worker->service);
 }
 
 static struct mk_str print_name(const struct duda_request *dr, char *to, size_t size)

@@ -6,9 +6,9 @@
  *
  * A job has copies of all it needs, so that it also ends well without its request.
  */
+#include "common/api_error.h"
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/api_error.h"
 #include "request/request.h"
 #include "session/session.h"
 #include "session/session_file.h"
@@ -259,7 +259,7 @@ static int submit_to_backend(const struct duda_session_backend *backend, struct 
 static int submit_job(struct duda_request *dr, struct session_job *job, duda_session_fn fn, void *data)
 {
     struct session_state *s = dr->session;
-    const struct duda_session_backend *backend = dr->worker->service->sessions.backend;
+    const struct duda_session_backend *backend = sessions_of(dr->worker->service)->backend;
     job->dr = dr;
     job->job.work = run_job;
     job->job.done = finish_job;
@@ -278,7 +278,7 @@ static int submit_job(struct duda_request *dr, struct session_job *job, duda_ses
 
 static int load_slowly(struct duda_request *dr, struct session_state *s, duda_session_fn fn, void *data)
 {
-    struct session_job *job = new_job(JOB_LOAD, dr->worker->service->sessions.store);
+    struct session_job *job = new_job(JOB_LOAD, sessions_of(dr->worker->service)->store);
     if (!job)
         return -ENOMEM;
     job->commit.from = s->key;
@@ -287,7 +287,7 @@ static int load_slowly(struct duda_request *dr, struct session_state *s, duda_se
 
 int session_open(struct duda_request *dr, duda_session_fn fn, void *data)
 {
-    const struct service_sessions *conf = &dr->worker->service->sessions;
+    const struct service_sessions *conf = sessions_of(dr->worker->service);
     struct session_store *store = conf->store;
     struct session_state *s = mk_arena_zalloc(mk_request_arena(dr->req), sizeof(*s));
     struct mk_str values = MK_STR_NONE;
@@ -318,7 +318,7 @@ int session_open(struct duda_request *dr, duda_session_fn fn, void *data)
 
 static struct session_commit make_commit(const struct duda_request *dr, const struct session_state *s)
 {
-    const struct service_sessions *conf = &dr->worker->service->sessions;
+    const struct service_sessions *conf = sessions_of(dr->worker->service);
     bool is_new = s->begins || s->renews;
     return (struct session_commit){
         .has_from = s->found,
@@ -372,7 +372,7 @@ static int copy_changes(struct session_job *job, const struct session_state *s)
 static int save_slowly(struct duda_request *dr, struct session_state *s, duda_session_fn fn, void *data)
 {
     assert(s->phase == SESSION_OPEN && !s->job);
-    struct session_job *job = new_job(JOB_COMMIT, dr->worker->service->sessions.store);
+    struct session_job *job = new_job(JOB_COMMIT, sessions_of(dr->worker->service)->store);
     if (!job)
         return -ENOMEM;
     job->commit = make_commit(dr, s);
@@ -388,11 +388,11 @@ static int save_slowly(struct duda_request *dr, struct session_state *s, duda_se
 
 int session_save(struct duda_request *dr, struct session_state *s, duda_session_fn fn, void *data)
 {
-    struct session_store *store = dr->worker->service->sessions.store;
+    struct session_store *store = sessions_of(dr->worker->service)->store;
     s->was_saved = true;
     if (needs_cookie(s) && !holds_head(dr))
         return request_refuse(dr, "session->save()", -EALREADY, "the head was sent, so that the cookie cannot be set");
-    if (is_changed(s) && session_is_slow(&dr->worker->service->sessions))
+    if (is_changed(s) && session_is_slow(sessions_of(dr->worker->service)))
         return save_slowly(dr, s, fn, data);
     int result = 0;
     if (is_changed(s)) {

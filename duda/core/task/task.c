@@ -4,11 +4,11 @@
  */
 #include "task/task.h"
 
+#include "common/api_error.h"
 #include "common/cond.h"
 #include "common/current.h"
 #include "common/heap.h"
-#include "common/api_error.h"
-#include "dthread/dthread_threads.h"
+#include "dthread/dthread.h"
 #include "request/request.h"
 
 #include <errno.h>
@@ -18,18 +18,11 @@ enum { TASKS_MAX = 1 << 20, WAIT_MS = 1000 };
 
 /* ── life ── */
 
-static struct tasks *get_tasks(struct service_worker *w)
+int tasks_init(struct service_worker *w)
 {
-    if (w->tasks)
-        return w->tasks;
-    if (dthread_threads_enter(w) < 0) /* the end of the thread waits for tasks, too */
-        return NULL;
-    struct tasks *all = heap_zalloc(sizeof(*all));
-    if (!all)
-        return NULL;
-    mk_list_init(&all->all);
-    mk_list_init(&all->ended);
-    return w->tasks = all;
+    mk_list_init(&tasks_of(w)->all);
+    mk_list_init(&tasks_of(w)->ended);
+    return 0;
 }
 
 static void leave_request(struct task *t)
@@ -47,11 +40,11 @@ static void leave_request(struct task *t)
 /* Takes a task out of all that the worker has; what is left is `data`. */
 static void detach_task(struct task *t)
 {
-    assert(t->worker && t->worker->tasks);
+    assert(t->worker);
     leave_request(t);
     mk_timer_cancel(&t->timer);
     mk_list_del(&t->node);
-    slots_remove(&t->worker->tasks->slots, t->slot);
+    slots_remove(&tasks_of(t->worker)->slots, t->slot);
 }
 
 static void free_task(struct task *t)
@@ -80,9 +73,9 @@ static bool remove_task(struct task *t)
         return true;
     if (!task_pool_remove(t->pool, t))
         return false;
-    assert(t->worker->tasks->pending > 0);
+    assert(tasks_of(t->worker)->pending > 0);
     t->is_removed = true;
-    t->worker->tasks->pending--;
+    tasks_of(t->worker)->pending--;
     return true;
 }
 
@@ -122,8 +115,9 @@ static void on_time(struct mk_timer *timer)
 
 static struct task *new_task(struct service_worker *w, const struct duda_task_kind *kind, void *data, int *ret_err)
 {
-    struct tasks *all = get_tasks(w);
-    struct task_pool *pool = all ? task_pool_get(w->service) : NULL;
+    struct tasks *all = tasks_of(w);
+    bool has_end = dthread_threads_enter(w) == 0; /* the end of the thread waits for tasks, too */
+    struct task_pool *pool = has_end ? task_pool_get(w->service) : NULL;
     *ret_err = pool ? slots_reserve(&all->slots, TASKS_MAX) : -ENOMEM;
     if (*ret_err == 0 && kind->serial && kind->serial->queue != &pool->queue) {
         api_error_log(w, "task", "the serial queue belongs to another service");
@@ -150,7 +144,7 @@ static int submit_task(struct task *t)
     mk_counter_add(counts->queued, w->worker, 1);
     int err = task_pool_add(t->pool, t);
     if (err == 0) {
-        w->tasks->pending++;
+        tasks_of(w)->pending++;
         return 0;
     }
     mk_counter_add(counts->queued, w->worker, -1);
@@ -188,7 +182,7 @@ duda_task_t task_start(struct service_worker *w, struct duda_request *dr, const 
 
 int task_cancel(struct service_worker *w, duda_task_t number)
 {
-    struct task *t = w->tasks ? slots_find(&w->tasks->slots, number) : NULL;
+    struct task *t = slots_find(&tasks_of(w)->slots, number);
     if (!t || t->wait) /* a wait of a dthread has no number for the service */
         return -ESRCH;
     if (!remove_task(t)) {
@@ -299,8 +293,8 @@ int task_await(struct dthread *d, const struct duda_task_kind *kind, void *data,
 static void deliver_task(struct task *t)
 {
     struct task_wait *wait = t->wait;
-    assert(t->state == TASK_ENDED && t->worker->tasks->pending > 0);
-    t->worker->tasks->pending--;
+    assert(t->state == TASK_ENDED && tasks_of(t->worker)->pending > 0);
+    tasks_of(t->worker)->pending--;
     if (!wait) {
         finish_task(t, 0);
         return;
@@ -312,13 +306,13 @@ static void deliver_task(struct task *t)
 
 void tasks_deliver(struct service_worker *w)
 {
-    struct task_pool *pool = atomic_load(&w->service->tasks);
+    struct task_pool *pool = atomic_load(&task_service_of(w->service)->pool);
     struct mk_list ended;
-    if (!w->tasks || !pool)
+    if (!pool)
         return;
     mk_list_init(&ended);
     pthread_mutex_lock(&pool->lock);
-    mk_list_join(&ended, &w->tasks->ended);
+    mk_list_join(&ended, &tasks_of(w)->ended);
     pthread_mutex_unlock(&pool->lock);
     while (!mk_list_empty(&ended)) {
         struct task *t = MK_LIST_FIRST(&ended, struct task, item.node);
@@ -329,7 +323,7 @@ void tasks_deliver(struct service_worker *w)
 
 bool tasks_are_pending(const struct service_worker *w)
 {
-    return w->tasks && w->tasks->pending;
+    return tasks_of(w)->pending;
 }
 
 /* ── the end of the service in the worker ── */
@@ -352,12 +346,10 @@ static void remove_tasks(struct tasks *all, struct mk_list *ret)
 void tasks_stop(struct service_worker *w)
 {
     struct mk_list removed;
-    if (!w->tasks)
-        return;
     mk_list_init(&removed);
     w->calls++; /* what is called does not end the worker */
     struct current outer = current_enter(w->service, w);
-    remove_tasks(w->tasks, &removed);
+    remove_tasks(tasks_of(w), &removed);
     while (!mk_list_empty(&removed))
         finish_task(MK_LIST_FIRST(&removed, struct task, node), -ECANCELED);
     current_leave(outer);
@@ -375,7 +367,7 @@ static bool has_running_task(const struct tasks *all)
 /* Leaves a task to its thread, which may free it once the lock is released. With the lock. */
 static void lose_task(struct task *t)
 {
-    struct tasks *all = t->worker->tasks;
+    struct tasks *all = tasks_of(t->worker);
     detach_task(t);
     assert(all->pending > 0);
     all->pending--;
@@ -391,15 +383,15 @@ static void lose_task(struct task *t)
 
 void tasks_wait(struct service_worker *w)
 {
-    struct task_pool *pool = atomic_load(&w->service->tasks);
+    struct task_pool *pool = atomic_load(&task_service_of(w->service)->pool);
     tasks_stop(w);
-    if (!w->tasks || !pool)
+    if (!pool)
         return;
     struct timespec until = cond_time_in(WAIT_MS);
     pthread_mutex_lock(&pool->lock);
-    while (has_running_task(w->tasks) && pthread_cond_timedwait(&pool->ended, &pool->lock, &until) == 0)
+    while (has_running_task(tasks_of(w)) && pthread_cond_timedwait(&pool->ended, &pool->lock, &until) == 0)
         ;
-    MK_LIST_EACH_ITEM(&w->tasks->all, struct task, node, task) {
+    MK_LIST_EACH_ITEM(&tasks_of(w)->all, struct task, node, task) {
         if (task->state == TASK_RUNNING)
             lose_task(task);
     }
@@ -409,10 +401,6 @@ void tasks_wait(struct service_worker *w)
 
 void tasks_release(struct service_worker *w)
 {
-    if (!w->tasks)
-        return;
-    assert(w->tasks->pending == 0 && mk_list_empty(&w->tasks->all));
-    slots_release(&w->tasks->slots);
-    heap_free(w->tasks, sizeof(*w->tasks));
-    w->tasks = NULL;
+    assert(tasks_of(w)->pending == 0 && mk_list_empty(&tasks_of(w)->all));
+    slots_release(&tasks_of(w)->slots);
 }

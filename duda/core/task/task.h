@@ -6,10 +6,7 @@
 #ifndef DUDA_CORE_TASK_TASK_H
 #define DUDA_CORE_TASK_TASK_H
 
-#include "common/slots.h"
 #include "task/task_pool.h"
-
-#include <monkey/loop.h>
 
 struct dthread;
 struct duda_request;
@@ -19,35 +16,6 @@ struct task_wait {
     struct dthread *dthread;
     struct task *task; /* NULL: it was left to its thread */
     bool is_over;      /* the task was delivered */
-};
-
-struct task {
-    struct task_item item; /* the node: in the queue, then in tasks.ended */
-    struct task_pool *pool;
-    struct service_worker *worker; /* NULL: the thread frees the task. Under the lock of the pool */
-    enum task_state state;         /* likewise */
-    struct dthread *abandoned;     /* likewise: it waits, and its stack is freed with the task; or NULL */
-    atomic_bool stopping;
-    struct duda_task_kind kind;
-    void *data;
-    /* of the worker */
-    struct mk_list node; /* in tasks.all */
-    duda_task_t number;
-    uint32_t slot;
-    bool is_removed;        /* it has not begun, and does not */
-    struct mk_timer timer;  /* of kind.queue_ms */
-    struct task_wait *wait; /* NULL: no dthread waits for it */
-    bool uses_stack;        /* its data may be on the stack of this dthread */
-    struct duda_request *dr;
-    struct task *next_of_request, **link_of_request;
-};
-
-/* Of a service in a worker; made by the first task. */
-struct tasks {
-    struct mk_list all;
-    struct mk_list ended; /* under the lock of the pool */
-    unsigned pending;     /* those that were neither delivered nor removed */
-    struct slots slots;
 };
 
 /* Runs `fn(data)` and waits for its end, as task->run(). In the dthread that runs and may wait. */
@@ -60,9 +28,12 @@ duda_task_t task_start(struct service_worker *w, struct duda_request *dr, const 
 /* Returns 0, -EBUSY (it runs) or -ESRCH. */
 int task_cancel(struct service_worker *w, duda_task_t number);
 
+/* ── hooks of features.c ── */
+
+int tasks_init(struct service_worker *w);
 /* A request has ended, which has tasks. */
 void task_leave_request(struct duda_request *dr);
-/* Gives the worker the tasks that have ended; a callback of its loop, entered. */
+/* Gives the worker the tasks that have ended. */
 void tasks_deliver(struct service_worker *w);
 /* Returns whether tasks hold the worker. */
 bool tasks_are_pending(const struct service_worker *w);
@@ -72,8 +43,5 @@ void tasks_stop(struct service_worker *w);
 void tasks_wait(struct service_worker *w);
 /* Frees what the worker has for tasks, of which it has none any more. */
 void tasks_release(struct service_worker *w);
-
-/* Calls `drop` of a task that is in no list, and frees it. Any thread. */
-void task_drop(struct task *t);
 
 #endif

@@ -2,13 +2,15 @@
 /*
  * The object `task`: checks the arguments and the caller; task.c and task_pool.c do the work.
  */
-#include "common/current.h"
 #include "common/api_error.h"
-#include "common/phase.h"
+#include "common/current.h"
+#include "dthread/dthread.h"
 #include "log/message.h"
 #include "objects.h"
 #include "request/request.h"
+#include "service/thread.h"
 #include "task/task.h"
+#include "task/task_pool.h"
 
 #include <errno.h>
 
@@ -20,11 +22,11 @@ static int set_conf(const struct duda_task_conf *conf)
         return -EPERM;
     struct service *s = current.service;
     bool is_valid = conf && conf->threads <= DUDA_TASK_THREADS_MAX && conf->queue <= DUDA_TASK_QUEUE_MAX;
-    int err = !is_valid ? -EINVAL : s->task_conf || s->tasks ? -EALREADY : 0;
-    if (err == 0 && !(s->task_conf = mk_arena_alloc(&s->arena, sizeof(*conf))))
+    int err = !is_valid ? -EINVAL : task_service_of(s)->conf || task_service_of(s)->pool ? -EALREADY : 0;
+    if (err == 0 && !(task_service_of(s)->conf = mk_arena_alloc(&s->arena, sizeof(*conf))))
         err = -ENOMEM;
     if (err == 0)
-        *s->task_conf = *conf;
+        *task_service_of(s)->conf = *conf;
     else if (err == -EALREADY)
         message_log(MK_LOG_ERROR, "task->init(): it comes after another call, or after the first serial queue, which "
                                   "packages make, too: call it first");
@@ -115,7 +117,7 @@ static bool is_stopping(void)
     struct task *t = task_pool_running();
     if (t && atomic_load(&t->stopping))
         return true;
-    return current.service && atomic_load(&current.service->threads.stopping);
+    return current.service && atomic_load(&threads_of(current.service)->stopping);
 }
 
 const struct duda_api_task object_task = {

@@ -8,9 +8,11 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "crash/crash.h"
+#include "crash/guard.h"
+#include "crash/watch.h"
 #include "log/message.h"
+#include "service/global.h"
 #include "service/inbox.h"
-#include "task/task.h"
 
 #include <monkey/base/thread_start.h>
 
@@ -47,9 +49,9 @@ static void return_task(struct task_pool *pool, struct task *t)
     task_queue_finish(&pool->queue, &t->item);
     pthread_cond_broadcast(&pool->ended);
     if (t->worker) {
-        struct mk_list *ended = &t->worker->tasks->ended;
+        struct mk_list *ended = &tasks_of(t->worker)->ended;
         if (mk_list_empty(ended))
-            eventfd_write(t->worker->inbox.event.fd, 1);
+            eventfd_write(inbox_of(t->worker)->event.fd, 1);
         mk_list_add(ended, &t->item.node);
         return;
     }
@@ -71,7 +73,7 @@ static void run_task(struct task_thread *thread, struct task *t)
     watch_begin(&thread->watch);
     atomic_store_explicit(&thread->watch.function, (uintptr_t)t->kind.fn, memory_order_relaxed);
     t->kind.fn(t->data);
-    guard_check_process();
+    current_check_process();
     watch_end(&thread->watch);
     mk_counter_add(pool->counts.running, NULL, -1);
     mk_counter_add(pool->counts.done, NULL, 1);
@@ -108,6 +110,7 @@ static void enter_thread(struct task_thread *thread)
 {
     struct service *s = thread->pool->service;
     current = (struct current){.service = s, .thread = &thread->base};
+    global_use(&thread->base.values);
     thread->base.crash = crash_enter_thread();
     guard_enter_thread();
     watch_add(&thread->watch);
@@ -118,6 +121,7 @@ static void enter_thread(struct task_thread *thread)
 static void leave_thread(struct task_thread *thread)
 {
     global_destroy_values(thread->pool->service, &thread->base.values);
+    global_use(NULL);
     watch_remove(&thread->watch);
     current = (struct current){0};
     crash_leave_thread(thread->base.crash);
@@ -242,7 +246,7 @@ bool task_pool_remove(struct task_pool *pool, struct task *t)
 
 static struct duda_task_conf get_conf(const struct service *s)
 {
-    struct duda_task_conf conf = s->task_conf ? *s->task_conf : (struct duda_task_conf){0};
+    struct duda_task_conf conf = task_service_of(s)->conf ? *task_service_of(s)->conf : (struct duda_task_conf){0};
     conf.threads = conf.threads ? conf.threads : 8;
     conf.queue = conf.queue ? conf.queue : 4096;
     conf.idle_ms = conf.idle_ms ? conf.idle_ms : 10000;
@@ -272,21 +276,21 @@ static struct task_pool *new_pool(struct service *s)
 
 struct task_pool *task_pool_get(struct service *s)
 {
-    struct task_pool *pool = atomic_load_explicit(&s->tasks, memory_order_acquire);
+    struct task_pool *pool = atomic_load_explicit(&task_service_of(s)->pool, memory_order_acquire);
     if (pool)
         return pool;
     pthread_mutex_lock(&s->lock);
-    pool = atomic_load_explicit(&s->tasks, memory_order_relaxed);
+    pool = atomic_load_explicit(&task_service_of(s)->pool, memory_order_relaxed);
     if (!pool)
         pool = new_pool(s);
-    atomic_store_explicit(&s->tasks, pool, memory_order_release);
+    atomic_store_explicit(&task_service_of(s)->pool, pool, memory_order_release);
     pthread_mutex_unlock(&s->lock);
     return pool;
 }
 
 void task_pool_release(struct service *s)
 {
-    struct task_pool *pool = atomic_load(&s->tasks);
+    struct task_pool *pool = atomic_load(&task_service_of(s)->pool);
     if (!pool)
         return;
     task_queue_release(&pool->queue);
@@ -295,7 +299,7 @@ void task_pool_release(struct service *s)
     pthread_mutex_destroy(&pool->lock);
     heap_free(pool->items, pool->conf.threads * sizeof(*pool->items));
     heap_free(pool, sizeof(*pool));
-    atomic_store(&s->tasks, NULL);
+    atomic_store(&task_service_of(s)->pool, NULL);
 }
 
 struct duda_serial_queue *task_pool_new_serial(struct service *s)
@@ -325,11 +329,11 @@ static void join_all(struct task_pool *pool)
         join_thread(&pool->items[i]);
 }
 
-unsigned task_pool_stop(struct service *s)
+void task_pool_stop(struct service *s, struct mk_buf *left)
 {
-    struct task_pool *pool = atomic_load(&s->tasks);
+    struct task_pool *pool = atomic_load(&task_service_of(s)->pool);
     if (!pool)
-        return 0;
+        return;
     struct timespec until = cond_time_in(WAIT_MS);
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
@@ -340,12 +344,13 @@ unsigned task_pool_stop(struct service *s)
     pthread_mutex_unlock(&pool->lock);
     if (!threads)
         join_all(pool);
-    return threads;
+    else if (!mk_buf_str(left).len)
+        mk_buf_addf(left, "tasks of it run (see task->stopping())");
 }
 
 bool task_pool_join(struct service *s)
 {
-    struct task_pool *pool = atomic_load(&s->tasks);
+    struct task_pool *pool = atomic_load(&task_service_of(s)->pool);
     if (!pool)
         return true;
     pthread_mutex_lock(&pool->lock);
@@ -358,7 +363,7 @@ bool task_pool_join(struct service *s)
 
 void task_pool_detach(struct service *s, void (*fn)(struct service *s))
 {
-    struct task_pool *pool = atomic_load(&s->tasks);
+    struct task_pool *pool = atomic_load(&task_service_of(s)->pool);
     bool all = true;
     if (pool) {
         pthread_mutex_lock(&pool->lock);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists the routes of a running service, `dudac routes`. The framework logs them at the level debug
-(duda/core/route/route_log.h); addr2line knows the names of the functions, which may be static."""
+(duda/core/route/router.c); addr2line knows the names of the functions, which may be static."""
 
 import os
 import queue

@@ -2,6 +2,8 @@
 /* The pages of a range of memory, and the figures of a service without requests. */
 #include "testing.h"
 
+#include "service_slots.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -47,6 +49,9 @@ static struct stats *make_stats(void)
 {
     static struct stats f;
     memset(&f, 0, sizeof(f));
+    static struct mk_test_slots slots; /* ends with the process */
+    if (!slots.service)
+        mk_test_slots_open(&slots, &service, NULL);
     f.service = &service;
     f.wall_s = 1763614800; /* 2025-11-20T05:00:00Z */
     f.n = 1;

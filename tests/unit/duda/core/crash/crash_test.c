@@ -121,7 +121,7 @@ static const char *crash(struct service *s, bool has_ended)
 
 TEST(a_crash)
 {
-    struct service s = {.self = {.name = {(char *)(uintptr_t) "shop", 4}}};
+    struct service s = {.features = features, .self = {.name = {(char *)(uintptr_t) "shop", 4}}};
     const char *log = crash(&s, false);
     assert_non_null(strstr(log, "error the service \"shop\" has crashed: SIGABRT\n"));
     assert_non_null(strstr(log, "error     #0 "));
@@ -139,7 +139,7 @@ TEST(a_crash_of_what_has_ended)
 /* Memory may be damaged that the handler reads. */
 TEST(a_crash_of_the_handler)
 {
-    struct service s = {.self = {.name = {(char *)16, 4}}};
+    struct service s = {.features = features, .self = {.name = {(char *)16, 4}}};
     int status;
     pid_t child = fork();
     if (child == 0) {

@@ -8,12 +8,18 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "service_slots.h"
 
+#include "duda/core/common/api_error.h"
 #include "duda/core/common/current.h"
 #include "duda/core/dthread/channel.h"
+#include "duda/core/dthread/dthread.h"
+#include "duda/core/event/descriptor.h"
+#include "duda/core/event/timer.h"
 #include "duda/core/objects.h"
 #include "duda/core/request/request.h"
 #include "duda/core/service/service.h"
+#include "duda/core/task/task.h"
 
 static const struct duda_api_dthread *const dthread = &object_dthread;
 
@@ -23,6 +29,7 @@ struct fixture {
     struct mk_test_fixture fixture;
     struct service service;
     struct service_worker worker;
+    struct mk_test_slots slots;
     struct duda_request request;
     char log[256]; /* a letter for each step */
     int result;
@@ -47,13 +54,14 @@ static void open_fixture(struct fixture *f)
     assert_int_equal(mk_test_fixture_open(&f->fixture, NULL), 0);
     pthread_mutex_init(&f->service.lock, NULL);
     f->service.self.name = (struct duda_string){(char *)(uintptr_t) "test", 4};
-    f->worker.service = &f->service;
+    mk_test_slots_open(&f->slots, &f->service, &f->worker);
     f->worker.loop = &f->fixture.loop;
     f->worker.thread = pthread_self();
     f->worker.watch.service = "test";
     f->request.worker = &f->worker;
     f->request.is_kept = true; /* something else sends its response */
     dthread_init(&f->worker);
+    tasks_init(&f->worker);
     current_enter(&f->service, &f->worker); /* the tests are callbacks */
     f->worker.calls++;
 }
@@ -74,6 +82,7 @@ static void close_fixture(struct fixture *f)
     pthread_mutex_destroy(&f->service.lock);
     timer_cancel_all(&f->worker);
     descriptor_remove_all(&f->worker);
+    mk_test_slots_close(&f->slots);
     mk_test_fixture_close(&f->fixture);
 }
 
@@ -582,7 +591,7 @@ static int create_with_failures(void *ctx)
     struct fixture *f = ctx;
     static char letter = 'a';
     memset(f->log, 0, sizeof(f->log));
-    f->worker.api_errors = (struct api_errors){0};
+    *api_errors_of(&f->worker) = (struct api_errors){0};
     struct duda_channel *c = dthread->channel(4);
     f->id = dthread->create(sleep_and_note, &letter);
     bool complete = c && f->id;
@@ -693,5 +702,6 @@ TEST(the_end_of_the_thread)
     assert_int_equal(f.worker.calls, 0);
     assert_int_equal(stack_count(), 0);
     pthread_mutex_destroy(&f.service.lock);
+    mk_test_slots_close(&f.slots);
     mk_test_fixture_close(&f.fixture);
 }

@@ -8,13 +8,15 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "service_slots.h"
 
-#include "duda/core/service/service.h"
+#include "duda/core/event/descriptor.h"
 
 struct fixture {
     struct mk_test_fixture fixture;
     struct service service;
     struct service_worker worker;
+    struct mk_test_slots slots;
     struct descriptor *descriptor;
     int fd;
 };
@@ -74,7 +76,7 @@ static void open_fixture(struct fixture *f, const char *letters)
     assert_int_equal(mk_test_fixture_open(&f->fixture, NULL), 0);
     static char name[] = "test";
     f->service.self.name = (struct duda_string){name, 4};
-    f->worker.service = &f->service;
+    mk_test_slots_open(&f->slots, &f->service, &f->worker);
     f->worker.loop = &f->fixture.loop;
     f->fd = eventfd(0, 0);
     struct duda_event_handler handler = {
@@ -98,6 +100,7 @@ static void close_fixture(struct fixture *f)
 {
     descriptor_remove_all(&f->worker);
     close(f->fd);
+    mk_test_slots_close(&f->slots);
     mk_test_fixture_close(&f->fixture);
 }
 

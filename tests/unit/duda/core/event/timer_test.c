@@ -5,14 +5,16 @@
 #include <errno.h>
 
 #include "harness.h"
+#include "service_slots.h"
 
 #include "duda/core/common/current.h"
-#include "duda/core/service/service.h"
+#include "duda/core/event/timer.h"
 
 struct fixture {
     struct mk_test_fixture fixture;
     struct service service;
     struct service_worker worker;
+    struct mk_test_slots slots;
     unsigned calls;
     duda_timer_t own, other;
     int result;
@@ -22,7 +24,7 @@ static void open_fixture(struct fixture *f)
 {
     memset(f, 0, sizeof(*f));
     assert_int_equal(mk_test_fixture_open(&f->fixture, NULL), 0);
-    f->worker.service = &f->service;
+    mk_test_slots_open(&f->slots, &f->service, &f->worker);
     f->worker.loop = &f->fixture.loop;
 }
 
@@ -30,6 +32,7 @@ static void close_fixture(struct fixture *f)
 {
     timer_cancel_all(&f->worker);
     assert_int_equal(f->worker.calls, 0);
+    mk_test_slots_close(&f->slots);
     mk_test_fixture_close(&f->fixture);
 }
 

@@ -2,7 +2,10 @@
 /* The end of a request: which features are called, and in which order. */
 #include "testing.h"
 
+#include "service_slots.h"
+
 #include "duda/core/request/request.h"
+#include "duda/core/service/counts.h"
 
 static char called[16];
 
@@ -49,11 +52,14 @@ static const struct feature rows[FEATURES] = {
 
 static const char *end_request(unsigned used)
 {
-    static struct service service = {.features = rows};
-    struct service_worker w = {.service = &service};
+    struct service service = {0};
+    struct service_worker w = {0};
+    struct mk_test_slots slots;
+    mk_test_slots_open(&slots, &service, &w);
+    service.features = rows;
     counts_open(&service);
     mk_list_init(&w.requests);
-    mk_list_init(&w.slabs);
+    request_pool_init(&w);
     struct duda_request *dr = request_pool_get(&w);
     assert_non_null(dr);
     mk_list_add(&w.requests, &dr->node);
@@ -62,6 +68,7 @@ static const char *end_request(unsigned used)
     request_release(dr);
     assert_true(mk_list_empty(&w.requests));
     request_pool_release(&w);
+    mk_test_slots_close(&slots);
     return called;
 }
 

@@ -2,21 +2,32 @@
 /* The memory of requests, and the ranges of files. */
 #include "testing.h"
 
+#include "service_slots.h"
+
 #include <errno.h>
 
 #include "duda/core/request/request.h"
 #include "duda/core/request/send_file.h"
+#include "duda/core/service/counts.h"
 
 enum { MANY = 100 };
+
+static struct mk_test_slots slots;
 
 static void init_worker(struct service_worker *w)
 {
     static struct service service;
     memset(w, 0, sizeof(*w));
+    mk_test_slots_open(&slots, &service, w);
     counts_open(&service);
-    w->service = &service;
     mk_list_init(&w->requests);
-    mk_list_init(&w->slabs);
+    request_pool_init(w);
+}
+
+static void close_worker(struct service_worker *w)
+{
+    request_pool_release(w);
+    mk_test_slots_close(&slots);
 }
 
 TEST(requests_are_found_while_they_live)
@@ -39,7 +50,7 @@ TEST(requests_are_found_while_they_live)
     assert_false(request_pool_has(&w, (struct duda_request *)((char *)all[1] + 8)));
     for (unsigned i = 1; i < MANY; i += 2)
         request_pool_put(all[i]);
-    request_pool_release(&w);
+    close_worker(&w);
 }
 
 /* A request that has ended is not taken for the next ones. */
@@ -54,7 +65,7 @@ TEST(memory_is_used_again_late)
         assert_ptr_not_equal(dr, first);
         request_pool_put(dr);
     }
-    request_pool_release(&w);
+    close_worker(&w);
 }
 
 TEST(full_slabs_come_back)
@@ -70,7 +81,7 @@ TEST(full_slabs_come_back)
     assert_ptr_equal(all[0], last);
     for (unsigned i = 0; i < COUNT(all); i++)
         request_pool_put(all[i]);
-    request_pool_release(&w);
+    close_worker(&w);
 }
 
 TEST(without_memory)
@@ -80,7 +91,7 @@ TEST(without_memory)
     mk__alloc_countdown = 0;
     assert_null(request_pool_get(&w));
     mk__alloc_countdown = -1;
-    request_pool_release(&w);
+    close_worker(&w);
 }
 
 static const struct {

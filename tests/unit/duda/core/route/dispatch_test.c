@@ -2,10 +2,12 @@
 /* The way of a request to its handler, when the n-th allocation fails. */
 #include "duda/core/request/request.h"
 #include "duda/core/route/dispatch.h"
+#include "duda/core/service/counts.h"
 
 #include "server/worker/worker.h"
 
 #include "http/h1_fixture.h"
+#include "service_slots.h"
 
 #include <errno.h>
 
@@ -17,6 +19,7 @@ static struct service_set set = {.plugin = &mk_plugin_duda};
 static struct mk_arena arena;
 static struct service service;
 static struct service_worker service_worker;
+static struct mk_test_slots slots;
 static unsigned handled, hooked;
 
 static void handle(duda_request_t *dr)
@@ -40,19 +43,21 @@ static void open_service(void)
     static struct route_hook after = {.after = add_header};
     const char *problem;
     mk_arena_init(&arena, NULL, 64 * 1024, NULL, 0);
-    service = (struct service){.set = &set, .info = &info, .router = router_new(&arena)};
-    service_worker = (struct service_worker){.service = &service};
+    service = (struct service){.set = &set, .info = &info};
+    service_worker = (struct service_worker){0};
+    mk_test_slots_open(&slots, &service, &service_worker);
     mk_list_init(&service_worker.requests);
-    mk_list_init(&service_worker.slabs);
+    request_pool_init(&service_worker);
     struct duda_route *r = mk_arena_zalloc(&arena, sizeof(*r));
     assert_non_null(r);
-    assert_int_equal(mk_routes_add(&service.router->routes, &arena, 1 << MK_GET, MK_STR("/:id"), &r->at, &problem), 0);
+    assert_int_equal(mk_routes_add(&router_of(&service)->routes, &arena, 1 << MK_GET, MK_STR("/:id"), &r->at, &problem),
+                     0);
     r->handler = handle;
     r->timeout_ms = 1000;
     mk_arena_init(&service.arena, NULL, 64 * 1024, NULL, 0);
-    assert_int_equal(counts_make(&service), 0);
+    assert_int_equal(counts_make(&service, NULL), 0);
     counts_open(&service);
-    service.router->after = &after;
+    router_of(&service)->after = &after;
     handled = hooked = 0;
 }
 
@@ -61,6 +66,7 @@ static void close_service(void)
     request_pool_release(&service_worker);
     mk_arena_release(&arena);
     mk_arena_release(&service.arena);
+    mk_test_slots_close(&slots);
 }
 
 /* Takes all memory of the exchange that needs no allocation, except for `left` bytes. */

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The counters of a service: their names, the bound of its routes, and a new version that counts on. */
 #include "counters_memory.h"
+#include "service_slots.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #include "duda/core/route/router.h"
-#include "duda/core/service/service.h"
+#include "duda/core/service/counts.h"
 
 enum { ROUTES = 100 };
 
 static struct mk_arena arena;
 static struct service service;
+static struct mk_test_slots slots;
+static char sentence[128];
+static struct mk_buf error;
 
 static struct service *open_service(unsigned routes)
 {
@@ -20,14 +24,15 @@ static struct service *open_service(unsigned routes)
     mk_arena_init(&arena, NULL, 4 << 20, NULL, 0);
     service.host = MK_STR("example.org");
     service.conf.name = MK_STR("shop");
-    service.router = router_new(&arena);
+    mk_test_slots_open(&slots, &service, NULL);
+    mk_buf_init_fixed(&error, sentence, sizeof(sentence));
     for (unsigned i = 0; i < routes; i++) {
         char pattern[32];
         int n = snprintf(pattern, sizeof(pattern), "/route%u", i);
         struct duda_route *r = mk_arena_zalloc(&arena, sizeof(*r));
         assert_non_null(r);
-        assert_int_equal(mk_routes_add(&service.router->routes, &arena, 1 << MK_GET, mk_str(pattern, (size_t)n), &r->at,
-                                       &problem),
+        assert_int_equal(mk_routes_add(&router_of(&service)->routes, &arena, 1 << MK_GET, mk_str(pattern, (size_t)n),
+                                       &r->at, &problem),
                          0);
     }
     return &service;
@@ -37,6 +42,7 @@ static void close_service(void)
 {
     mk_arena_release(&arena);
     mk_arena_release(&service.arena);
+    mk_test_slots_close(&slots);
     memset(&service, 0, sizeof(service));
 }
 
@@ -51,13 +57,13 @@ TEST(rows, mk_test_counters_open, mk_test_counters_close)
     for (size_t i = 0; i < COUNT(numbers); i++) {
         unsigned n = 0;
         struct service *s = open_service(numbers[i]);
-        assert_int_equal(counts_make(s), 0);
+        assert_int_equal(counts_make(s, &error), 0);
         counts_open(s);
-        for (const struct mk_route *r = s->router->routes.first; r; r = r->next, n++)
+        for (const struct mk_route *r = router_of(s)->routes.first; r; r = r->next, n++)
             assert_true(mk_str_eq(find_row(routes_get_owner(r)), n < COUNTS_ROUTES_MAX ? r->pattern : MK_STR("other")));
         assert_int_equal(n, numbers[i]);
         assert_str_equal(find_row(NULL), "none");
-        assert_int_equal(s->counts.n, n <= COUNTS_ROUTES_MAX ? n + 1 : COUNTS_ROWS_MAX);
+        assert_int_equal(counts_of(s)->n, n <= COUNTS_ROUTES_MAX ? n + 1 : COUNTS_ROWS_MAX);
         close_service();
     }
 }
@@ -77,9 +83,9 @@ TEST(the_next_version_counts_on, mk_test_counters_open, mk_test_counters_close)
     for (unsigned version = 0; version < 3; version++) {
         unsigned n = 0;
         struct service *s = open_service(ROUTES);
-        assert_int_equal(counts_make(s), 0);
+        assert_int_equal(counts_make(s, &error), 0);
         counts_open(s);
-        const struct mk_counter *now = counts_find(s, routes_get_owner(s->router->routes.first))->classes[1];
+        const struct mk_counter *now = counts_find(s, routes_get_owner(router_of(s)->routes.first))->classes[1];
         mk_counter_add(now, NULL, 1);
         assert_int_equal(mk_counter_read(now), version + 1);
         assert_true(!before || before == now);
@@ -104,7 +110,7 @@ TEST(names, mk_test_counters_open, mk_test_counters_close)
 {
     bool found = false;
     struct service *s = open_service(1);
-    assert_int_equal(counts_make(s), 0);
+    assert_int_equal(counts_make(s, &error), 0);
     counts_open(s);
     mk_counters_each(check_labels, &found);
     assert_true(found);
@@ -116,10 +122,10 @@ TEST(packages, mk_test_counters_open, mk_test_counters_close)
     struct service *s = open_service(0);
     const struct mk_counter *a = counts_open_package(s, "dice", "dice_rolls", "rolls", false);
     const struct mk_counter *b = counts_open_package(s, "dice", "dice_open", "open dice", true);
-    assert_string_equal(s->counts.packages->name, "dice_rolls");
-    assert_ptr_equal(s->counts.packages->counter, a);
-    assert_ptr_equal(s->counts.packages->next->counter, b);
-    assert_null(s->counts.packages->next->next);
+    assert_string_equal(counts_of(s)->packages->name, "dice_rolls");
+    assert_ptr_equal(counts_of(s)->packages->counter, a);
+    assert_ptr_equal(counts_of(s)->packages->next->counter, b);
+    assert_null(counts_of(s)->packages->next->next);
     close_service();
 }
 
@@ -130,7 +136,7 @@ TEST(without_memory, mk_test_counters_open, mk_test_counters_close)
         assert_true(n < 20);
         struct service *s = open_service(ROUTES);
         mk__alloc_countdown = n;
-        err = counts_make(s);
+        err = counts_make(s, &error);
         bool failed = mk__alloc_countdown < 0;
         mk__alloc_countdown = -1;
         assert_int_equal(err, failed ? -ENOMEM : 0);
