@@ -28,7 +28,6 @@
 #include "service/inbox.h"
 #include "service/package.h"
 #include "service/thread.h"
-#include "service/worker.h"
 #include "session/session.h"
 #include "task/task.h"
 
@@ -78,7 +77,7 @@ const struct feature features[FEATURES] = {
                          .request_end = session_release,
                          .service_exit = session_conf_release,
                          .service_stop = session_conf_release},
-    [FEATURE_PRE_LOOPS] = {.service_bytes = sizeof(struct pre_loops), .worker_start = worker_run_pre_loops},
+    [FEATURE_PRE_LOOPS] = {.service_bytes = sizeof(struct pre_loops), .worker_start = thread_run_pre_loops},
     [FEATURE_PACKAGES] = {.service_bytes = sizeof(struct packages),
                           .worker_bytes = sizeof(struct package_workers),
                           .worker_start = package_start_worker,

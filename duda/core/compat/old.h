@@ -3,9 +3,9 @@
  * The original API: what its objects need of the framework. A service of it has a level below 3 in its
  * duda_service_info; for all others none of this runs.
  *
- *     old_objects.c    finds the tables that only "webservice.h" has
+ *     old_objects.c    finds the tables that only "webservice.h" has; `console`, `debug` and `event`
  *     old_service.c    `self`, and the fields of duda_request_t
- *     old_request.c, old_response.c, old_event.c, old_monkey.c, old_console.c, old_dthread.c, old_session.c
+ *     old_request.c, old_response.c, old_monkey.c, old_dthread.c, old_session.c
  *                      one object or two each
  */
 #ifndef DUDA_CORE_COMPAT_OLD_H

@@ -11,9 +11,9 @@
 
 /* Writes the page in HTML, which is complete without other files; `refreshes`: it loads itself again. */
 void console_page_write(struct mk_buf *out, const struct stats *f, bool refreshes);
-/* Writes the same figures as a JSON object (console_json.c). */
+/* Writes the same figures as a JSON object. */
 void console_json_write(struct mk_buf *out, const struct stats *f);
-/* Write lines of plain text (console_text.c): the messages, and the routes. */
+/* Write lines of plain text: the messages, and the routes. */
 void console_text_messages(struct mk_buf *out, const struct stats *f);
 void console_text_map(struct mk_buf *out, const struct stats *f);
 /* Appends the time of a message: "2026-11-20T05:04:03.123Z". */

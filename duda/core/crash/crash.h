@@ -49,4 +49,11 @@ struct crash_thread;
 struct crash_thread *crash_enter_thread(void);
 void crash_leave_thread(struct crash_thread *thread); /* may be NULL */
 
+/* ── guard.c: services that leave a callback by another way than a return ── */
+
+/* Installs the functions that the C library calls; once for the process. */
+void guard_start(void);
+/* The calling thread of the server runs code of services from now on. */
+void guard_enter_thread(void);
+
 #endif

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Functions that the C library calls at the end of the process, at the end of a thread, and in a new process (guard.h).
+ * Finds services that leave a callback by another way than a return, by functions that the C library calls:
+ *
+ *     exit()           would end the server with a status that says that all is well
+ *     pthread_exit()   would end a thread of the server, whose clients then wait forever
+ *     fork()           a child that returns would serve the clients a second time
+ *
+ * The first two are logged and become a crash (crash.h), so that the supervisor starts the server again; the child
+ * ends.
  */
-#include "crash/guard.h"
+#include "crash/crash.h"
 
 #include "common/current.h"
-#include "crash/crash.h"
 
 #include <pthread.h>
 #include <stdio.h>

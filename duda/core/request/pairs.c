@@ -1,82 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The pairs of a query or a form (pairs.h).
+ * The objects `qs`, "qs.1" and `form`: the pairs of the query string, and those of a body.
  */
-#include "request/pairs.h"
+#include "objects.h"
+#include "request/request.h"
+#include "request/uploads.h"
+#include "request/urlencoded.h"
+#include "route/dispatch.h"
 
-#include "common/heap.h"
-
-enum { ARENA_TEXT_BYTES_MAX = 4096 };
-
-void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, bool decoded)
-{
-    size_t bound = urlencoded_bound(text.p, text.len), max = bound;
-    if (max > URLENCODED_PAIRS_MAX)
-        max = URLENCODED_PAIRS_MAX;
-    p->is_read = true;
-    p->n = 0;
-    if (!bound)
-        return;
-    struct urlencoded_pair *items = mk_arena_alloc(arena, max * sizeof(*items));
-    bool is_large = text.len >= ARENA_TEXT_BYTES_MAX;
-    char *copy = is_large ? heap_alloc_until(arena, text.len + 1) : mk_arena_alloc(arena, text.len + 1);
-    p->n = -ENOMEM;
-    if (!items || !copy)
-        return;
-    memcpy(copy, text.p, text.len);
-    copy[text.len] = '\0';
-    p->n = (decoded ? urlencoded_decode : urlencoded_split)(copy, text.len, items, max);
-    assert(p->n <= (int)max);
-    p->items = items;
-}
-
-int pairs_add(struct pairs *p, struct mk_arena *arena, const char *name, const char *value)
-{
-    assert(p->is_read && p->n >= 0);
-    struct urlencoded_pair *items = mk_arena_grow(arena, p->items, (uint32_t)p->n, sizeof(*items));
-    if (!items)
-        return -ENOMEM;
-    items[p->n++] = (struct urlencoded_pair){name, value};
-    p->items = items;
-    return 0;
-}
-
-const char *pairs_next(const struct pairs *p, const char *name, int *at)
-{
-    while (name && at && *at >= 0 && *at < p->n) {
-        const struct urlencoded_pair *pair = &p->items[(*at)++];
-        if (strcmp(pair->name, name) == 0)
-            return pair->value;
+/* Defines object_NAME, whose pairs `read(dr)` returns. */
+#define PAIRS_OBJECT(which, read) \
+    REQUEST_CALL(int which##_count(duda_request_t *dr), request_check, #which "->count()", -EINVAL, read(dr)->n) \
+    REQUEST_CALL(const char *which##_get(duda_request_t *dr, const char *key), request_check, #which "->get()", NULL, \
+                 pairs_get(read(dr), key)) \
+    REQUEST_CALL(const char *which##_get_id(duda_request_t *dr, int n), request_check, #which "->get_id()", NULL, \
+                 pairs_get_id(read(dr), n)) \
+    REQUEST_CALL(const char *which##_name(duda_request_t *dr, int n), request_check, #which "->name()", NULL, \
+                 pairs_name(read(dr), n)) \
+    REQUEST_CALL(int which##_cmp(duda_request_t *dr, const char *key, const char *text), request_check, \
+                 #which "->cmp()", -1, pairs_cmp(read(dr), key, text)) \
+    REQUEST_CALL(const char *which##_next(duda_request_t *dr, const char *key, int *at), request_check, \
+                 #which "->next()", NULL, pairs_next(read(dr), key, at)) \
+    REQUEST_CALL(int which##_get_number(duda_request_t *dr, const char *key, long *ret), request_check, \
+                 #which "->get_number()", -ENOENT, pairs_get_number(read(dr), key, ret)) \
+    const struct duda_api_pairs object_##which = { \
+        .count = which##_count, \
+        .get = which##_get, \
+        .get_id = which##_get_id, \
+        .name = which##_name, \
+        .cmp = which##_cmp, \
+        .next = which##_next, \
+        .get_number = which##_get_number, \
     }
-    return NULL;
+
+/* ── the query ── */
+
+static const struct pairs *read_query(duda_request_t *dr)
+{
+    struct pairs *p = &dr->dispatch->query;
+    if (!p->is_read)
+        pairs_read(p, mk_request_arena(dr->req), mk_request_query(dr->req), true);
+    return p;
 }
 
-const char *pairs_get(const struct pairs *p, const char *name)
+PAIRS_OBJECT(qs, read_query);
+
+/* ── the query, of levels 0 to 2 ── */
+
+static const struct pairs *read_raw_query(duda_request_t *dr)
 {
-    int at = 0;
-    return pairs_next(p, name, &at);
+    struct pairs *p = &dr->dispatch->raw_query;
+    if (!p->is_read)
+        pairs_read(p, mk_request_arena(dr->req), mk_request_query(dr->req), false);
+    return p;
 }
 
-const char *pairs_get_id(const struct pairs *p, int n)
+REQUEST_CALL(int count_raw(duda_request_t *dr), request_check, "qs->count()", 0,
+             read_raw_query(dr)->n > 0 ? read_raw_query(dr)->n : 0)
+
+REQUEST_CALL(char *get_raw(duda_request_t *dr, const char *name), request_check, "qs->get()", NULL,
+             (char *)(uintptr_t)pairs_get(read_raw_query(dr), name))
+
+REQUEST_CALL(char *get_raw_id(duda_request_t *dr, int n), request_check, "qs->get_id()", NULL,
+             (char *)(uintptr_t)pairs_get_id(read_raw_query(dr), n))
+
+REQUEST_CALL(int compare_raw(duda_request_t *dr, const char *name, const char *text), request_check, "qs->cmp()", -1,
+             pairs_cmp(read_raw_query(dr), name, text))
+
+const struct duda_api_qs_1 object_qs_1 = {
+    .count = count_raw,
+    .get = get_raw,
+    .get_id = get_raw_id,
+    .cmp = compare_raw,
+};
+
+/* ── the body ── */
+
+static const struct mk_str form_type = MK_STR_INIT("application/x-www-form-urlencoded");
+
+static const struct pairs *read_form(duda_request_t *dr)
 {
-    return n >= 0 && n < p->n ? p->items[n].value : NULL;
+    struct pairs *p = &dr->dispatch->form;
+    if (p->is_read || !dr->has_body) /* a callback before the handler may ask before there is a body */
+        return p;
+    uploads_read(dr);
+    if (!p->is_read)
+        pairs_read(p, mk_request_arena(dr->req), request_has_type(dr, form_type) ? dr->body : MK_STR_NONE, true);
+    return p;
 }
 
-const char *pairs_name(const struct pairs *p, int n)
-{
-    return n >= 0 && n < p->n ? p->items[n].name : NULL;
-}
-
-int pairs_cmp(const struct pairs *p, const char *name, const char *text)
-{
-    const char *value = pairs_get(p, name);
-    return value && text && strcmp(value, text) == 0 ? 0 : -1;
-}
-
-int pairs_get_number(const struct pairs *p, const char *name, long *ret)
-{
-    const char *value = pairs_get(p, name);
-    if (!ret)
-        return -EINVAL;
-    return value ? urlencoded_number(value, ret) : -ENOENT;
-}
+PAIRS_OBJECT(form, read_form);

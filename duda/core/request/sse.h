@@ -24,7 +24,7 @@ int sse_set_retry(duda_request_t *dr, unsigned delay_ms);
 /* Sends formatted events, and begins the interval of heartbeats again. Returns as output_add_copy(). */
 int sse_pass(duda_request_t *dr, struct mk_str text);
 
-/* ── sse_publish.c: hooks of features.c ── */
+/* ── sse_channels.c: hooks of features.c ── */
 
 int sse_init(struct service *s);
 void sse_release_worker(struct service_worker *w);

@@ -9,7 +9,7 @@
 #ifndef DUDA_CORE_ROUTE_DISPATCH_H
 #define DUDA_CORE_ROUTE_DISPATCH_H
 
-#include "request/pairs.h"
+#include "request/urlencoded.h"
 #include "route/router.h"
 
 struct service;

@@ -9,7 +9,6 @@
 #include "common/heap.h"
 #include "crash/crash.h"
 #include "crash/crash_object.h"
-#include "crash/guard.h"
 #include "crash/watch.h"
 #include "log/message.h"
 #include "service/folder.h"

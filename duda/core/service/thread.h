@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Threads of a service's own (worker->spawn()). They start with the first worker of the service, and are asked to
- * return when it ends.
+ * The object `worker`: threads of a service's own (spawn()), which start with the first worker of the service, and are
+ * asked to return when it ends; and functions that each worker calls before it serves (pre_loop()).
  */
 #ifndef DUDA_CORE_SERVICE_THREAD_H
 #define DUDA_CORE_SERVICE_THREAD_H
@@ -41,6 +41,19 @@ struct thread_set {
     int stop_fd; /* an eventfd that is readable once `stopping` is true; -1: not made */
 };
 
+/* A function that each worker calls before it serves (worker->pre_loop()). */
+struct pre_loop {
+    struct pre_loop *next;
+    void (*fn)(void *data);
+    void *data;
+};
+
+/* Of a service; grows in duda_main() only. */
+struct pre_loops {
+    struct pre_loop *first;
+};
+
+FEATURE_SLOT(pre_loops_of, struct pre_loops, service, FEATURE_PRE_LOOPS)
 FEATURE_SLOT(threads_of, struct thread_set, service, FEATURE_THREADS)
 
 /* Adds a thread, in duda_main(). Returns 0 or -errno. */
@@ -59,6 +72,8 @@ int thread_start_all(struct service_worker *w);
 void thread_stop_all(struct service *s, struct mk_buf *left);
 bool thread_join_all(struct service *s);
 void thread_detach_all(struct service *s, void (*fn)(struct service *s));
+/* Calls the functions of worker->pre_loop(). Returns 0. */
+int thread_run_pre_loops(struct service_worker *w);
 /* Appends the task that this thread runs. */
 void thread_describe_crash(struct line *l, uintptr_t address);
 

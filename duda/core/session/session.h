@@ -3,10 +3,9 @@
  * Sessions of services and their requests, for the object `session` and the one of the original API.
  *
  *     session.c          what requests read and change
- *     session_csrf.c     tokens that are bound to an id
  *     session_save.c     reads and writes stores, on disk threads if they are files
  *     session_conf.c     session->init(), and the names of cookies
- *     session_id.c       ids, their digests, and cookies
+ *     session_id.c       ids, their digests, cookies, and the tokens that are bound to ids
  *     session_store.c, session_folder.c, session_file.c    the stores; session_values.c    what is in them
  */
 #ifndef DUDA_CORE_SESSION_SESSION_H
@@ -83,6 +82,11 @@ bool session_cookie_find(struct duda_request *dr, struct session_key *ret, bool 
 /* Sets the cookie to `id`, or removes it if that is NULL. Returns 0, -EALREADY or -ENOMEM. */
 int session_cookie_set(struct duda_request *dr, const struct session_id *id, int64_t expires);
 
+/* Returns the token of the session, in the arena of the request; NULL without a session or memory. */
+const char *session_csrf_token(struct duda_request *dr, const struct session_state *s);
+/* Returns whether the request has the token of the session with which it came: 0 or -EACCES. */
+int session_csrf_check(struct duda_request *dr, const struct session_state *s);
+
 /* Returns whether reading and writing sessions takes time: the functions of the service are called later. */
 static inline bool session_is_slow(const struct service_sessions *s)
 {
@@ -103,13 +107,6 @@ bool session_get(const struct session_state *s, struct mk_str key, struct mk_str
 bool session_exists(const struct session_state *s);
 int session_renew(struct session_state *s);
 void session_destroy(struct session_state *s);
-
-/* ── session_csrf.c ── */
-
-/* Returns the token of the session, in the arena of the request; NULL without a session or memory. */
-const char *session_csrf_token(struct duda_request *dr, const struct session_state *s);
-/* Returns whether the request has the token of the session with which it came: 0 or -EACCES. */
-int session_csrf_check(struct duda_request *dr, const struct session_state *s);
 
 /* ── session_save.c ── */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Ids of sessions, and their cookies (session.h).
+ * Identifiers of sessions, their digests and cookies, and the tokens that are bound to them.
  */
 #include "objects.h"
 #include "request/request.h"
@@ -8,10 +8,13 @@
 
 #include <monkey/base/escape.h>
 #include <monkey/base/random.h>
+#include <monkey/base/sha1.h>
 #include <monkey/kit/cookie.h>
 
 #include <errno.h>
 #include <stdio.h>
+
+/* ── identifiers and cookies ── */
 
 static const char secure_prefix[] = "__Host-";
 
@@ -122,4 +125,40 @@ int session_cookie_set(struct duda_request *dr, const struct session_id *id, int
         .http_only = true,
     };
     return id ? mk_response_cookie(dr->req, &cookie) : mk_response_remove_cookie(dr->req, &cookie);
+}
+
+/* ── tokens ── */
+
+enum { DIGITS = 2 * MK_SHA1_BYTES };
+
+static void print_token(const struct session_key *key, char to[DIGITS + 1])
+{
+    static const char purpose[] = "csrf";
+    unsigned char text[sizeof(purpose) + sizeof(key->bytes)], digest[MK_SHA1_BYTES];
+    memcpy(text, purpose, sizeof(purpose));
+    memcpy(text + sizeof(purpose), key->bytes, sizeof(key->bytes));
+    mk_sha1(digest, text, sizeof(text));
+    for (size_t i = 0; i < sizeof(digest); i++)
+        snprintf(to + 2 * i, 3, "%02x", digest[i]);
+}
+
+const char *session_csrf_token(struct duda_request *dr, const struct session_state *s)
+{
+    char token[DIGITS + 1];
+    if (!session_exists(s))
+        return NULL;
+    print_token(s->begins || s->renews ? &s->new_key : &s->key, token);
+    return request_dup(dr, mk_str(token, DIGITS));
+}
+
+int session_csrf_check(struct duda_request *dr, const struct session_state *s)
+{
+    char token[DIGITS + 1];
+    struct mk_str sent = mk_str_trim(mk_request_header_by_name(dr->req, MK_STR("X-CSRF-Token")));
+    if (!sent.p)
+        sent = mk_str_c(object_form.get(dr, "csrf_token"));
+    if (!s->found)
+        return -EACCES;
+    print_token(&s->key, token);
+    return mk_str_eq_secret(mk_str(token, DIGITS), sent) ? 0 : -EACCES;
 }

@@ -8,7 +8,6 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "crash/crash.h"
-#include "crash/guard.h"
 #include "crash/watch.h"
 #include "log/message.h"
 #include "service/global.h"

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "duda/core/request/pairs.h"
+#include "duda/core/request/urlencoded.h"
 
 struct pairs_case {
     const char *text;
