@@ -34,8 +34,8 @@ set(MK_CORE_SOURCES
     server/worker/receiver.c server/worker/request_ref.c server/worker/thread.c server/worker/worker.c
     server/worker/worker_reload.c)
 
-# HTTP/2, in a separate object, which module.c opens.
-set(MK_H2_SOURCES
+# One of each pair, by what a build has. The second has the same functions, which do without, or say that it is absent.
+set(with_h2
     http/h2/alloc.c http/h2/control.c http/h2/evict.c http/h2/flood.c http/h2/flood_counters.c http/h2/frame.c
     http/h2/hpack.c http/h2/hpack_table.c http/h2/huffman.c http/h2/output.c http/h2/priority.c http/h2/recv.c
     http/h2/request_head.c http/h2/response.c http/h2/send.c http/h2/session.c http/h2/stream.c http/h2/streams.c
@@ -64,28 +64,26 @@ set(MK_CORE_COLD
     server/hooks/request_rewrite.c server/hooks/sources.c server/inspect_core.c server/listen/handover.c
     server/listen/hints.c server/listen/inherited.c server/listen/listeners.c server/listen/names.c
     server/listen/reached.c server/plugins/autoload.c server/plugins/build_info.c server/plugins/h2_keys.c
-    server/plugins/h2_loader.c server/plugins/load_order.c server/plugins/manual_file.c server/plugins/manual_tables.c
+    server/plugins/load_order.c server/plugins/manual_file.c server/plugins/manual_tables.c
     server/plugins/module.c server/plugins/module_open.c server/plugins/plugin_sockets.c
     server/plugins/plugin_states.c server/plugins/plugins.c server/plugins/transports.c server/reload.c
     server/server.c server/show.c server/worker/balancer.c server/worker/caller_thread.c
     server/worker/control_thread.c server/worker/cpus.c server/worker/receiver.c server/worker/thread.c
     server/worker/worker.c server/worker/worker_reload.c)
 
-# One of each pair, by what a build has. The second has the same functions, which do without, or say that it is absent.
 set(with_modules server/plugins/module_open.c)
 set(without_modules server/plugins/module_open_absent.c)
 set(with_manual server/plugins/manual_tables.c)
 set(without_manual server/plugins/manual_file.c)
-set(with_h2 server/plugins/h2_loader.c http/h2/core.c)
-set(without_h2 server/plugins/h2_loader_absent.c)
+set(without_h2 http/h2/absent.c)
 
 # With the libraries and sanitizers that a build has.
 set(with_pcre2 base/regex.c)
 set(with_asan base/asan.c)
 
 file(GLOB_RECURSE left RELATIVE ${CMAKE_CURRENT_LIST_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
-list(REMOVE_ITEM left ${MK_CORE_SOURCES} ${MK_H2_SOURCES} ${MK_CORE_FOR_KIT} ${with_pcre2} ${with_asan}
-    ${with_modules} ${without_modules} ${with_manual} ${without_manual} ${with_h2} ${without_h2} http/h2/module.c)
+list(REMOVE_ITEM left ${MK_CORE_SOURCES} ${MK_CORE_FOR_KIT} ${with_pcre2} ${with_asan}
+    ${with_modules} ${without_modules} ${with_manual} ${without_manual} ${with_h2} ${without_h2})
 if(left)
     list(JOIN left ", " left)
     message(FATAL_ERROR "lib/core/core.cmake has no list for ${left}")
@@ -121,6 +119,6 @@ if(MK_HAS_ASAN)
     list(APPEND MK_CORE_SOURCES ${with_asan})
 endif()
 list(SORT MK_CORE_SOURCES) # neighbours share pages
-foreach(name IN ITEMS MK_CORE_SOURCES MK_H2_SOURCES MK_CORE_FOR_KIT MK_CORE_COLD)
+foreach(name IN ITEMS MK_CORE_SOURCES MK_CORE_FOR_KIT MK_CORE_COLD)
     list(TRANSFORM ${name} PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 endforeach()

@@ -21,7 +21,7 @@ from harness.caching import is_traced
 from harness.certificates import Authority, TlsClient
 from harness.content import HELLO, populate
 from harness.messages import request
-from harness.server import await_true, section
+from harness.server import await_true, run, section, write_config
 from harness.services import HEAD, needs_duda
 
 pytestmark = pytest.mark.budget
@@ -556,3 +556,19 @@ def test_size_of_the_binary(tmp_path, preset, limit_kb):
     shutil.copy(binary, tmp_path / "stripped")
     subprocess.run(["strip", tmp_path / "stripped"], check=True)
     assert os.path.getsize(tmp_path / "stripped") <= limit_kb * 1024
+
+
+# ── what the smaller build has not ──
+
+
+def test_http2_section_without_http2(tmp_path):
+    """It says that it has no effect, with its line; nothing is said of a default."""
+    conf = write_config(tmp_path / "conf", tmp_path)
+    for text, said in ("", False), ("[HTTP2]\n    MaxPings 10\n", True), ("[HTTP2]\n    Enabled Off\n", False):
+        (conf / "extra.conf").write_text(text)
+        main = conf / "monkey.conf"
+        main.write_text(main.read_text().partition("@INCLUDE extra.conf")[0] + "@INCLUDE extra.conf\n")
+        checked = run("-c", conf, "-t", program=build.binary("small"))
+        assert checked.returncode == 0, checked.stderr
+        found = re.search(r"extra\.conf:1:1: warning: \[HTTP2\] has no effect", checked.stderr)
+        assert bool(found) == said, checked.stderr

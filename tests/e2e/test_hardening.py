@@ -14,7 +14,7 @@ pytestmark = pytest.mark.budget
 
 X86 = platform.machine() == "x86_64"
 ARM64 = platform.machine() in ("aarch64", "arm64")
-FOLDERS = {"release": ("bin", "lib", "lib/monkey", "lib/monkey/protocols"), "small": ("bin",)}
+FOLDERS = {"release": ("bin", "lib", "lib/monkey"), "small": ("bin",)}
 ENDBR64 = bytes.fromhex("f30f1efa")
 LEAST_ENDBR64 = 100  # in a program: functions whose address is taken
 PROBE_PAGE = re.compile(r"\bor[qb]\s+\$0x0,|\bstr\s+xzr, \[sp")  # what -fstack-clash-protection touches each page with
@@ -64,7 +64,7 @@ def test_every_built_file_is_read():
     for preset in FOLDERS:
         assert files(preset), f"./dev build {preset}"
     names = {path.name for path in files("release")}
-    assert {"monkey", "libmonkey.so.2.0.0", "tls.so", "compress.so", "http2.so"} <= names
+    assert {"monkey", "libmonkey.so.2.0.0", "tls.so", "compress.so"} <= names
 
 
 @each_file
@@ -107,11 +107,11 @@ def test_stack_protector_and_fortify(path):
     assert {"__snprintf_chk", "__vsnprintf_chk"} <= fortified, fortified
 
 
-@pytest.mark.parametrize("name", ["tls.so", "logger.so", "protocols/http2.so"])
+@pytest.mark.parametrize("name", ["tls.so", "logger.so"])
 def test_stack_protector_and_fortify_of_plugins(name):
     names = imports(build.TOP / "build/release/lib/monkey" / name)
     assert "__stack_chk_fail" in names
-    assert name == "protocols/http2.so" or {"__snprintf_chk", "__memcpy_chk"} & names, names
+    assert {"__snprintf_chk", "__memcpy_chk"} & names, names
 
 
 @each_program

@@ -2,13 +2,12 @@
 """Plugins in files of their own: loaded by name or path, and what is said of those that cannot be."""
 
 import os
-import pathlib
 import re
 import shutil
 
 import pytest
 
-from harness import build, frames
+from harness import build
 from harness.protocol import Client
 from harness.server import Server, run, write_config
 
@@ -168,71 +167,3 @@ def test_an_option_of_a_listener_that_does_not_exist(conf):
     result = run("-c", folder, "-t")
     assert result.returncode == 1
     assert re.search(r"monkey\.conf:2:\d+: error: there is no option but proxy, and no loaded plugin", result.stderr)
-
-
-HTTP2 = "protocols/http2.so"
-
-
-def spoil_nothing(path):
-    pass
-
-
-def cut(path):
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def make_fifo(path):
-    path.unlink()
-    os.mkfifo(path)
-
-
-@pytest.mark.single_protocol
-@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
-@pytest.mark.parametrize(
-    "spoil, enabled, said",
-    [
-        (spoil_nothing, "On", None),
-        (pathlib.Path.unlink, "On", "No such file or directory"),
-        (cut, "On", "the file is incomplete: copy it again"),
-        (make_fifo, "On", "not a regular file"),
-        (cut, "Off", None),
-    ],
-)
-def test_http2_that_cannot_be_opened(installed, tmp_path, site_root, spoil, enabled, said):
-    """Reported by -t and at the start, not at the first client; then only its requests fail, the others are served."""
-    program, folder = installed(HTTP2)
-    spoil(folder / HTTP2)
-    files = {"plugins/static/static.conf": f"[HTTP2]\n    Enabled {enabled}\n"}
-    conf = write_config(tmp_path / "conf", site_root, files=files)
-    sentence = rf"warning: HTTP/2 is not available: \S+/{HTTP2}: {said}"
-    checked = run("-c", conf, "-t", program=program)
-    assert checked.returncode == 0
-    server = Server("-c", conf, program=program)
-    if said:
-        assert re.search(sentence, checked.stderr) and server.wait_log(sentence)
-    for _ in range(2):
-        with Client(server.addresses[0]) as client:
-            client.send(frames.PREFACE + frames.settings())
-            if said or enabled == "Off":
-                assert client.response("PRI").status == 505
-            else:
-                assert client.exactly(9)[3] == 4, "SETTINGS"
-    with Client(server.addresses[0]) as client:
-        assert client.ask("/hello.txt").status == 200
-    server.stop()
-    assert server.log.count("HTTP/2 is not available") == checked.stderr.count("HTTP/2 is not available") == bool(said)
-
-
-@pytest.mark.single_protocol
-@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
-def test_http2_that_is_something_else(installed, tmp_path, site_root):
-    """What only the linker sees is logged when the first client asks for it, and once."""
-    program, folder = installed(HTTP2)
-    (folder / HTTP2).write_text("this is no shared object\n")
-    server = Server("-c", write_config(tmp_path / "conf", site_root), program=program)
-    for _ in range(2):
-        with Client(server.addresses[0]) as client:
-            client.send(frames.PREFACE + frames.settings())
-            assert client.response("PRI").status == 505
-    server.stop()
-    assert len(re.findall(r"warn  HTTP/2 is not available: .*/http2.so: ", server.log)) == 1

@@ -200,7 +200,7 @@ def secure(chain, certificate):
             "TLS", certificate.keys()
         )
         files = {"sites/default": site, "plugins/tls/tls.conf": section("TLS", tls or {})}
-        return chain(TLS, ["tls.so", "protocols/http2.so"], files)
+        return chain(TLS, ["tls.so"], files)
 
     return start
 

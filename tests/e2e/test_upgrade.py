@@ -93,7 +93,7 @@ def test_a_signal_closes_idle_connections(chain):
 @pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
 def test_http_2_connections_are_notified(chain):
     """By GOAWAY; a request that the client has sent before it knew is answered."""
-    one = chain({"KeepAliveTimeout": "60s"}, modules=("protocols/http2.so",))
+    one = chain({"KeepAliveTimeout": "60s"})
     with H2Client(one.server.addresses[0]) as client:
         assert client.ask("/small").body == SMALL
         one.upgrade()

@@ -8,8 +8,7 @@
 
 #include "base/asan.h"
 #include "http/h1/h1.h"
-#include "http/h2/core.h"
-#include "http/h2/flood_counters.h"
+#include "http/h2/h2.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -564,11 +563,6 @@ static void on_released(void *pin)
     w->worker_refs--;
 }
 
-static const struct mk__proto *find_h2(void)
-{
-    return &mk__h2_proto;
-}
-
 static bool is_h2_enabled(const struct mk__http_settings *settings)
 {
     return settings->h2;
@@ -582,7 +576,7 @@ static const struct mk__trusted_proxies *find_trusted(const struct mk_request *r
 
 static const struct mk__http_app app = {
     .protos = {{.proto = &mk__h1_proto},
-               {.alpn = {"h2", 2}, .load = find_h2, .is_enabled = is_h2_enabled, .recognize = mk__preface_check}},
+               {.alpn = {"h2", 2}, .find = mk__h2_find, .is_enabled = is_h2_enabled, .recognize = mk__preface_check}},
     .trusted_proxies = find_trusted,
     .on_init = on_opened,
     .on_free = on_released,

@@ -185,15 +185,15 @@ static MK_HOT void enter_state(struct mk__conn *c, enum mk__conn_state state)
 
 /* ── turns ── */
 
-/* Returns a protocol that connections may switch to; loads it on first use. NULL: it is disabled or not available. */
-static const struct mk__proto *load_proto(struct mk__context *http, unsigned at)
+/* Returns a protocol that connections may switch to; NULL: it is disabled, or not in this build. */
+static const struct mk__proto *find_proto(struct mk__context *http, unsigned at)
 {
     const struct mk__proto_entry *entry = &http->app->protos[at];
     assert(at > 0 && at < MK__PROTOS);
     if (!entry->is_enabled(http->settings))
         return NULL;
     if (!http->protos[at].proto)
-        http->protos[at].proto = entry->load();
+        http->protos[at].proto = entry->find();
     return http->protos[at].proto;
 }
 
@@ -213,7 +213,7 @@ enum mk__preface mk__conn_check_preface(struct mk__conn *c, struct mk_str in)
 {
     enum mk__preface preface;
     unsigned at = recognize_proto(c->http, in, &preface);
-    return at && load_proto(c->http, at) ? preface : MK__PREFACE_NONE;
+    return at && find_proto(c->http, at) ? preface : MK__PREFACE_NONE;
 }
 
 static enum mk__conn_state begin_proto(struct mk__conn *c, const struct mk__proto *proto, struct mk_str in)
@@ -251,7 +251,7 @@ static enum mk__conn_state dispatch_turn(struct mk__conn *c)
     unsigned at = find_negotiated_proto(c);
     if (!at)
         return c->proto->on_ready(c);
-    const struct mk__proto *proto = load_proto(c->http, at);
+    const struct mk__proto *proto = find_proto(c->http, at);
     return proto ? begin_proto(c, proto, MK_STR_NONE) : MK__CONN_CLOSED; /* disabled since: the client reconnects */
 }
 

@@ -71,10 +71,10 @@ enum { MK__PROTOS = 2 }; /* HTTP/1 and HTTP/2 */
 
 /* A protocol that connections may use. */
 struct mk__proto_entry {
-    const struct mk__proto *proto; /* NULL: load() finds it */
+    const struct mk__proto *proto; /* NULL: find() returns it */
     struct mk_str alpn;            /* its name in ALPN */
-    /* Returns the protocol; NULL: it cannot be loaded. Called when the first connection of a thread needs it. */
-    const struct mk__proto *(*load)(void);
+    /* Returns the protocol; NULL: it is not in this build. Called when the first connection of a thread needs it. */
+    const struct mk__proto *(*find)(void);
     /* Tells whether connections may switch to it. */
     bool (*is_enabled)(const struct mk__http_settings *settings);
     /* Tells whether `in`, the first bytes of a connection, begins this protocol. */

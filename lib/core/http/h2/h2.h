@@ -107,6 +107,9 @@ enum mk__h2_grace {
 
 extern const struct mk__proto mk__h2_proto;
 
+/* Returns it; NULL: it is not in this build (absent.c). */
+const struct mk__proto *mk__h2_find(void);
+
 enum {
     MK__H2_STREAM_WINDOW_BYTES = 64 * 1024, /* what clients may send ahead, */
     MK__H2_CONN_WINDOW_BYTES = 256 * 1024,

@@ -7,7 +7,6 @@
 
 #include "http/extra.h"
 #include "http/h2/alloc.h"
-#include "http/h2/core.h"
 #include "http/h2/response.h"
 #include "loop/loop.h"
 

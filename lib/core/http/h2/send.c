@@ -5,7 +5,6 @@
  */
 #include "http/h2/h2.h"
 
-#include "http/h2/core.h"
 #include "http/h2/evict.h"
 #include "http/tunnel.h"
 #include "loop/loop.h"
@@ -215,3 +214,8 @@ const struct mk__proto mk__h2_proto = {
     .log_totals = mk__h2_flood_log_totals,
     .release = mk__h2_release_shared,
 };
+
+const struct mk__proto *mk__h2_find(void)
+{
+    return &mk__h2_proto;
+}

@@ -5,8 +5,6 @@
  */
 #include "server/generation/generation.h"
 
-#include "server/plugins/h2_loader.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <unistd.h>
@@ -108,7 +106,7 @@ struct mk_host *mk_generation_host(const struct mk_generation *g, const void *li
 bool mk_generation_supports_alpn(const struct mk_generation *g, struct mk_str protocol)
 {
     if (mk_str_eq(protocol, MK_STR("h2")))
-        return g->http.h2 && mk__h2_loader_open();
+        return g->http.h2;
     return mk_str_eq(protocol, MK_STR("http/1.1"));
 }
 

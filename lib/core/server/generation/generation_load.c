@@ -8,13 +8,12 @@
 
 #include "base/file.h"
 #include "conf/suggest.h"
-#include "http/h2/flood_counters.h"
+#include "http/h2/h2.h"
 #include "server/generation/bound_hosts.h"
 #include "server/counts.h"
 #include "server/hooks/conn_hooks.h"
 #include "server/generation/content_order.h"
 #include "server/worker/cpus.h"
-#include "server/plugins/h2_loader.h"
 #include "server/generation/handlers.h"
 #include "server/plugins/module.h"
 #include "server/generation/path_limits.h"
@@ -187,9 +186,10 @@ static void check_listen_conflicts(struct mk_generation *g)
 static void read_h2_settings(struct mk_generation *g)
 {
     const struct mk__h2_settings *h2 = mk__conf_get(g->set, &mk__section_http2);
-    g->http.h2 = h2 && h2->on ? h2 : NULL;
-    if (g->http.h2)
-        mk__h2_loader_check(g->conf);
+    struct mk__conf_origin section = mk__conf_origin(g->set, h2, MK__CONF_SECTION, 0);
+    g->http.h2 = h2->on && mk__h2_find() ? h2 : NULL;
+    if (h2->on && !g->http.h2 && section.source)
+        mk__conf_warn(g->conf, section, "[HTTP2] has no effect: this build has no HTTP/2, clients have HTTP/1.1");
 }
 
 static int read_server(struct mk_generation *g, const struct mk__generation_source *source)

@@ -97,7 +97,8 @@ struct mk__plugin_list {
     struct mk_conf_list load;
 };
 
-extern const struct mk_conf_section mk__section_server, mk__section_host, mk__section_mimetypes, mk__section_plugins;
+extern const struct mk_conf_section mk__section_server, mk__section_host, mk__section_mimetypes, mk__section_plugins,
+    mk__section_http2;
 
 /* Returns which Listen line a listener is of, from 0: a line with a name may be several. */
 static inline uint32_t mk__settings_listen_line(const struct mk__settings *s, uint32_t nth)
@@ -108,8 +109,8 @@ static inline uint32_t mk__settings_listen_line(const struct mk__settings *s, ui
 /* Returns the first listener whose address is written like this, or NULL. */
 struct mk__listen_conf *mk__settings_find_listener(const struct mk__settings *s, struct mk_str text);
 /* Fills in the settings of HTTP, which refer to `s`. */
-void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);
+MK_COLD void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);
 /* Replaces those limits that `own`, of [HOST] or [LIMITS], sets; 0: it does not. */
-void mk__settings_limits(const struct mk__http_limits *own, struct mk__http_limits *limits);
+MK_COLD void mk__settings_limits(const struct mk__http_limits *own, struct mk__http_limits *limits);
 
 #endif

@@ -7,11 +7,11 @@
 
 #include "http/extra.h"
 #include "http/h1/h1.h"
+#include "http/h2/h2.h"
 #include "server/hooks/conn_hooks.h"
 #include "server/counts.h"
 #include "server/hooks/fallback.h"
 #include "server/generation/handlers.h"
-#include "server/plugins/h2_loader.h"
 #include "server/plugins/module.h"
 #include "server/generation/path_limits.h"
 
@@ -315,11 +315,9 @@ static bool is_h2_enabled(const struct mk__http_settings *settings)
 }
 
 const struct mk__http_app mk__request_hooks_app = {
-    .protos = {{.proto = &mk__h1_proto},
-               {.alpn = MK_STR_INIT("h2"),
-                .load = mk__h2_loader_open,
-                .is_enabled = is_h2_enabled,
-                .recognize = mk__preface_check}},
+    .protos =
+        {{.proto = &mk__h1_proto},
+         {.alpn = MK_STR_INIT("h2"), .find = mk__h2_find, .is_enabled = is_h2_enabled, .recognize = mk__preface_check}},
     .on_init = on_init,
     .on_head = on_head,
     .accepts_encoded_slash = accepts_encoded_slash,

@@ -4,7 +4,7 @@
  */
 #include "server/server.h"
 
-#include "server/plugins/h2_loader.h"
+#include "http/h2/h2.h"
 #include "server/plugins/module.h"
 #include "server/plugins/plugins.h"
 #include "version.h"
@@ -54,13 +54,6 @@ static void print_plugin(const struct mk_plugin *plugin, void *ctx)
     }
 }
 
-static void print_h2(struct mk_buf *out)
-{
-    mk__h2_loader_find();
-    bool is_available = mk__h2_loader_open();
-    mk_buf_addf(out, "http/2: %s\n", is_available ? "available" : mk__h2_loader_error());
-}
-
 const char *mk_version(void)
 {
     return MK__VERSION;
@@ -71,7 +64,7 @@ void mk_build_info(struct mk_buf *out)
     mk_buf_addf(out, "monkey %s\nbuild: %s, %s\n", MK__VERSION, MK__BUILD_TYPE, MK__BUILD_COMPILER);
     if (sizeof(MK__BUILD_SANITIZERS) > 1)
         mk_buf_addf(out, "sanitizers: %s\n", MK__BUILD_SANITIZERS);
-    print_h2(out);
+    mk_buf_addf(out, "http/2: %s\n", mk__h2_find() ? "available" : "not in this build");
     mk_buf_addf(out, "plugins:\n");
     for (const struct mk_plugin *const *p = mk__builtin_plugins; *p; p++)
         print_plugin(*p, out);

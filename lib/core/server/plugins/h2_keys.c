@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The rows of [HTTP2] (server/plugins/h2_loader.h). */
-#include "server/plugins/h2_loader.h"
+/* The rows of [HTTP2]. */
+#include "server/generation/settings.h"
 
 #include "http/h2/flood_counters.h"
-#include "server/generation/settings.h"
 
 #define KEY(kind, ...) MK_CONF_KEY_##kind(struct mk__h2_settings, __VA_ARGS__)
 #define FLOOD(flood, name, max_default, manual) \
@@ -43,7 +42,7 @@ const struct mk_conf_section mk__section_http2 = {
     .doc = MK_CONF_DOC(
         "HTTP/2, on all listeners. All limits but the first two are for ten seconds of one connection. Beyond them it "
         "is closed with ENHANCE_YOUR_CALM (`MaxConcurrentStreams`: REFUSED_STREAM, or PROTOCOL_ERROR from a client "
-        "that "
-        "has acknowledged it), as it is for a head that decompresses to more than four times `MaxHeadSize`, and 64K. "
+        "that has acknowledged it), as it is for a head that decompresses to more than four times `MaxHeadSize`, and "
+        "64K. "
         "The limits of `[SERVER]` apply too, each wait to one request."),
 };

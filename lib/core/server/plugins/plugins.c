@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "conf/suggest.h"
-#include "server/plugins/h2_loader.h"
 #include "server/generation/handlers.h"
 #include "server/plugins/module.h"
 #include "server/generation/path_limits.h"
@@ -22,9 +21,8 @@
 enum { PATH_BYTES = 4096 };
 
 static const struct mk_conf_section *const core_sections[] = {
-    &mk__section_server,
-    &mk__section_host,
-    &mk__section_mimetypes,
+    &mk__section_server,   &mk__section_host,   &mk__section_mimetypes, &mk__section_http2,
+    &mk__section_handlers, &mk__section_limits, &mk__section_spool,
 };
 
 /* ── declaring ── */
@@ -42,14 +40,6 @@ static int declare_core(struct mk__conf *conf)
     int err = 0;
     for (unsigned i = 0; i < MK_COUNT_OF(core_sections) && err == 0; i++)
         err = mk__conf_declare(conf, core_sections[i], NULL);
-    if (err == 0)
-        err = mk__conf_declare(conf, &mk__section_http2, NULL);
-    if (err == 0)
-        err = mk__conf_declare(conf, &mk__section_handlers, NULL);
-    if (err == 0)
-        err = mk__conf_declare(conf, &mk__section_limits, NULL);
-    if (err == 0)
-        err = mk__conf_declare(conf, &mk__section_spool, NULL);
     return err;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* HTTP/2 frames: greetings, heads in pieces, what clients must not do, and what too often. */
 #include "http/h2/h2.h"
-#include "http/h2/core.h"
 #include "http/h2_fixture.h"
 
 #include <errno.h>
