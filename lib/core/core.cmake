@@ -48,29 +48,6 @@ set(MK_CORE_FOR_KIT http/message/parse.c http/message/response_fields.c http/mes
 set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_fields.c
     ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
 
-# What runs at the start, at reloads, and seldom for requests: compiled for size.
-set(MK_CORE_COLD
-    base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/file.c base/library.c base/log.c
-    base/log_limit.c base/log_limited.c base/path_walk.c base/poll.c base/sha1.c base/thread_start.c conf/bind.c
-    conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c
-    conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c conf/values.c
-    http/conn_log.c http/encoded_slash.c http/extra.c http/handshake.c http/interim.c http/message/multipart.c
-    http/message/proxy_protocol.c http/reason.c http/recent_windows.c http/trailers.c loop/epoch_join.c
-    loop/thread_pool.c net/addr.c net/announce.c net/dial.c net/holder.c net/listen.c net/resolver.c server/check.c
-    server/commands.c server/generation/bound_hosts.c server/generation/content_order.c
-    server/generation/generation_load.c server/generation/host.c server/generation/host_log.c
-    server/generation/process_keys.c server/generation/settings.c server/generation/spool_budget.c
-    server/generation/spools.c server/generation/unread_files.c server/generation/user.c
-    server/hooks/request_rewrite.c server/hooks/sources.c server/inspect_core.c server/listen/handover.c
-    server/listen/hints.c server/listen/inherited.c server/listen/listeners.c server/listen/names.c
-    server/listen/reached.c server/plugins/autoload.c server/plugins/build_info.c server/plugins/h2_keys.c
-    server/plugins/load_order.c server/plugins/manual_file.c server/plugins/manual_tables.c
-    server/plugins/module.c server/plugins/module_open.c server/plugins/plugin_sockets.c
-    server/plugins/plugin_states.c server/plugins/plugins.c server/plugins/transports.c server/reload.c
-    server/server.c server/show.c server/worker/balancer.c server/worker/caller_thread.c
-    server/worker/control_thread.c server/worker/cpus.c server/worker/receiver.c server/worker/thread.c
-    server/worker/worker.c server/worker/worker_reload.c)
-
 set(with_modules server/plugins/module_open.c)
 set(without_modules server/plugins/module_open_absent.c)
 set(with_manual server/plugins/manual_tables.c)
@@ -119,6 +96,6 @@ if(MK_HAS_ASAN)
     list(APPEND MK_CORE_SOURCES ${with_asan})
 endif()
 list(SORT MK_CORE_SOURCES) # neighbours share pages
-foreach(name IN ITEMS MK_CORE_SOURCES MK_CORE_FOR_KIT MK_CORE_COLD)
+foreach(name IN ITEMS MK_CORE_SOURCES MK_CORE_FOR_KIT)
     list(TRANSFORM ${name} PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 endforeach()

@@ -12,7 +12,7 @@
 #include <limits.h>
 
 /* Returns whether there is something at `path` that this process can reach. */
-bool mk__file_exists(const char *path);
+MK_COLD bool mk__file_exists(const char *path);
 /*
  * Returns whether there is nothing at `path`. False for something that is hidden by a folder that this process may not
  * search: it may be a file with rules that protect, which must not be taken as missing.
@@ -29,8 +29,8 @@ enum mk__file_glob { MK__FILE_ONLY = 0, MK__FILE_OR_FOLDER = 1, MK__FILE_SKIP_UN
  * No match is no error.
  * Returns 0, -ENOMEM, or without MK__FILE_SKIP_UNREADABLE another -errno: a folder cannot be read.
  */
-int mk__file_glob(struct mk_str dir, struct mk_str pattern, unsigned flags, struct mk_arena *arena,
-                  struct mk_str **ret_names, size_t *ret_n);
+MK_COLD int mk__file_glob(struct mk_str dir, struct mk_str pattern, unsigned flags, struct mk_arena *arena,
+                          struct mk_str **ret_names, size_t *ret_n);
 
 /* What a path leads to (monkey/base/file.h): an entry of a folder, which need not exist yet. */
 struct mk__file_entry {
@@ -50,6 +50,6 @@ int mk__file_find_entry(const char *path, bool follow_last, struct mk__file_entr
  * Removes a Unix socket and no other file; links on the path are followed as <monkey/base/file.h> says.
  * Returns 0, -ENOTSOCK or another -errno.
  */
-int mk__file_unlink_socket(const char *path);
+MK_COLD int mk__file_unlink_socket(const char *path);
 
 #endif

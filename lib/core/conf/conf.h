@@ -29,9 +29,9 @@ struct mk__conf_origin {
 #define MK__CONF_SECTION SIZE_MAX
 
 /* Creates an empty configuration. Returns NULL without memory. */
-struct mk__conf *mk__conf_new(void);
+MK_COLD struct mk__conf *mk__conf_new(void);
 /* Frees the configuration with all its values; `conf` may be NULL. */
-void mk__conf_free(struct mk__conf *conf);
+MK_COLD void mk__conf_free(struct mk__conf *conf);
 
 /*
  * Declare a section of `owner` (the name of a plugin; NULL: the core). The second function is for a plugin that is
@@ -40,25 +40,25 @@ void mk__conf_free(struct mk__conf *conf);
  * Returns 0, -EEXIST (a key of that section and scope is declared already), -EINVAL (the rows are inconsistent, or
  * their flags contradict those of another owner) or -ENOMEM.
  */
-int mk__conf_declare(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner);
-int mk__conf_declare_absent(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner);
+MK_COLD int mk__conf_declare(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner);
+MK_COLD int mk__conf_declare_absent(struct mk__conf *conf, const struct mk_conf_section *section, const char *owner);
 
 /*
  * Sets a callback for the first unknown name. It may declare further absent sections, so that the message can name the
  * plugin that a name belongs to.
  */
 typedef void (*mk__conf_unknown_fn)(struct mk__conf *conf, void *ctx);
-void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ctx);
+MK_COLD void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ctx);
 
 /*
  * Sets a callback for the message that the plugin of a section or key is not loaded: it adds the place of the line to
  * add, after "add \"Load NAME\" to plugins.load". Its context is that of mk__conf_on_unknown().
  */
 typedef void (*mk__conf_absent_fn)(const char *owner, struct mk_buf *out, void *ctx);
-void mk__conf_on_absent(struct mk__conf *conf, mk__conf_absent_fn fn);
+MK_COLD void mk__conf_on_absent(struct mk__conf *conf, mk__conf_absent_fn fn);
 
 /* Returns the text of the file that was read first; empty after mk__conf_free_texts(). */
-struct mk_str mk__conf_first_text(const struct mk__conf *conf);
+MK_COLD struct mk_str mk__conf_first_text(const struct mk__conf *conf);
 
 /*
  * Sets a callback that gets the names of sections (`value` NULL) and the keys with their sections and values in place
@@ -66,49 +66,50 @@ struct mk_str mk__conf_first_text(const struct mk__conf *conf);
  */
 typedef void (*mk__conf_line_fn)(struct mk_str section, struct mk_str name, const struct mk_conf_value *value,
                                  void *ctx);
-void mk__conf_on_line(struct mk__conf *conf, mk__conf_line_fn fn, void *ctx);
+MK_COLD void mk__conf_on_line(struct mk__conf *conf, mk__conf_line_fn fn, void *ctx);
 
 /* Tells that a plugin could not be loaded, which was reported. Unknown names may belong to it, and are not reported. */
-void mk__conf_set_plugins_missing(struct mk__conf *conf);
+MK_COLD void mk__conf_set_plugins_missing(struct mk__conf *conf);
 
 /*
  * Creates a set with one instance of each section of the scope that cannot repeat, filled with the defaults. Returns
  * NULL without memory.
  */
-struct mk__conf_set *mk__conf_set_new(struct mk__conf *conf, enum mk_conf_scope scope);
+MK_COLD struct mk__conf_set *mk__conf_set_new(struct mk__conf *conf, enum mk_conf_scope scope);
 
 /*
  * Reads a file and the files that it includes into the set. A key that is set twice in a file is an error; one that an
  * earlier file has set gets the later value. All errors are recorded as diagnostics.
  * Returns 0, -ENOENT and the like (the file cannot be read), -EINVAL (it has errors) or -ENOMEM.
  */
-int mk__conf_read(struct mk__conf *conf, struct mk__conf_set *set, const char *path);
+MK_COLD int mk__conf_read(struct mk__conf *conf, struct mk__conf_set *set, const char *path);
 
 /*
  * Like mk__conf_read(), from memory. `name` means the file in messages. Includes are refused; paths are relative
  * to the working directory.
  */
-int mk__conf_read_text(struct mk__conf *conf, struct mk__conf_set *set, const char *name, struct mk_str text);
+MK_COLD int mk__conf_read_text(struct mk__conf *conf, struct mk__conf_set *set, const char *name, struct mk_str text);
 
 /*
  * Sets a key to one literal word, for example from "option --port"; in a repeatable section, in a new instance. It wins
  * over files, whichever is read first. Of several options the last one wins, unless the key may repeat.
  * Returns 0, -EINVAL or -ENOMEM.
  */
-int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const char *section, const char *key,
-                      struct mk_str value, const char *origin);
+MK_COLD int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const char *section, const char *key,
+                              struct mk_str value, const char *origin);
 
 /*
  * Appends the sections of hosts in `defaults` (a set of the server) to those of a host, for mk__conf_get() and
  * mk__conf_next(). Both sets must have been read completely.
  */
-void mk__conf_set_defaults(const struct mk__conf *conf, struct mk__conf_set *set, const struct mk__conf_set *defaults);
+MK_COLD void mk__conf_set_defaults(const struct mk__conf *conf, struct mk__conf_set *set,
+                                   const struct mk__conf_set *defaults);
 
 /*
  * Checks, after everything is read, that required sections and keys are set, and runs the checks of the sections.
  * Returns 0, -EINVAL or -ENOMEM.
  */
-int mk__conf_check(struct mk__conf *conf, struct mk__conf_set *set);
+MK_COLD int mk__conf_check(struct mk__conf *conf, struct mk__conf_set *set);
 
 /*
  * Returns the struct of a section (with PAIRS a struct mk_conf_pairs), the first one if the section repeats; NULL:
@@ -126,11 +127,12 @@ const void *mk__conf_next(const struct mk__conf_set *set, const struct mk_conf_s
  * Returns where the field at `offset` of a section's struct was set: its `nth` list item or line, from 0; with PAIRS
  * and an offset within struct mk_conf_pairs the `nth` pair. With MK__CONF_SECTION: where the section first appeared.
  */
-struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth);
+MK_COLD struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset,
+                                               unsigned nth);
 /* Returns the file of a set, without a line: the one that was read, not one that it includes. */
-struct mk__conf_origin mk__conf_origin_file(const struct mk__conf_set *set);
+MK_COLD struct mk__conf_origin mk__conf_origin_file(const struct mk__conf_set *set);
 /* Returns its name without the folder; empty: the set is not of a file. Valid while the configuration is. */
-struct mk_str mk__conf_file_name(const struct mk__conf_set *set);
+MK_COLD struct mk_str mk__conf_file_name(const struct mk__conf_set *set);
 
 /*
  * Returns whether an error about that field would only follow from a reported one: its value was reported as wrong, or
@@ -142,31 +144,33 @@ bool mk__conf_is_consequence(const struct mk__conf_set *set, const void *data, s
 bool mk__conf_has_errors(const struct mk__conf_set *set, const struct mk_conf_section *section);
 
 /* Appends "monkey.conf:3", "option --port" or "default". */
-void mk__conf_origin_print(struct mk__conf_origin origin, struct mk_buf *out);
+MK_COLD void mk__conf_origin_print(struct mk__conf_origin origin, struct mk_buf *out);
 
 /* Record an error or a warning: one sentence without a full stop. The first 100 are kept, all are counted. */
-void mk__conf_error(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...) MK_PRINTF(3, 4);
-void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...) MK_PRINTF(3, 4);
+MK_COLD void mk__conf_error(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...)
+    MK_PRINTF(3, 4);
+MK_COLD void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const char *format, ...)
+    MK_PRINTF(3, 4);
 /* The same with a va_list. */
-void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
-                     va_list args) MK_PRINTF(4, 0);
+MK_COLD void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
+                             va_list args) MK_PRINTF(4, 0);
 
 /* Records that an allocation has failed. Returns -ENOMEM. */
-int mk__conf_out_of_memory(struct mk__conf *conf);
+MK_COLD int mk__conf_out_of_memory(struct mk__conf *conf);
 /* Returns whether an allocation has failed, for example that of a warning. */
 bool mk__conf_is_out_of_memory(const struct mk__conf *conf);
 
 /* Returns a place for a message about a whole file that is not read. */
-struct mk__conf_origin mk__conf_file_origin(struct mk__conf *conf, const char *path);
+MK_COLD struct mk__conf_origin mk__conf_file_origin(struct mk__conf *conf, const char *path);
 
 /* Returns the number of errors so far. */
-unsigned mk__conf_errors(const struct mk__conf *conf);
+MK_COLD unsigned mk__conf_errors(const struct mk__conf *conf);
 /* mk__conf_suppress() counts an error that only follows from another one; mk__conf_all_errors() includes these. */
-void mk__conf_suppress(struct mk__conf *conf);
-unsigned mk__conf_all_errors(const struct mk__conf *conf);
+MK_COLD void mk__conf_suppress(struct mk__conf *conf);
+MK_COLD unsigned mk__conf_all_errors(const struct mk__conf *conf);
 
 /* Appends all diagnostics, each with its line, a caret and the chain of includes. */
-void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out);
+MK_COLD void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out);
 
 /* One diagnostic. The strings are valid as long as the configuration, `line_text` until mk__conf_free_texts(). */
 struct mk__conf_problem {
@@ -193,16 +197,17 @@ struct mk__conf_list_format {
  * Appends the diagnostics that `known` (may be NULL) does not contain, and adds their numbers to `count`. In JSON a
  * comma precedes each but the first one that `count` has counted.
  */
-void mk__conf_list_diagnostics(const struct mk__conf *conf, const struct mk__conf *known,
-                               struct mk__conf_list_format form, struct mk_buf *out, struct mk__conf_counts *count);
+MK_COLD void mk__conf_list_diagnostics(const struct mk__conf *conf, const struct mk__conf *known,
+                                       struct mk__conf_list_format form, struct mk_buf *out,
+                                       struct mk__conf_counts *count);
 
 /* Frees the texts of the files; later diagnostics are printed without their line. */
-void mk__conf_free_texts(struct mk__conf *conf);
+MK_COLD void mk__conf_free_texts(struct mk__conf *conf);
 
 /* Appends the manual of all declared sections, as Markdown. */
-void mk__conf_reference(const struct mk__conf *conf, struct mk_buf *out);
+MK_COLD void mk__conf_reference(const struct mk__conf *conf, struct mk_buf *out);
 
 /* Appends the effective values, each with its origin, in a form that can be read again. */
-void mk__conf_show(const struct mk__conf_set *set, struct mk_buf *out);
+MK_COLD void mk__conf_show(const struct mk__conf_set *set, struct mk_buf *out);
 
 #endif

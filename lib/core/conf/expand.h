@@ -35,10 +35,10 @@ struct mk__expand_error {
  * Splits a value that the scanner has accepted and that begins at column `col`.
  * Returns false with `*ret_error` set if a variable is not defined or the result is too long.
  */
-bool mk__expand(const struct mk__variable *variables, struct mk_str value, uint32_t col, struct mk__words *words,
-                struct mk__expand_error *ret_error);
+MK_COLD bool mk__expand(const struct mk__variable *variables, struct mk_str value, uint32_t col,
+                        struct mk__words *words, struct mk__expand_error *ret_error);
 
 /* Makes one word without resolving anything. Returns false if it is too long or contains control bytes. */
-bool mk__expand_literal(struct mk_str word, struct mk__words *words);
+MK_COLD bool mk__expand_literal(struct mk_str word, struct mk__words *words);
 
 #endif

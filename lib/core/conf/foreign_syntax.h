@@ -12,7 +12,7 @@
  * Checks a line that is not a section's. Reports a comment that does not begin with a `#` and the first line of a
  * block, and skips the lines of both. Returns whether the line was reported (MK__SCAN_ERROR) or skipped.
  */
-bool mk__foreign_syntax_scan(struct mk__scan *s, struct mk__scan_line *line, struct mk_str text, size_t indent);
+MK_COLD bool mk__foreign_syntax_scan(struct mk__scan *s, struct mk__scan_line *line, struct mk_str text, size_t indent);
 
 /* A key that a sign separates from its value, as in "Key = value", "Key=value" and "Key: value". */
 struct mk__foreign_key {
@@ -23,7 +23,7 @@ struct mk__foreign_key {
 };
 
 /* Returns whether a line of a key has such a sign. */
-bool mk__foreign_syntax_split_key(const struct mk__scan_line *line, struct mk__foreign_key *ret);
+MK_COLD bool mk__foreign_syntax_split_key(const struct mk__scan_line *line, struct mk__foreign_key *ret);
 
 /* Returns whether a word is such a sign, "=" for example. */
 bool mk__foreign_syntax_is_sign(struct mk_str word);
@@ -32,6 +32,6 @@ bool mk__foreign_syntax_is_sign(struct mk_str word);
 bool mk__foreign_syntax_is_comment(struct mk_str word);
 
 /* Returns what to write in place of a path that a shell or a browser would understand; NULL: nothing is known. */
-const char *mk__foreign_syntax_check_path(struct mk_str path);
+MK_COLD const char *mk__foreign_syntax_check_path(struct mk_str path);
 
 #endif

@@ -23,6 +23,6 @@ bool mk__foreign_words_find_key(struct mk_str name, struct mk_str value, struct 
 bool mk__foreign_words_find_section(struct mk_str name, struct mk__foreign_word *ret);
 
 /* Returns the key of the line to write. */
-struct mk_str mk__foreign_words_key(const struct mk__foreign_word *word);
+MK_COLD struct mk_str mk__foreign_words_key(const struct mk__foreign_word *word);
 
 #endif

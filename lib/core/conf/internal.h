@@ -145,39 +145,39 @@ const struct mk__conf_section_type *mk__schema_find_default_key(const struct mk_
 bool mk__schema_is_for_server(const struct mk_conf_section *section);
 
 /* unknown_key.c: report a name that no loaded table has. Return the name that was probably meant, or NULL. */
-const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
-                                           struct mk__conf_origin origin);
-const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type, struct mk_str name,
-                                   struct mk__conf_origin origin);
+MK_COLD const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
+                                                   struct mk__conf_origin origin);
+MK_COLD const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type,
+                                           struct mk_str name, struct mk__conf_origin origin);
 
 /* values.c: returns the section that the following keys belong to; NULL after an error, which is recorded. */
-struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct mk__conf_set *set, struct mk_str name,
-                                                  struct mk__conf_origin origin);
+MK_COLD struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct mk__conf_set *set,
+                                                          struct mk_str name, struct mk__conf_origin origin);
 
 /* values.c: adds an instance of a section that repeats. Returns NULL without memory. */
-struct mk__conf_section *mk__values_add_section(struct mk__conf *conf, struct mk__conf_set *set,
-                                                const struct mk__conf_section_type *type,
-                                                struct mk__conf_origin origin);
+MK_COLD struct mk__conf_section *mk__values_add_section(struct mk__conf *conf, struct mk__conf_set *set,
+                                                        const struct mk__conf_section_type *type,
+                                                        struct mk__conf_origin origin);
 
 /*
  * bind.c: sets a key of the section to `conf->words`. The key stands at `origin`, the words in the same line. Errors
  * are recorded.
  */
-void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
-                  struct mk__conf_origin origin);
+MK_COLD void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
+                          struct mk__conf_origin origin);
 
 /* bind.c: reports a key that no loaded table has, and records the key that was probably meant. */
-void mk__bind_unknown(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
-                      struct mk__conf_origin origin);
+MK_COLD void mk__bind_unknown(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
+                              struct mk__conf_origin origin);
 
 /* bind.c: records that a line of this key at `origin` was reported as wrong. */
-void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
-                      struct mk__conf_origin origin, enum mk__setting_state state);
+MK_COLD void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
+                              struct mk__conf_origin origin, enum mk__setting_state state);
 
 /* Fills the struct with the defaults. */
-void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_values *values);
+MK_COLD void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_values *values);
 
 /* diagnostics.c: returns the line at which something was set; empty after mk__conf_free_texts(). */
-struct mk_str mk__diagnostics_line(struct mk__conf_origin origin);
+MK_COLD struct mk_str mk__diagnostics_line(struct mk__conf_origin origin);
 
 #endif

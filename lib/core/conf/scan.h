@@ -48,7 +48,7 @@ struct mk__scan_word {
 };
 
 /* Starts a scan; skips a byte order mark. The spans point into `text`. */
-void mk__scan_init(struct mk__scan *s, struct mk_str text);
+MK_COLD void mk__scan_init(struct mk__scan *s, struct mk_str text);
 
 /*
  * Reads the next line that is not blank. After the last one, `kind` is MK__SCAN_END. After an error the scan can
@@ -60,12 +60,12 @@ void mk__scan_next(struct mk__scan *s, struct mk__scan_line *line);
  * Cuts the next word off `rest`.
  * Returns 1, 0 (the end or a comment) or -EINVAL with a phrase in `*ret_error`; `rest` then begins at the mistake.
  */
-int mk__scan_word(struct mk_str *rest, struct mk__scan_word *word, const char **ret_error);
+MK_COLD int mk__scan_word(struct mk_str *rest, struct mk__scan_word *word, const char **ret_error);
 
 /* Returns whether `s` begins with a backslash that escapes the next character. */
 bool mk__scan_is_escape(struct mk_str s, bool quoted);
 
 /* Returns the length of the `${...}` that `s` begins with; 0 if there is none, or its brace is not closed. */
-size_t mk__scan_variable(struct mk_str s);
+MK_COLD size_t mk__scan_variable(struct mk_str s);
 
 #endif

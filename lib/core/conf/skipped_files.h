@@ -6,7 +6,9 @@
 #ifndef MK_CONF_SKIPPED_FILES_H
 #define MK_CONF_SKIPPED_FILES_H
 
+#include <monkey/status.h>
+
 /* Returns what the file is by its name, such as "a backup"; NULL: it is read. */
-const char *mk__skipped_files_describe(const char *path);
+MK_COLD const char *mk__skipped_files_describe(const char *path);
 
 #endif

@@ -12,16 +12,16 @@
  * Returns 0, -ENOMEM, -E2BIG (there is more than one word), -EINVAL, or the -errno of a custom parser; on an error
  * `error` gets the rest of a sentence that begins with the key's name.
  */
-int mk__value_parse(const struct mk_conf_key *key, const struct mk_conf_value *value, void *field,
-                    struct mk_arena *arena, struct mk_buf *error);
+MK_COLD int mk__value_parse(const struct mk_conf_key *key, const struct mk_conf_value *value, void *field,
+                            struct mk_arena *arena, struct mk_buf *error);
 
 /* Appends the value of a field in a form that can be read again. Not for CUSTOM, which only its parser can read. */
-void mk__value_print(const struct mk_conf_key *key, const void *field, struct mk_buf *out);
+MK_COLD void mk__value_print(const struct mk_conf_key *key, const void *field, struct mk_buf *out);
 
 /* Appends a description of valid values: "a number from 1 to 65535", "On or Off". */
-void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out);
+MK_COLD void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *out);
 
 /* Appends a text as one word that can be read again: bare, or in quotes if necessary. */
-void mk__value_quote(struct mk_str text, struct mk_buf *out);
+MK_COLD void mk__value_quote(struct mk_str text, struct mk_buf *out);
 
 #endif

@@ -12,6 +12,8 @@
 #ifndef MK_NET_ANNOUNCE_H
 #define MK_NET_ANNOUNCE_H
 
+#include <monkey/status.h>
+
 #include <stdbool.h>
 
 enum { MK__ANNOUNCE_NAMES_MAX = 64, MK__ANNOUNCE_INODES = 8 };
@@ -26,16 +28,16 @@ struct mk__announcement {
 };
 
 /* The sockets change until mk__announce_end(). If there is no descriptor for that, no socket is named meanwhile. */
-void mk__announce_begin(struct mk__announcement *a);
+MK_COLD void mk__announce_begin(struct mk__announcement *a);
 /*
  * Names the sockets that mk__announce_add() adds in between, and no others any more. Without descriptors, or for more
  * than 512 sockets, none is named.
  */
-void mk__announce_clear(struct mk__announcement *a);
-void mk__announce_add(struct mk__announcement *a, int socket);
-void mk__announce_end(struct mk__announcement *a);
+MK_COLD void mk__announce_clear(struct mk__announcement *a);
+MK_COLD void mk__announce_add(struct mk__announcement *a, int socket);
+MK_COLD void mk__announce_end(struct mk__announcement *a);
 /* Names none any more. */
-void mk__announce_close(struct mk__announcement *a);
+MK_COLD void mk__announce_close(struct mk__announcement *a);
 
 struct mk__announced {
     int pid;
@@ -45,6 +47,6 @@ struct mk__announced {
 };
 
 /* Parses a line of /proc/net/unix. Returns false if it is no such name. */
-bool mk__announce_parse(const char *line, struct mk__announced *ret);
+MK_COLD bool mk__announce_parse(const char *line, struct mk__announced *ret);
 
 #endif

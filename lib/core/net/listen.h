@@ -38,17 +38,17 @@ struct mk__listener_name {
  * listens to.
  * Returns the descriptor or -errno.
  */
-int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *options);
+MK_COLD int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *options);
 /*
  * Changes the rights of the Unix socket at `path`, but for those that are the default. `owner` is the user that it has.
  * Returns 0 or -errno: -EPERM (only root may give it to another user, and others only to their groups), -EMLINK
  * (another user may have put it there).
  */
-int mk__listen_set_rights(const char *path, const struct mk__listen_rights *rights, uint32_t owner);
+MK_COLD int mk__listen_set_rights(const char *path, const struct mk__listen_rights *rights, uint32_t owner);
 /* Returns the mode of a socket by default. */
-uint32_t mk__listen_default_mode(void);
+MK_COLD uint32_t mk__listen_default_mode(void);
 /* Sets the options and starts to listen; called again, changes the options. Returns 0 or -errno. */
-int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options);
+MK_COLD int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options);
 
 /*
  * Returns whether clients that connect to `path` come to the listening Unix socket `fd`. Connects to it; if the queue
@@ -56,14 +56,14 @@ int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__liste
  */
 bool mk__listen_is_at(int fd, const char *path);
 /* Removes the path of a Unix socket that is closed, unless the socket of another process has replaced it. */
-void mk__listen_unlink(int fd, const char *path);
+MK_COLD void mk__listen_unlink(int fd, const char *path);
 
 /*
  * Takes a TCP socket out of service: from now on connections come to another socket of the port, or are refused.
  * Handshakes that have begun end in its queue, where they are accepted. Returns 0, or -errno: Linux before 5.7 cannot
  * do it, nor can it for a link-local address.
  */
-int mk__listen_retire(int fd);
+MK_COLD int mk__listen_retire(int fd);
 
 /* Returns whether TCP Fast Open is enabled for servers in this network namespace. */
 bool mk__listen_has_fast_open(void);

@@ -10,10 +10,10 @@
 #include "server/generation/generation.h"
 
 /* Adds the error of the n-th Listen to the generation's problems. */
-void mk__check_report_listener(struct mk_generation *g, unsigned nth, int err);
+MK_COLD void mk__check_report_listener(struct mk_generation *g, unsigned nth, int err);
 /* Checks that ErrorLog can be written. Returns 0, or -EINVAL with an error among the generation's problems. */
-int mk__check_log(struct mk_generation *g);
+MK_COLD int mk__check_log(struct mk_generation *g);
 /* Checks all for mk_server_check(); `is_own` as for mk_server_on_check(). Returns 0 or -EINVAL. */
-int mk__check_generation(struct mk_generation *g, mk_server_is_own_fn is_own, void *ctx);
+MK_COLD int mk__check_generation(struct mk_generation *g, mk_server_is_own_fn is_own, void *ctx);
 
 #endif

@@ -76,33 +76,33 @@ static inline bool mk__server_is_in_caller(const struct mk_server *s)
  * Returns 0 or, with an explanation in s->refusal, -EINVAL (there is no server), -EPERM (another process or thread) or
  * -EDEADLK (called by a hook or handler).
  */
-int mk__server_begin_call(struct mk_server *s);
+MK_COLD int mk__server_begin_call(struct mk_server *s);
 /* The same for a call that waits or runs hooks: until mk__server_leave() all others are refused. */
-int mk__server_enter(struct mk_server *s);
-void mk__server_leave(struct mk_server *s);
+MK_COLD int mk__server_enter(struct mk_server *s);
+MK_COLD void mk__server_leave(struct mk_server *s);
 /*
  * Refuses a call that is a mistake of the program: logs the sentence and keeps it. An assertion in debug builds.
  * Returns `err`.
  */
-int mk__server_refuse(struct mk_server *s, int err, const char *sentence);
+MK_COLD int mk__server_refuse(struct mk_server *s, int err, const char *sentence);
 
 /* Ends all workers, those that are retiring too, without waiting for it. Under the lock. */
-void mk__server_stop_workers(struct mk_server *s);
+MK_COLD void mk__server_stop_workers(struct mk_server *s);
 /* Changes the state under the lock. */
 void mk__server_set_state(struct mk_server *s, enum mk__server_state state);
 
 /* Loads a generation from the source. Returns 0 or -errno; even then `*ret_g` may be one, which holds the problems. */
-int mk__server_load(struct mk_server *s, struct mk_generation **ret_g);
+MK_COLD int mk__server_load(struct mk_server *s, struct mk_generation **ret_g);
 /* Makes a worker that does not run yet; `loops` as `workers` of mk__thread_open(). Returns 0 or -errno. */
-int mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops,
-                           struct mk__thread **ret);
+MK_COLD int mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops,
+                                   struct mk__thread **ret);
 
 /*
  * Around a reload: begin takes the reloads that plugins have asked for so far, end tells them the result.
  */
-void mk__server_begin_asked(struct mk_server *s);
-void mk__server_end_asked(struct mk_server *s, int err);
+MK_COLD void mk__server_begin_asked(struct mk_server *s);
+MK_COLD void mk__server_end_asked(struct mk_server *s, int err);
 /* Logs the listeners that were not logged yet. */
-void mk__server_log_listeners(struct mk_server *s);
+MK_COLD void mk__server_log_listeners(struct mk_server *s);
 
 #endif

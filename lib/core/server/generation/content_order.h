@@ -12,9 +12,9 @@
  * Warns of sections that no request gets to, because one before has all paths of their Match (mk_plugin.takes_section).
  * Once all plugins have checked the generation.
  */
-void mk__content_order_check(struct mk_generation *g);
+MK_COLD void mk__content_order_check(struct mk_generation *g);
 
 /* Returns the key Match of a section that answers requests by it; NULL: it does not. */
-const struct mk_conf_key *mk__content_order_match_key(const struct mk_conf_section *section);
+MK_COLD const struct mk_conf_key *mk__content_order_match_key(const struct mk_conf_section *section);
 
 #endif

@@ -10,14 +10,14 @@
 #include "server/generation/generation.h"
 
 /* Reads and prepares everything. Returns 0, -EINVAL (see the problems) or -ENOMEM. To be released in each case. */
-int mk__generation_load(struct mk_generation *g, const struct mk__generation_source *source);
+MK_COLD int mk__generation_load(struct mk_generation *g, const struct mk__generation_source *source);
 /* Stops its plugins. A generation that could not be used is kept after this, for its problems alone. */
-void mk__generation_stop(struct mk_generation *g);
+MK_COLD void mk__generation_stop(struct mk_generation *g);
 /* Does the same, unless a load or a stop is under way. Returns whether the plugins are stopped now. */
-bool mk__generation_try_stop(struct mk_generation *g);
+MK_COLD bool mk__generation_try_stop(struct mk_generation *g);
 /* Stops the plugins, and frees all but the struct. */
-void mk__generation_release(struct mk_generation *g);
+MK_COLD void mk__generation_release(struct mk_generation *g);
 /* Frees the generation, if there is one, and sets it to NULL. No other reference may be left. */
-void mk__generation_free(struct mk_generation **g);
+MK_COLD void mk__generation_free(struct mk_generation **g);
 
 #endif

@@ -10,6 +10,7 @@
 #include "server/generation/settings.h"
 
 /* Warns of each of them that is set, with its place, and says what the program does in its place. */
-void mk__process_keys_warn(struct mk__conf *conf, const struct mk__conf_set *set, const struct mk__settings *settings);
+MK_COLD void mk__process_keys_warn(struct mk__conf *conf, const struct mk__conf_set *set,
+                                   const struct mk__settings *settings);
 
 #endif

@@ -11,7 +11,7 @@
 extern const struct mk_conf_section mk__section_spool;
 
 /* The generation is in use: its limits count. Any thread. */
-void mk__spools_serve(const struct mk_generation *g);
+MK_COLD void mk__spools_serve(const struct mk_generation *g);
 /* Ends what the generation holds, after the stops of its plugins. */
 void mk__spools_put(struct mk_generation *g);
 

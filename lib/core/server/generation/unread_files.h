@@ -11,6 +11,6 @@
  * Warns of files `plugins/NAME/NAME.conf` below `dir` that have sections and are not read, because no plugin of that
  * name is loaded: the rules in them have no effect. Without plugins.load, reports those that cannot be read.
  */
-void mk__unread_files_warn(struct mk_generation *g, const char *dir);
+MK_COLD void mk__unread_files_warn(struct mk_generation *g, const char *dir);
 
 #endif

@@ -14,7 +14,9 @@ struct mk__user {
 };
 
 /* The parsers of the keys; `field` is a struct mk__user. Return 0, -EINVAL (the reason is in `error`) or -ENOMEM. */
-int mk__user_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
-int mk__user_parse_group(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+MK_COLD int mk__user_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                           struct mk_buf *error);
+MK_COLD int mk__user_parse_group(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                                 struct mk_buf *error);
 
 #endif

@@ -8,7 +8,7 @@
 #include <monkey/base/buf.h>
 
 /* Describe a known mistake in the address, or in a word after it, in `error`. Return whether there is one. */
-bool mk__listen_hints_find(struct mk_str address, struct mk_buf *error);
+MK_COLD bool mk__listen_hints_find(struct mk_str address, struct mk_buf *error);
 bool mk__listen_hints_find_option(struct mk_str word, struct mk_buf *error);
 
 #endif

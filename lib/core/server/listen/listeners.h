@@ -56,49 +56,49 @@ struct mk__listeners {
     struct mk__announcement names; /* of the sockets that are open, for other processes */
 };
 
-void mk__listeners_init(struct mk__listeners *s);
+MK_COLD void mk__listeners_init(struct mk__listeners *s);
 /* Closes and frees all; Unix sockets are unlinked. No loop may watch them any more. */
-void mk__listeners_release(struct mk__listeners *s);
+MK_COLD void mk__listeners_release(struct mk__listeners *s);
 
 /*
  * Opens the listeners of `settings` that are not open yet, for `workers` workers. Returns 0, or -errno with the number
  * of the Listen directive that failed. To be followed by mk__listeners_commit() or mk__listeners_cancel().
  */
-int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *settings, unsigned workers,
-                          unsigned *ret_nth);
+MK_COLD int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *settings, unsigned workers,
+                                  unsigned *ret_nth);
 /*
  * Starts listening at the new sockets that share an address with others (SO_REUSEPORT): they receive connections from
  * now on, which only their own acceptor can accept. To be called when nothing else can fail. Logs failures. Returns 0
  * or -errno.
  */
-int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings);
+MK_COLD int mk__listeners_listen(struct mk__listeners *s, const struct mk__settings *settings);
 /*
  * Takes the sockets out of service that mk__listeners_commit() will close, and waits until handshakes with them have
  * ended, but no longer than 250 ms. What is in their queues is to be accepted by their acceptors before.
  */
-void mk__listeners_retire(struct mk__listeners *s);
+MK_COLD void mk__listeners_retire(struct mk__listeners *s);
 /* The settings are in use: closes the listeners that they do not have, which no loop may watch any more. */
-void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings);
+MK_COLD void mk__listeners_commit(struct mk__listeners *s, const struct mk__settings *settings);
 /* The settings are given up: closes what was opened for them. */
-void mk__listeners_cancel(struct mk__listeners *s);
+MK_COLD void mk__listeners_cancel(struct mk__listeners *s);
 
 /* Returns how the settings in use treat its connections. Any thread. */
-struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one);
+MK_COLD struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one);
 
 /* Returns the n-th socket that worker `index` of `workers` watches at this address; -1 after the last. */
-int mk__listeners_worker_fd(const struct mk__listener *one, unsigned index, unsigned workers, unsigned n);
+MK_COLD int mk__listeners_worker_fd(const struct mk__listener *one, unsigned index, unsigned workers, unsigned n);
 
 /* inherited.c: adds a socket, which the listeners own from now on. Returns 0, -EPROTOTYPE, -EINVAL or another -errno.
  */
-int mk__inherited_add(struct mk__listeners *s, int fd, bool own);
+MK_COLD int mk__inherited_add(struct mk__listeners *s, int fd, bool own);
 /* Moves the inherited sockets of this address into the listener. Returns 0 or -ENOMEM. */
-int mk__inherited_take(struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings);
+MK_COLD int mk__inherited_take(struct mk__listeners *s, struct mk__listener *one, const struct mk__settings *settings);
 /* Returns whether an inherited socket that is not claimed is bound to this address, or to one that includes it. */
-bool mk__inherited_conflicts(const struct mk__listeners *s, const struct mk__addr *addr);
+MK_COLD bool mk__inherited_conflicts(const struct mk__listeners *s, const struct mk__addr *addr);
 /* Closes the inherited sockets that no Listen claimed; `used`: the settings are in use, and each is logged. */
-void mk__inherited_release(struct mk__listeners *s, bool used);
+MK_COLD void mk__inherited_release(struct mk__listeners *s, bool used);
 
 /* Returns the socket options of these settings. */
-struct mk__listen_options mk__listeners_options(const struct mk__settings *settings);
+MK_COLD struct mk__listen_options mk__listeners_options(const struct mk__settings *settings);
 
 #endif

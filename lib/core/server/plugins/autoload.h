@@ -22,11 +22,11 @@ int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const c
 /*
  * Passes the lines of these files, or of a text, to a callback: see mk__conf_on_line(). Return as the functions above.
  */
-int mk__autoload_visit_files(struct mk__conf *conf, const char *dir, const char *const *names, mk__conf_line_fn fn,
-                             void *ctx);
-int mk__autoload_visit_text(struct mk__conf *conf, struct mk_str text, mk__conf_line_fn fn, void *ctx);
+MK_COLD int mk__autoload_visit_files(struct mk__conf *conf, const char *dir, const char *const *names,
+                                     mk__conf_line_fn fn, void *ctx);
+MK_COLD int mk__autoload_visit_text(struct mk__conf *conf, struct mk_str text, mk__conf_line_fn fn, void *ctx);
 
 /* Returns the same bit for one word, such as a value of `TransportLayer` from the command line. */
-uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names);
+MK_COLD uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names);
 
 #endif

@@ -13,7 +13,8 @@
  * `, below "Load liana" in line 4`. `order` has the plugins in their order, and ends with NULL. Adds nothing if the
  * plugin or the place is not known.
  */
-void mk__load_order_describe(struct mk_str text, const char *const *order, const char *name, struct mk_buf *out);
+MK_COLD void mk__load_order_describe(struct mk_str text, const char *const *order, const char *name,
+                                     struct mk_buf *out);
 
 /* What goes wrong if a plugin follows another one. */
 struct mk__load_order_fault {
@@ -22,6 +23,6 @@ struct mk__load_order_fault {
 };
 
 /* Returns NULL if nothing is known. */
-const struct mk__load_order_fault *mk__load_order_check(const char *name, const char *before);
+MK_COLD const struct mk__load_order_fault *mk__load_order_check(const char *name, const char *before);
 
 #endif

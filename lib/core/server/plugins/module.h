@@ -36,17 +36,17 @@ void mk__module_close(struct mk__module *module, const struct mk_plugin *plugin)
  * stops, reopen): one thread at a time calls them, in the whole process, because servers share plugins. A load holds it
  * from its first hook to its last. Any thread; the second function returns false if another thread holds it.
  */
-void mk__module_lock_hooks(void);
-bool mk__module_try_lock_hooks(void);
-void mk__module_unlock_hooks(void);
+MK_COLD void mk__module_lock_hooks(void);
+MK_COLD bool mk__module_try_lock_hooks(void);
+MK_COLD void mk__module_unlock_hooks(void);
 
 /*
  * Count the generations that use a plugin: `start` is called with the first, `stop` after the last. The caller holds
  * the lock of the hooks. The first function returns 0 and the state of `start`, -ENOBUFS (too many plugins) or the
  * -errno of `start`.
  */
-int mk__module_use_plugin(const struct mk_plugin *plugin, void **ret_state);
-void mk__module_release_plugin(const struct mk_plugin *plugin);
+MK_COLD int mk__module_use_plugin(const struct mk_plugin *plugin, void **ret_state);
+MK_COLD void mk__module_release_plugin(const struct mk_plugin *plugin);
 
 /*
  * Calls `fn` for every module of mk_plugin_dir(). They stay open until mk__module_close_all(), and are not opened again

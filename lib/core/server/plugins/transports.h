@@ -11,6 +11,6 @@
  * Loads the transports that the plugins of the generation need for this configuration (mk_plugin.needs), before the
  * sections are declared. Returns 0 or -ENOMEM.
  */
-int mk__transports_load_needed(struct mk_generation *g, const struct mk__generation_source *source);
+MK_COLD int mk__transports_load_needed(struct mk_generation *g, const struct mk__generation_source *source);
 
 #endif

@@ -27,25 +27,25 @@ struct mk__control_thread {
 };
 
 /* Starts the control thread, unless `*p` is running. Returns 0 or -errno. */
-int mk__control_thread_open(struct mk__control_thread **p);
+MK_COLD int mk__control_thread_open(struct mk__control_thread **p);
 /* Ends the thread, and frees the generations that were released last. */
-void mk__control_thread_free(struct mk__control_thread *p);
+MK_COLD void mk__control_thread_free(struct mk__control_thread *p);
 
 /* Has the control thread free the generation when its last reference is released. */
-void mk__control_thread_watch_generation(struct mk__control_thread *p, struct mk_generation *g);
+MK_COLD void mk__control_thread_watch_generation(struct mk__control_thread *p, struct mk_generation *g);
 /* Has the control thread free the worker when its thread ends. To be called before the worker's last reload step. */
-void mk__control_thread_watch_worker(struct mk__control_thread *p, struct mk__thread *t);
+MK_COLD void mk__control_thread_watch_worker(struct mk__control_thread *p, struct mk__thread *t);
 /* Retires a watched worker: it gets no more connections, and ends with its last one. */
-void mk__control_thread_retire_worker(struct mk__control_thread *p, struct mk__thread *t);
+MK_COLD void mk__control_thread_retire_worker(struct mk__control_thread *p, struct mk__thread *t);
 
 /* Waits until all retired workers are freed; the thread pool must still run. */
-void mk__control_thread_wait_workers(struct mk__control_thread *p);
+MK_COLD void mk__control_thread_wait_workers(struct mk__control_thread *p);
 /* Drains the retired workers, because the server stops. To be called once. */
-void mk__control_thread_drain_workers_now(struct mk__control_thread *p);
+MK_COLD void mk__control_thread_drain_workers_now(struct mk__control_thread *p);
 /* Stops the retired workers at once. Any thread. */
-void mk__control_thread_stop_workers(struct mk__control_thread *p);
+MK_COLD void mk__control_thread_stop_workers(struct mk__control_thread *p);
 
 /* Waits for the worker's thread, and frees it. */
-void mk__control_thread_free_worker(struct mk__thread *t);
+MK_COLD void mk__control_thread_free_worker(struct mk__thread *t);
 
 #endif

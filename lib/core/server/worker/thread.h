@@ -109,7 +109,7 @@ bool mk__worker_reload_has_plugin(const struct mk__thread *t, const struct mk_pl
  * Releases what connections hold of the plugins that only `ended` has: it will be freed, and a reload has removed them.
  * Their functions are still there, and no exchange of the thread uses them any more.
  */
-void mk__worker_reload_forget(struct mk_worker *ended);
+MK_COLD void mk__worker_reload_forget(struct mk_worker *ended);
 
 /* A worker's step to another generation, prepared by the thread that reloads. */
 struct mk__worker_reload {
@@ -128,17 +128,17 @@ struct mk__worker_reload {
  * connections off) it keeps the generation that it has, until it is retired. Returns 0 or -ENOMEM. To be freed in any
  * case.
  */
-int mk__worker_reload_prepare(struct mk__worker_reload *a, struct mk__thread *t, struct mk_generation *g,
-                              unsigned workers, bool balanced, const struct mk__listeners *listeners);
+MK_COLD int mk__worker_reload_prepare(struct mk__worker_reload *a, struct mk__thread *t, struct mk_generation *g,
+                                      unsigned workers, bool balanced, const struct mk__listeners *listeners);
 /*
  * The two phases of the step: begin starts the plugins (see `err`), commit switches to the generation; abort instead of
  * commit stops the plugins again. Each sends a message and returns at once; the worker posts `done` after it.
  */
-void mk__worker_reload_begin(struct mk__worker_reload *a, sem_t *done);
-void mk__worker_reload_commit(struct mk__worker_reload *a, sem_t *done);
-void mk__worker_reload_abort(struct mk__worker_reload *a, sem_t *done);
+MK_COLD void mk__worker_reload_begin(struct mk__worker_reload *a, sem_t *done);
+MK_COLD void mk__worker_reload_commit(struct mk__worker_reload *a, sem_t *done);
+MK_COLD void mk__worker_reload_abort(struct mk__worker_reload *a, sem_t *done);
 /* Frees what the worker did not take, and what it does not need any more. */
-void mk__worker_reload_free(struct mk__worker_reload *a);
+MK_COLD void mk__worker_reload_free(struct mk__worker_reload *a);
 
 /* The callbacks of HTTP (request_hooks.c); their context is the struct mk__thread. */
 extern const struct mk__http_app mk__request_hooks_app;

@@ -34,25 +34,25 @@ struct mk_worker {
 };
 
 /* Makes a worker that holds the generation; the caller sets what is the thread's. NULL: no memory. Any thread. */
-struct mk_worker *mk__worker_new(struct mk_generation *g);
+MK_COLD struct mk_worker *mk__worker_new(struct mk_generation *g);
 /* Calls the plugins' worker_stop where they were started, and releases the generation. */
-void mk__worker_free(struct mk_worker *worker);
+MK_COLD void mk__worker_free(struct mk_worker *worker);
 
 /* Calls the plugins' worker_start. Returns 0, or the -errno of the first that fails, which is logged. */
-int mk__worker_start(struct mk_worker *worker);
+MK_COLD int mk__worker_start(struct mk_worker *worker);
 
 /* Calls the plugins' worker_serve: the generation is in use now. In the worker's thread. */
-void mk__worker_serve(struct mk_worker *worker);
+MK_COLD void mk__worker_serve(struct mk_worker *worker);
 /* Calls the plugins' worker_retire, once. The worker is held meanwhile by the caller, if another one is in use. */
-void mk__worker_retire(struct mk_worker *worker);
+MK_COLD void mk__worker_retire(struct mk_worker *worker);
 /*
  * Retires the worker and frees it with its last reference: another one has taken its place. Until then it is in the
  * list.
  */
-void mk__worker_replace(struct mk_worker *worker, struct mk_worker **list);
+MK_COLD void mk__worker_replace(struct mk_worker *worker, struct mk_worker **list);
 
 /* Frees a replaced worker, to which no reference is left. */
-void mk__worker_free_replaced(struct mk_worker *worker);
+MK_COLD void mk__worker_free_replaced(struct mk_worker *worker);
 
 /* Take and release a reference. The last release frees the worker, unless it is the one in use. */
 static inline void mk__worker_get(struct mk_worker *worker)
