@@ -2,11 +2,8 @@
 /*
  * The directives of [PROXY], and what `To` may be.
  */
-#include "conf.h"
+#include "proxy.h"
 
-#include "trace.h"
-
-#include <monkey/base/address.h>
 #include <monkey/kit/encoded_slash.h>
 #include <monkey/kit/via.h>
 

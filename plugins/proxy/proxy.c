@@ -2,16 +2,13 @@
 /*
  * proxy: passes requests to backends over HTTP/1.1, and their responses to the clients. This file has the hooks.
  */
+#include "proxy.h"
+
 #include <monkey/file_cache.h>
 #include <monkey/inspect.h>
 #include <monkey/kit/backend_stats.h>
 #include <monkey/kit/command.h>
 #include <monkey/kit/source.h>
-
-#include "ambiguous.h"
-#include "forwards.h"
-#include "protocol.h"
-#include "conf.h"
 
 #include <errno.h>
 

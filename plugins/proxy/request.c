@@ -1,22 +1,195 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The head of a request to a backend (request.h). What the client says of the connection stays here; what the proxy
+ * The head of a request to a backend. What the client says of the connection stays here; what the proxy
  * says of the client replaces what the client has said, unless the peer is a proxy that is trusted.
  */
-#include "request.h"
+#include "proxy.h"
 
-#include "ambiguous.h"
-#include "forwards.h"
-#include "headers.h"
-#include "rewrite.h"
-#include "trace.h"
-#include "trailers.h"
-
+#include <monkey/base/buf.h>
 #include <monkey/base/escape.h>
+#include <monkey/base/log_limit.h>
+#include <monkey/base/random.h>
+#include <monkey/counters.h>
 #include <monkey/kit/via.h>
+#include <monkey/plugin.h>
 
 #include <errno.h>
 #include <inttypes.h>
+
+/* ── ambiguous headers ── */
+
+enum { SHOWN_BYTES_MAX = 64 };
+
+static const struct mk_counter *counter;
+static _Thread_local struct mk_log_limit_row limit;
+
+void ambiguous_open(void)
+{
+    static const struct mk_counter_info info = {"proxy", "ambiguous_headers",
+                                                "headers of clients that a backend may take for the proxy's",
+                                                MK_COUNTER_SUM};
+    static const struct mk_counter_row row = {.info = &info};
+    mk_counters_open(&row, 1, &counter);
+}
+
+/* Reports one header. A request that is sent again reports its headers again. */
+static void report_ambiguous(struct mk_request *req, struct mk_str name)
+{
+    unsigned missing;
+    mk_counter_add(counter, mk_request_worker(req), 1);
+    if (!mk_log_limit_is_due(&limit, 1, 0, mk_loop_now_ms(mk_request_loop(req)), &missing))
+        return;
+    struct mk_str shown = mk_str(name.p, name.len < SHOWN_BYTES_MAX ? name.len : SHOWN_BYTES_MAX);
+    mk_request_log(req, MK_LOG_WARN,
+                   "proxy: the header %.*s is not passed on: a backend that reads _ as - would take it for another; %u "
+                   "before were not written",
+                   MK_STR_ARG(shown), missing);
+}
+
+/* ── Max-Forwards ── */
+
+static bool is_counted(const struct mk_request *req)
+{
+    return mk_request_method(req) == MK_OPTIONS || mk_request_method(req) == MK_TRACE;
+}
+
+bool forwards_end_here(struct mk_request *req)
+{
+    struct mk_str value = is_counted(req) ? mk_request_header_by_name(req, MK_STR("Max-Forwards")) : MK_STR_NONE;
+    uint64_t left = 1;
+    if (value.p && !mk_str_u64(value, UINT64_MAX, &left)) {
+        mk_response_error(req, 400);
+        return true;
+    }
+    if (left == 0)
+        mk_response_method_not_allowed(req, MK_STR("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
+    return left == 0;
+}
+
+/* Writes the header: for TRACE and OPTIONS with one less, for other methods with the client's value. */
+static void write_max_forwards(struct mk_buf *out, struct mk_request *req, struct mk_str value)
+{
+    uint64_t left;
+    if (is_counted(req) && mk_str_u64(value, UINT64_MAX, &left) && left)
+        mk_buf_addf(out, "Max-Forwards: %" PRIu64 "\r\n", left - 1);
+    else
+        mk_buf_addf(out, "Max-Forwards: %.*s\r\n", MK_STR_ARG(value));
+}
+
+/* ── trailers ── */
+
+static struct mk_str get_announced(struct mk_request *req)
+{
+    return mk_request_header_by_name(req, MK_STR("Trailer"));
+}
+
+bool trailers_are_announced(struct mk_request *req)
+{
+    return get_announced(req).len > 0;
+}
+
+/* A header that the section sets must not come as a trailer of the client, either. */
+static bool is_passed(const struct field_changes *changes, struct mk_str name)
+{
+    return header_may_be_trailer(name) && !fields_replace(changes, name);
+}
+
+void trailers_announce(struct mk_buf *out, struct mk_request *req, const struct field_changes *changes)
+{
+    struct mk_str announced = get_announced(req), name;
+    const char *before = "Trailer: ";
+    while (mk_str_next(&announced, &name)) {
+        if (!mk_str_is_token(name) || !is_passed(changes, name))
+            continue;
+        mk_buf_addf(out, "%s%.*s", before, MK_STR_ARG(name));
+        before = ", ";
+    }
+    if (*before == ',')
+        mk_buf_adds(out, MK_STR("\r\n"));
+}
+
+struct mk_str trailers_make_chunk(struct mk_request *req, const struct field_changes *changes)
+{
+    enum { CHUNK_BYTES_MAX = MK_REQUEST_TRAILER_BYTES_MAX + 4 * MK_REQUEST_TRAILERS_MAX + 16 };
+    struct mk_str announced = get_announced(req), name, value;
+    struct mk_buf chunk;
+    mk_buf_init(&chunk, CHUNK_BYTES_MAX);
+    mk_buf_adds(&chunk, MK_STR("0\r\n"));
+    for (unsigned n = 0; mk_request_trailer_at(req, n, &name, &value); n++)
+        if (is_passed(changes, name) && mk_str_list_has(announced, name))
+            mk_buf_addf(&chunk, "%.*s: %.*s\r\n", MK_STR_ARG(name), MK_STR_ARG(value));
+    mk_buf_adds(&chunk, MK_STR("\r\n"));
+    struct mk_str copy = chunk.err ? MK_STR_NONE : mk_arena_dup(mk_request_arena(req), mk_buf_str(&chunk));
+    mk_buf_release(&chunk);
+    return copy;
+}
+
+/* ── upgrades ── */
+
+static int make_key(struct upgrade *u)
+{
+    uint8_t nonce[MK_WS_NONCE_BYTES];
+    int err = mk_random(nonce, sizeof(nonce));
+    if (err == 0)
+        mk_ws_key_make(u->key, nonce);
+    return err;
+}
+
+/* HTTP/1.0 knows no upgrade, and an extended CONNECT has no body before its tunnel. */
+static bool can_upgrade(struct mk_request *req)
+{
+    uint64_t bytes;
+    return mk_request_major(req) == 1 ? mk_request_minor(req) > 0 : mk_request_body_length(req, &bytes) && bytes == 0;
+}
+
+int upgrade_init(struct upgrade *u, struct mk_request *req, const struct mk_conf_list *allowed)
+{
+    struct mk_str offered = mk_request_header(req, MK_HEADER_UPGRADE);
+    *u = (struct upgrade){0};
+    u->is_extended_connect = offered.p && mk_request_major(req) > 1; /* HTTP/2 has no such header */
+    if (can_upgrade(req) && mk_str_list_has(mk_request_header(req, MK_HEADER_CONNECTION), MK_STR("upgrade")))
+        u->token = upgrade_choose(allowed, offered);
+    if (u->is_extended_connect && !u->token.len)
+        return 501;
+    if (u->is_extended_connect && mk_str_ieq(u->token, MK_STR("websocket")) && make_key(u) < 0)
+        return 503;
+    return 0;
+}
+
+struct mk_str upgrade_choose(const struct mk_conf_list *allowed, struct mk_str offered)
+{
+    struct mk_str token;
+    while (mk_str_next(&offered, &token))
+        for (uint32_t i = 0; i < allowed->n; i++)
+            if (mk_str_ieq(allowed->items[i], token))
+                return allowed->items[i];
+    return MK_STR_NONE;
+}
+
+bool upgrade_replaces(const struct upgrade *u, struct mk_str name)
+{
+    return u->key[0] && mk_str_ieq(name, MK_STR("Sec-WebSocket-Key"));
+}
+
+void upgrade_write(const struct upgrade *u, struct mk_buf *out)
+{
+    mk_buf_addf(out, "Connection: Upgrade\r\nUpgrade: %.*s\r\n", MK_STR_ARG(u->token));
+    if (u->key[0])
+        mk_buf_addf(out, "Sec-WebSocket-Key: %s\r\n", u->key);
+}
+
+bool upgrade_is_agreed(const struct upgrade *u, struct mk_str token, struct mk_str accept)
+{
+    char wanted[MK_WS_ACCEPT_BYTES + 1];
+    if (!u->token.len || !mk_str_ieq(token, u->token))
+        return false;
+    if (!u->key[0])
+        return true; /* the client checks the rest */
+    mk_ws_accept_key(wanted, mk_str_c(u->key));
+    return mk_str_eq(accept, mk_str_c(wanted));
+}
+
+/* ── the head ── */
 
 enum { ADDRESS_BYTES = 64 };
 
@@ -125,9 +298,9 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
     for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++) {
         enum header_rule rule = header_of_request(name);
         if (rule == HEADER_MAX_FORWARDS)
-            forwards_write(out, req, value);
+            write_max_forwards(out, req, value);
         else if (rule == HEADER_AMBIGUOUS || (rule == HEADER_PASS && fields_are_ambiguous(&conf->request, name)))
-            ambiguous_report(req, name);
+            report_ambiguous(req, name);
         else if (header_is_passed(rule) && !is_named(p->connection, name) && !upgrade_replaces(p->upgrade, name) &&
                  !(p->trace.len && trace_replaces(name)) && !fields_replace(&conf->request, name) &&
                  mk_request_passes_header(req, name)) {

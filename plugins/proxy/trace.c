@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Begins traces (trace.h).
+ * Begins traces.
  */
-#include "trace.h"
+#include "proxy.h"
 
 #include <monkey/base/arena.h>
 #include <monkey/base/buf.h>
 #include <monkey/base/escape.h>
 #include <monkey/base/random.h>
-#include <monkey/request.h>
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,9 +4,7 @@
  * and a value of Location or Set-Cookie. The head for the backend is one, with one Host, no framing but ours, and ends
  * where it should; a cookie keeps its name, its value and the number of its attributes.
  */
-#include "../../plugins/proxy/ambiguous.h"
-#include "../../plugins/proxy/request.h"
-#include "../../plugins/proxy/rewrite.h"
+#include "../../plugins/proxy/proxy.h"
 
 #include <monkey/base/arena.h>
 #include <monkey/base/buf.h>

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "plugins/proxy/fields.h"
+#include "plugins/proxy/proxy.h"
 
 static char error_text[256];
 

@@ -2,7 +2,7 @@
 /* What becomes of each header, in any case of letters, and with `_` for `-`. */
 #include "testing.h"
 
-#include "plugins/proxy/headers.h"
+#include "plugins/proxy/proxy.h"
 
 static const struct row {
     const char *name;

@@ -7,7 +7,7 @@
 #include <monkey/base/arena.h>
 #include <monkey/base/buf.h>
 
-#include "plugins/proxy/rewrite.h"
+#include "plugins/proxy/proxy.h"
 
 /* The client asks http://site.example; the backend is http://back.example:81, with `to` as the path behind that. */
 static struct mapping make_mapping(const char *match, bool strips, const char *to)

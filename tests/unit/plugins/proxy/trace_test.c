@@ -7,7 +7,7 @@
 
 #include <monkey/base/buf.h>
 
-#include "plugins/proxy/trace.h"
+#include "plugins/proxy/proxy.h"
 
 #define TRACE "0af7651916cd43dd8448eb211c80319c"
 #define SPAN "b7ad6b7169203331"

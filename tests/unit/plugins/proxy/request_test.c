@@ -2,7 +2,7 @@
 /* Which protocol a backend is asked for, with what, and what it must respond. */
 #include "testing.h"
 
-#include "plugins/proxy/upgrade.h"
+#include "plugins/proxy/proxy.h"
 
 static struct mk_str names[] = {MK_STR_INIT("websocket"), MK_STR_INIT("Raw/1")};
 static const struct mk_conf_list both = {names, COUNT(names)}, none = {0};

@@ -2,7 +2,7 @@
 /* Headers of the PROXY protocol, of both versions. */
 #include "testing.h"
 
-#include "plugins/proxy/proxy_header.h"
+#include "plugins/proxy/proxy.h"
 
 #define SIGNATURE "\r\n\r\n\0\r\nQUIT\n"
 #define ROW(version, client, server, text) \
