@@ -2,16 +2,13 @@
 /*
  * cgi: runs scripts for requests (RFC 3875). This file has the hooks.
  */
+#include "cgi.h"
+
 #include <monkey/inspect.h>
-#include <monkey/kit/spool.h>
-#include <monkey/plugin.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-
-#include "counters.h"
-#include "run.h"
 
 /* ── the process and its threads ── */
 

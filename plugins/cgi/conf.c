@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The directives of [CGI] (conf.h).
+ * The directives of [CGI].
  */
-#include "conf.h"
+#include "cgi.h"
 
 #include <monkey/kit/encoded_slash.h>
 

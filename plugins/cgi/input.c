@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The body of the request (run_state.h): into the pipe as it comes, or once it was received as a whole. The client is
+ * The body of the request: into the pipe as it comes, or once it was received as a whole. The client is
  * paused while the script does not read.
  */
-#include "run_state.h"
+#include "cgi.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the script writes (run_state.h): the head of its response, the body, and error output for the log.
+ * What the script writes: the head of its response, the body, and error output for the log.
  *
  *     pipe ─► head ─► parser ─► the client's head
  *     pipe ─► spool ─► generator ─► the client's body      the pipe is not read while the spool is full
@@ -8,7 +8,7 @@
  * The end of the output is not the end of the response: if the script was killed, the client must see that the body is
  * incomplete. So its status is waited for, but not for long: a script may close its output and continue.
  */
-#include "run_state.h"
+#include "cgi.h"
 
 #include <errno.h>
 #include <inttypes.h>

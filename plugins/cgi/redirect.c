@@ -3,8 +3,7 @@
  * Local redirects (RFC 3875 section 6.2.2): a script answers with a path of this server, which then sends the response
  * for that path: of another script, or a file. Rules and logins decide about that path as for a request of the client.
  */
-#include "run.h"
-#include "run_state.h"
+#include "cgi.h"
 
 #include <monkey/base/escape.h>
 #include <monkey/kit/open_file.h>

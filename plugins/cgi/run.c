@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The life of a run (run_state.h):
+ * The life of a run:
  *
  *     LOOKUP ─► (RECEIVING) ─► (WAITING) ─► STARTING ─► HEAD ─► BODY ─► OVER
  *        └──────────┴──────────────┴───────────┴─────────┴── an error, or the client leaves ──► OVER
  *
  * The request may end before the process has, and the other way round: the struct stays for both.
  */
-#include "run.h"
-
-#include "run_state.h"
+#include "cgi.h"
 
 #include <monkey/kit/open_file.h>
 
@@ -93,7 +91,8 @@ void runs_stop(struct thread *thread, const struct mk_worker *worker)
     }
 }
 
-void run_stop_child(struct run *r)
+/* Ends the process, if it runs. */
+static void stop_child(struct run *r)
 {
     if (!r->has_child || r->is_stopped)
         return;
@@ -124,7 +123,7 @@ static void leave_request(void *arg)
     run_close_spool(&r->kept);
     if (!r->is_complete) {
         run_close_fd(r, &r->out, &r->out_is_watched);
-        run_stop_child(r);
+        stop_child(r);
     }
     r->phase = OVER;
     run_touch(r);
@@ -191,7 +190,7 @@ void run_fail(struct run *r, int status)
     r->next = NULL;
     run_input_release(r);
     run_close_fd(r, &r->out, &r->out_is_watched);
-    run_stop_child(r);
+    stop_child(r);
     if (!r->has_child)
         free_slot(r);
     mk_timer_cancel(&r->timer);

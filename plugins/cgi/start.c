@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starts the process of a run (run_state.h): pipes, variables, arguments.
+ * Starts the process of a run: pipes, variables, arguments.
  */
-#include "run_state.h"
+#include "cgi.h"
 
 #include <errno.h>
 #include <fcntl.h>

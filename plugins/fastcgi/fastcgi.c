@@ -2,14 +2,12 @@
 /*
  * fastcgi: passes requests to FastCGI and SCGI servers, such as php-fpm. This file has the hooks.
  */
+#include "fastcgi.h"
+
 #include <monkey/inspect.h>
 #include <monkey/kit/backend_stats.h>
 #include <monkey/kit/command.h>
 #include <monkey/kit/source.h>
-
-#include "lookup.h"
-#include "protocol.h"
-#include "recent.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -450,7 +448,7 @@ static void explain_host(const struct mk_host *host, struct mk_explain *e)
                        MK_STR_ARG(conf->gateway.to.text), conf->split.n ? ", if it leads to a script" : "");
 }
 
-/* Tells what the path means for its section, as lookup.c finds it. */
+/* Tells what the path means for its section, as resolve.c finds it. */
 static bool explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
 {
     const struct fastcgi_conf *conf;

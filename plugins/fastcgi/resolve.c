@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds scripts (resolve.h). The kernel keeps them below the document root, by the rules of the plugin that serves
+ * Finds scripts. The kernel keeps them below the document root, by the rules of the plugin that serves
  * files; no code here compares paths to decide what may be run.
  */
-#include "resolve.h"
+#include "fastcgi.h"
+
+#include <monkey/base/siphash.h>
+#include <monkey/kit/request_job.h>
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ── scripts ── */
 
 /* What is looked for, and where. */
 struct search {
@@ -189,4 +194,95 @@ void resolve_explain(const struct resolution *found, struct mk_buf *out)
         mk_buf_addf(out, "a redirect to the path with a slash, for the script of the folder");
     else if (found->kind == RESOLVE_STATUS)
         mk_buf_addf(out, "%d: there is no script for the path", found->status);
+}
+
+/* ── on a disk thread ── */
+
+struct lookup {
+    struct mk_request_job base; /* with the path */
+    const struct fastcgi_conf *conf;
+    const struct mk_host *host;
+    lookup_fn fn;
+    struct resolution found;
+};
+
+static void run_lookup(struct mk_request_job *job)
+{
+    struct lookup *l = (struct lookup *)job;
+    resolve_path(l->conf, l->host, job->text, &l->found);
+}
+
+static void end_lookup(struct mk_request_job *job, struct mk_request *req)
+{
+    struct lookup *l = (struct lookup *)job;
+    if (req)
+        l->fn(req, l->conf, &l->found);
+}
+
+int lookup_start(struct mk_request *req, const struct fastcgi_conf *conf, lookup_fn fn)
+{
+    static const struct mk_request_job_type type = {sizeof(struct lookup), run_lookup, end_lookup};
+    struct lookup *l = mk_request_job_new(req, &type, mk_request_path(req));
+    if (!l)
+        return -ENOMEM;
+    l->conf = conf;
+    l->host = mk_request_host_conf(req);
+    l->fn = fn;
+    return mk_request_job_start(&l->base);
+}
+
+/* ── scripts that were found in the last second: a slot for each hash ── */
+
+/* A path that a client chooses for the slot of another one costs that a search, so the hash needs no key. */
+static size_t get_slot(struct mk_str path)
+{
+    static const uint64_t key[2];
+    return mk_siphash(key, path.p, path.len) % RECENT_SLOTS;
+}
+
+const struct fastcgi_script *recent_find(const struct recent *r, const struct fastcgi_conf *conf, struct mk_str path,
+                                         uint64_t now_ms)
+{
+    const struct recent_script *slot = &r->slots[get_slot(path)];
+    bool is_hit = slot->conf == conf && now_ms < slot->end_ms && mk_str_eq(slot->path, path);
+    return is_hit ? &slot->script : NULL;
+}
+
+static void clear_slot(struct recent_script *slot)
+{
+    if (slot->conf)
+        mk_account_free(NULL, (char *)(uintptr_t)slot->path.p, slot->bytes);
+    *slot = (struct recent_script){0};
+}
+
+static struct mk_str copy_text(char **to, struct mk_str text)
+{
+    struct mk_str copy = mk_str(*to, text.len);
+    if (text.len)
+        memcpy(*to, text.p, text.len);
+    *to += text.len;
+    return copy;
+}
+
+void recent_add(struct recent *r, const struct fastcgi_conf *conf, struct mk_str path,
+                const struct fastcgi_script *script, uint64_t now_ms)
+{
+    struct recent_script *slot = &r->slots[get_slot(path)];
+    size_t bytes = path.len + script->name.len + script->info.len + script->filename.len + script->root.len;
+    clear_slot(slot);
+    char *to = mk_account_alloc(NULL, bytes);
+    if (!to)
+        return;
+    *slot = (struct recent_script){.conf = conf, .end_ms = now_ms + RECENT_MS, .bytes = bytes};
+    slot->path = copy_text(&to, path);
+    slot->script.name = copy_text(&to, script->name);
+    slot->script.info = copy_text(&to, script->info);
+    slot->script.filename = copy_text(&to, script->filename);
+    slot->script.root = copy_text(&to, script->root);
+}
+
+void recent_release(struct recent *r)
+{
+    for (size_t i = 0; i < RECENT_SLOTS; i++)
+        clear_slot(&r->slots[i]);
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starts, watches and ends the processes of applications (spawn.h).
+ * Starts, watches and ends the processes of applications.
  */
-#include "spawn.h"
-
-#include "spawn_socket.h"
+#include "fastcgi.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes and removes sockets (spawn_socket.h). A server that was killed leaves its folder; the next one removes it.
+ * Makes and removes sockets. A server that was killed leaves its folder; the next one removes it.
  */
-#include "spawn_socket.h"
+#include "fastcgi.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Interpreters of scripts; the sentences of mistakes are tested end to end. */
 #include "arena.h"
 
-#include "plugins/cgi/conf.h"
+#include "plugins/cgi/cgi.h"
 
 #include <errno.h>
 

@@ -11,7 +11,7 @@
 
 #include "harness.h"
 
-#include "plugins/cgi/run_state.h"
+#include "plugins/cgi/cgi.h"
 
 enum { SCRIPTS_MAX = 16 };
 

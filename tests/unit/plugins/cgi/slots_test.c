@@ -2,7 +2,7 @@
 /* How many scripts run, and in which order requests get a place. */
 #include "turn.h"
 
-#include "plugins/cgi/slots.h"
+#include "plugins/cgi/cgi.h"
 
 #include <errno.h>
 

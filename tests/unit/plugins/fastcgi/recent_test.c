@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "plugins/fastcgi/recent.h"
+#include "plugins/fastcgi/fastcgi.h"
 
 static struct recent recent;
 static const struct fastcgi_conf first, second;

@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "plugins/fastcgi/protocol.h"
-#include "plugins/fastcgi/request.h"
+#include "plugins/fastcgi/fastcgi.h"
 
 /* What mk_cgi_write_variables() writes, and returns without an error. */
 static const struct variable {

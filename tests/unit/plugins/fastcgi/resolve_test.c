@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#include "plugins/fastcgi/resolve.h"
+#include "plugins/fastcgi/fastcgi.h"
 
 static int forced_err; /* of each path but that of the folder itself */
 static unsigned opened;

@@ -4,8 +4,7 @@
 
 #include <errno.h>
 
-#include "plugins/fastcgi/protocol.h"
-#include "plugins/fastcgi/response.h"
+#include "plugins/fastcgi/fastcgi.h"
 
 static struct fastcgi_response response;
 static const struct mk_gateway_conf conf;

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "plugins/fastcgi/spawn.h"
+#include "plugins/fastcgi/fastcgi.h"
 
 static int parse(struct spawn_conf *conf, const char *first, const char *second)
 {

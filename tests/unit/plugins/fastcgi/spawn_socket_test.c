@@ -3,7 +3,7 @@
 #include "folder.h"
 #include "testing.h"
 
-#include "plugins/fastcgi/spawn_socket.h"
+#include "plugins/fastcgi/fastcgi.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "plugins/fastcgi/spawn.h"
+#include "plugins/fastcgi/fastcgi.h"
 
 enum { CHILDREN = 64, GRACE_MS = 3000 };
 
