@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "websocket/deflate.h"
+#include "websocket/ws.h"
 
 enum { MESSAGE_MAX = 60000 };
 

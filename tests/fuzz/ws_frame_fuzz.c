@@ -8,8 +8,6 @@
 #include <string.h>
 
 #include "websocket/frame.h"
-#include "websocket/mask.h"
-#include "websocket/utf8.h"
 
 static void expect(bool fine)
 {

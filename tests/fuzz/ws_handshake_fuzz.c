@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "websocket/handshake.h"
+#include "websocket/ws.h"
 
 static void expect(bool fine)
 {

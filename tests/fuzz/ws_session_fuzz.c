@@ -17,7 +17,7 @@
 #include "../unit/harness.h"
 
 #include "base/arena.h"
-#include "websocket/mask.h"
+#include "websocket/frame.h"
 #include "websocket/ws.h"
 
 #define EXPECT(condition) \
@@ -152,7 +152,7 @@ static const struct mk_ws_stream_ops ops = {peer_read, peer_write, peer_wake, pe
 
 static void call_api(struct peer *p);
 
-/* Independent of lib/kit/websocket/utf8.c. */
+/* Independent of lib/kit/websocket/frame.c. */
 static bool is_utf8(const uint8_t *p, size_t n)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};

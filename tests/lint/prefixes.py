@@ -6,7 +6,7 @@ The prefix of a function says where it is. A function mk__X_verb() that several 
   - X_part.c, if X.h declares it: mk__module_open() in module_open.c and module_open_absent.c;
   - any file of the folder X, if the folder's own header declares it: X/X.h or X/internal.h;
   - the file whose header (or which itself) defines `struct mk__X`: mk__wheel_arm() in timer.c;
-  - any file of a folder that SHORT abbreviates as X: mk__ws_mask() in websocket/mask.c.
+  - any file of a folder that SHORT abbreviates as X: mk__ws_mask() in websocket/frame.c.
 """
 
 import os

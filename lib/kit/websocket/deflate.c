@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Compresses and decompresses messages with zlib (deflate.h). Senders flush zlib, which ends with an empty block that
+ * Compresses and decompresses messages with zlib. Senders flush zlib, which ends with an empty block that
  * is not compressed, and cut its last four bytes, the tail; receivers append them again.
  */
-#include "deflate.h"
+#include "ws.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <zlib.h>
-
-#include "frame.h"
 
 static const uint8_t tail[] = {0x00, 0x00, 0xff, 0xff};
 

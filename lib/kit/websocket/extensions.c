@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parses Sec-WebSocket-Extensions, and negotiates permessage-deflate (extensions.h).
+ * Parses Sec-WebSocket-Extensions, and negotiates permessage-deflate.
  *
  *     extension *( "," extension ),  extension = token *( ";" token [ "=" ( token / quoted-string ) ] )
  */
-#include "extensions.h"
+#include "ws.h"
 
 #include <errno.h>
 

@@ -1,25 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifndef MK_WEBSOCKET_FRAME_H
+#define MK_WEBSOCKET_FRAME_H
+
+#include <monkey/kit/websocket.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The masking of payloads (RFC 6455 section 5.3): byte i of a frame's payload is XORed with byte i mod 4 of the key.
+ * Masking and unmasking are the same. Pure.
+ */
+
+/*
+ * Masks `n` bytes, which stand `offset` bytes after the beginning of the payload. `key` is as in the frame, in the
+ * order of memory. `to` and `from` are the same, or do not overlap.
+ */
+void mk__ws_mask(void *to, const void *from, size_t n, uint32_t key, size_t offset);
+
+/*
+ * Checks that text is UTF-8 (RFC 3629), piece by piece: surrogates, overlong forms and values above U+10FFFF are
+ * errors. A piece is rejected if no continuation could make it valid, even if its last character is incomplete. Pure.
+ */
+
+/* Initialized with zeros; text can begin again when mk__utf8_complete() is true. */
+struct mk__utf8 {
+    uint8_t left;     /* bytes that the last character still needs */
+    uint8_t min, max; /* of the next one of them */
+    bool bad;         /* an error was found: all calls fail */
+};
+
+/* Takes the next piece into account. Returns false if the text is not UTF-8. */
+bool mk__utf8_feed(struct mk__utf8 *u, const void *bytes, size_t n);
+
+/* Returns true if the text so far is UTF-8 and does not end within a character. */
+static inline bool mk__utf8_complete(const struct mk__utf8 *u)
+{
+    return !u->left && !u->bad;
+}
+
+/* Returns true if `n` bytes are UTF-8. */
+bool mk__utf8_is_valid(const void *bytes, size_t n);
+
+/* Returns how many bytes at the beginning are complete valid characters. One byte at a time: for short texts. */
+size_t mk__utf8_prefix(const void *bytes, size_t n);
+
 /*
  * WebSocket frames (RFC 6455 section 5): their heads, the order of fragments, the payload of Close. Pure.
  *
  *      0               1               2 ...
  *     │F│R│R│R│opcode │M│ 7 bits      │ 0, 2 or 8 bytes │ 0 or 4 bytes │ payload, XORed with the key
- *     │I│S│S│S│       │A│ of length   │ of length       │ of masking   │ if there is one (mask.h)
+ *     │I│S│S│S│       │A│ of length   │ of length       │ of masking   │ if there is one
  *     │N│V│V│V│       │S│             │                 │ key          │
  *     │ │1│2│3│       │K│             │                 │              │
  *
  * Functions that find errors of the peer return 0 (or more) or the negated status code that the Close frame carries,
  * and store a sentence for the log, a literal, in `*ret_reason`.
  */
-#ifndef MK_WEBSOCKET_FRAME_H
-#define MK_WEBSOCKET_FRAME_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <monkey/kit/websocket.h>
-
 enum mk__ws_opcode {
     MK__WS_OP_CONTINUATION = 0,
     MK__WS_OP_TEXT = 1,

@@ -7,7 +7,6 @@
  *                                                        ├─► message ─► on_message  in pieces
  *                                                        └─► control frame
  */
-#include "mask.h"
 #include "ws.h"
 
 #include <errno.h>

@@ -6,7 +6,6 @@
  *                          ├─► stream
  *                          └─► block ─► queue ─► stream, when it can be written again
  */
-#include "mask.h"
 #include "ws.h"
 
 #include <errno.h>

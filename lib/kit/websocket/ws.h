@@ -1,4 +1,222 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifndef MK_WEBSOCKET_WS_H
+#define MK_WEBSOCKET_WS_H
+
+#include "frame.h"
+
+#include <monkey/base/arena.h>
+#include <monkey/base/buf.h>
+#include <monkey/base/random.h>
+#include <monkey/base/str.h>
+#include <monkey/kit/hash_table.h>
+#include <monkey/kit/websocket.h>
+#include <monkey/tunnel.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Sec-WebSocket-Extensions (RFC 6455 section 9.1), and permessage-deflate in it (RFC 7692 section 7.1): the server
+ * chooses one of the client's offers, the client checks the response. Pure.
+ */
+enum {
+    MK__WS_OFFERS_MAX = 8, /* of a line; those after them are not looked at */
+    MK__WS_BITS_MIN = 9,   /* of a window to compress with: zlib cannot use the 8 of the RFC */
+    MK__WS_BITS_MAX = 15,
+};
+
+/*
+ * permessage-deflate, as the configuration wants it or as it was negotiated. A context that is not kept makes each
+ * message its own stream, so that its memory can be freed between two messages.
+ */
+struct mk__ws_deflate_params {
+    bool on;
+    bool server_no_context; /* the server's messages are independent of each other */
+    bool client_no_context; /* those of the client are */
+    bool write_server_bits; /* negotiated: the response must name them, also 15 */
+    uint8_t server_bits,
+        client_bits; /* at most so large is the window of the server's, the client's messages: 2^N bytes */
+};
+
+/*
+ * Server: chooses the first acceptable offer in a line of Sec-WebSocket-Extensions. Offers are declined if they have
+ * unknown parameters, the same one twice or bad values; if they demand a window of 8 bits; and, where `ours` limits the
+ * client's window below 15 bits, if the client cannot be told so.
+ * Call it for each line; `*params`, zeros before the first, is not changed if an offer was chosen already.
+ * Returns 0 (`params->on` tells whether there is one) or -EINVAL: malformed, the request must be rejected.
+ */
+int mk__ws_deflate_choose(struct mk_str line, const struct mk__ws_deflate_params *ours,
+                          struct mk__ws_deflate_params *params);
+
+/* Server: appends the value of Sec-WebSocket-Extensions for what was chosen. Errors are sticky. */
+void mk__ws_deflate_write_response(struct mk_buf *out, const struct mk__ws_deflate_params *params);
+
+/* Client: appends the value of Sec-WebSocket-Extensions that offers what `ours` says. Errors are sticky. */
+void mk__ws_deflate_write_offer(struct mk_buf *out, const struct mk__ws_deflate_params *ours);
+
+/*
+ * Client: checks a line of Sec-WebSocket-Extensions of the response against the offer.
+ * Call it for each line; `*params` is zeros before the first.
+ * Returns 0 or -EINVAL with a sentence: the connection must be failed.
+ */
+int mk__ws_deflate_check(struct mk_str line, const struct mk__ws_deflate_params *ours,
+                         struct mk__ws_deflate_params *params, const char **ret_reason);
+
+/*
+ * The opening handshake (RFC 6455 section 4): key, version, subprotocol, origin. Values are those of field lines,
+ * without the spaces around them; a list may have several lines. Pure.
+ */
+
+/* Returns true for 16 bytes in base64. */
+bool mk__ws_key_is_valid(struct mk_str key);
+
+/* Returns true for the version of RFC 6455. With another one the response is 426 and names "13". */
+bool mk__ws_version_is_valid(struct mk_str version);
+
+/* Returns a subprotocol where a comma-separated list has it; or MK_STR_NONE. Their case matters. */
+struct mk_str mk__ws_find_protocol(struct mk_str list, struct mk_str name);
+
+/*
+ * Chooses the first of the subprotocols in a line of Sec-WebSocket-Protocol that is in `supported`, a comma-separated
+ * list, too; their case matters. A client chooses with it, too: `offered` is then the name in the response.
+ * Returns the name in `offered`, or MK_STR_NONE.
+ */
+struct mk_str mk__ws_choose_protocol(struct mk_str offered, struct mk_str supported);
+
+/*
+ * Returns true if the page of this Origin may connect to a server of this authority (Host or :authority):
+ *
+ *     no Origin (empty)    yes: the client is no browser
+ *     the same origin      yes: same host and port, https if `tls`, else http
+ *     in `allowed`         yes: a comma-separated list of origins; "*" is every origin
+ *
+ * The case of schemes and hosts does not matter, and default ports are equal to none. "null", which sandboxed pages
+ * send, is equal to "null" in `allowed` only. An Origin that is malformed is allowed by "*" only.
+ */
+bool mk__ws_origin_allowed(struct mk_str origin, struct mk_str authority, bool tls, struct mk_str allowed);
+
+/*
+ * The client's side of the handshake (RFC 6455 section 4.1): the URL, the request, and the check of the response. Pure.
+ */
+
+enum { MK__WS_CLIENT_HEAD_MAX = 8192 }; /* of a response */
+
+struct mk__ws_url {
+    struct mk_str authority; /* host, and port if there is one */
+    struct mk_str target;    /* path and query; "/" if empty */
+};
+
+/* Parses ws://host[:port][/path][?query]. Returns 0, or -EINVAL with a phrase in `*ret_error`. */
+int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret_error);
+
+/* Makes the request and its key. Returns 0 or -ENOMEM. */
+int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, const struct mk_ws_settings *settings,
+                          char key[MK_WS_KEY_BYTES + 1], struct mk_str *ret_request);
+
+/*
+ * Checks the response head at the beginning of `in`, for the request with `key`. Returns 0 and its size, MK_AGAIN (it
+ * is incomplete), or -EPROTO with a phrase in `*ret_reason`.
+ */
+int mk__ws_client_check(struct mk_str in, const char *key, const struct mk_ws_settings *settings,
+                        struct mk_ws_negotiated *ret, size_t *ret_size, const char **ret_reason);
+
+/*
+ * The payloads of permessage-deflate (RFC 7692 section 7.2), by zlib. Memory comes from an account.
+ *
+ *     a context           bytes
+ *     to compress         2^(bits + 2) + 2^(memory level + 9) + 7 KB: 263 KB with 15 and 8, 10 KB with 9 and 1
+ *     to decompress       2^bits + 10 KB, from the first compressed message on
+ *     ... shrunk          at most 2^bits: what later messages may refer to
+ *
+ * Both are created by the first message that needs them. One that compresses can be freed between any two messages; the
+ * next one is then compressed without references to those before, which every peer accepts.
+ */
+struct z_stream_s;
+
+/* ── compressing ── */
+
+struct mk__ws_deflater {
+    struct mk_account *account;
+    struct z_stream_s *z; /* NULL: not created yet, or freed */
+    uint8_t level;        /* 1 (fast) to 9 (small) */
+    uint8_t memory_level; /* 1 to 9 */
+    uint8_t bits;         /* of the window: 9 to 15 */
+    bool no_context;      /* no message refers to those before */
+};
+
+/*
+ * Sets the fields, with level 1 and memory level 8, which can be changed before the first message; allocates nothing.
+ * The account may be NULL.
+ */
+void mk__ws_deflater_init(struct mk__ws_deflater *d, struct mk_account *account, unsigned bits, bool no_context);
+
+/*
+ * Appends the payload of a message of `n` bytes, which are not in `out`.
+ * Returns 0, -ENOBUFS (the payload and 12 bytes more may be longer than the maximum of `out`), -EMSGSIZE (4 GB or
+ * more) or -ENOMEM. After an error nothing is appended, and the next message does not refer to those before.
+ */
+int mk__ws_deflater_compress(struct mk__ws_deflater *d, const void *data, size_t n, struct mk_buf *out);
+
+/* Frees the memory. The deflater can be used again. */
+void mk__ws_deflater_release(struct mk__ws_deflater *d);
+
+/* Its account is there no more: what is freed from now on is not counted. */
+void mk__ws_deflater_forget_account(struct mk__ws_deflater *d);
+
+/* ── decompressing ── */
+
+struct mk__ws_inflater {
+    struct mk_account *account;
+    struct z_stream_s *z; /* NULL: not created yet, shrunk or freed */
+    char *window;         /* of a shrunk one */
+    uint32_t window_len;
+    uint8_t bits;           /* of the peer's window: 8 to 15 */
+    uint8_t tail_used;      /* bytes of the tail of the current message */
+    bool no_context;        /* no message of the peer refers to those before */
+    bool begun;             /* a message is under way */
+    bool empty;             /* it has no bytes yet */
+    bool ended;             /* the last of its bytes ended a block that is marked as the last one */
+    bool aligned;           /* the last bytes ended a block, and no bits are left */
+    uint64_t message_max;   /* decompressed bytes of a message */
+    uint64_t message_bytes; /* of the current one */
+};
+
+/* Input that is left, and room for output; each call advances both. */
+struct mk__ws_inflate_data {
+    const uint8_t *in;
+    size_t in_len;
+    uint8_t *out;
+    size_t out_len;
+};
+
+/* Sets the fields; allocates nothing. The account may be NULL. */
+void mk__ws_inflater_init(struct mk__ws_inflater *i, struct mk_account *account, unsigned bits, bool no_context,
+                          uint64_t message_max);
+
+/*
+ * Decompresses a piece of a message; `last`: it is the last one, and may be empty.
+ * Returns 0 (all input is used; with `last` the message has ended, too), MK_AGAIN (call again with more room, and
+ * `last` as before), -1007 (not valid, or cut), -1009 (longer than `message_max`) or -1011 (no memory); with an error a
+ * sentence in `*ret_reason`, and the inflater can only be released. Output before an error is valid.
+ */
+int mk__ws_inflater_feed(struct mk__ws_inflater *i, struct mk__ws_inflate_data *data, bool last,
+                         const char **ret_reason);
+
+/*
+ * Frees as much memory as possible until the next message. Does nothing within a message, or if there is no memory for
+ * the window's copy.
+ */
+void mk__ws_inflater_shrink(struct mk__ws_inflater *i);
+
+/* Frees the memory. */
+void mk__ws_inflater_release(struct mk__ws_inflater *i);
+
+/* Its account is there no more, as for deflaters. */
+void mk__ws_inflater_forget_account(struct mk__ws_inflater *i);
+
 /*
  * The structs of <monkey/kit/websocket.h>.
  *
@@ -8,22 +226,6 @@
  *
  * A WebSocket lives in the heap, on the account of its worker, from mk_ws_open() until its stream has ended.
  */
-#ifndef MK_WEBSOCKET_WS_H
-#define MK_WEBSOCKET_WS_H
-
-#include "deflate.h"
-#include "extensions.h"
-#include "frame.h"
-#include "utf8.h"
-
-#include <monkey/base/random.h>
-#include <monkey/kit/hash_table.h>
-#include <monkey/kit/websocket.h>
-#include <monkey/tunnel.h>
-
-#include <pthread.h>
-#include <stdatomic.h>
-
 enum {
     MK__WS_INPUT_BYTES = 64 * 1024,       /* read at a time */
     MK__WS_OUTPUT_BYTES = 64 * 1024,      /* gathered for one write */
@@ -262,7 +464,7 @@ void mk__ws_codecs_release(struct mk__ws_codecs *codecs, struct mk_account *acco
 /* Their account is there no more; it does not count what is freed next. */
 void mk__ws_codecs_forget_account(struct mk__ws_codecs *codecs);
 
-/* ── negotiate.c ── */
+/* ── handshake.c: what the settings want ── */
 
 /* Returns what the settings want of permessage-deflate. */
 struct mk__ws_deflate_params mk__ws_deflate_params_of(const struct mk_ws_settings *settings);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "websocket/client_head.h"
+#include "websocket/ws.h"
 
 #define KEY "dGhlIHNhbXBsZSBub25jZQ=="
 #define ACCEPT "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="

@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "websocket/handshake.h"
-#include "websocket/mask.h"
 #include "websocket/ws.h"
+#include "websocket/frame.h"
 
 #include "net/dial_fixture.h"
 

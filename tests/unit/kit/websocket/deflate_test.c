@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <zlib.h>
 
-#include "websocket/deflate.h"
+#include "websocket/ws.h"
 
 enum { TEXT_BYTES = 100000, MESSAGE_MAX = 1 << 20 };
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "websocket/extensions.h"
+#include "websocket/ws.h"
 
 typedef struct mk__ws_deflate_params params;
 

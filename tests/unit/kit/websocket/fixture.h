@@ -12,7 +12,7 @@
 
 #include "harness.h"
 
-#include "websocket/mask.h"
+#include "websocket/frame.h"
 #include "websocket/ws.h"
 
 enum { FIXTURE_BYTES = 1024 * 1024 };

@@ -2,7 +2,7 @@
 /* Key, version, subprotocol and origin of the opening handshake; each value touches a guard page. */
 #include "testing.h"
 
-#include "websocket/handshake.h"
+#include "websocket/ws.h"
 
 TEST(computes_the_accept_of_the_rfc)
 {

@@ -2,7 +2,7 @@
 /* The masking of payloads: every length, offset and alignment, in place and as a copy, against a guard page. */
 #include "testing.h"
 
-#include "websocket/mask.h"
+#include "websocket/frame.h"
 
 static const uint8_t key_bytes[] = {0x37, 0xfa, 0x21, 0x3d};
 

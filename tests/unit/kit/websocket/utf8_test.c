@@ -2,7 +2,7 @@
 /* The validator of UTF-8: against a decoder of code points, in pieces, and flush against a guard page. */
 #include "testing.h"
 
-#include "websocket/utf8.h"
+#include "websocket/frame.h"
 
 /*
  * Decodes the first character by the definition. Returns its bytes, 0 if none can begin with these bytes, or -1 if they
