@@ -5,8 +5,7 @@
  * and descriptors of each start must be whole, signals go only to children that are there, and in the end no row, child
  * or descriptor is left.
  */
-#include "child/message.h"
-#include "child/spawn.h"
+#include "child/child.h"
 
 #include <monkey/base/time.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the file of a script (<monkey/kit/cgi.h>). The kernel keeps paths below the folder (openat2(2)): no code
- * compares strings to decide what may be opened.
+ * Finds the script of a request (<monkey/kit/cgi.h>).
  */
 #include <monkey/base/file.h>
 #include <monkey/kit/cgi.h>
+#include <monkey/kit/request_job.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,50 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ── methods that applications do not get ── */
+
+bool mk_cgi_refuse_method(struct mk_request *req)
+{
+    bool is_refused = mk_request_method(req) == MK_TRACE;
+    if (is_refused)
+        mk_response_method_not_allowed(req, MK_STR("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
+    return is_refused;
+}
+
+/* ── the name of a script and what follows it ── */
+
+static bool has_extension(struct mk_str segment, const struct mk_conf_list *extensions)
+{
+    for (uint32_t i = 0; i < extensions->n; i++) {
+        struct mk_str extension = extensions->items[i];
+        if (extension.len && segment.len > extension.len && mk_str_ends(segment, extension))
+            return true;
+    }
+    return false;
+}
+
+bool mk_cgi_split(struct mk_str path, const struct mk_conf_list *extensions, struct mk_str *ret_script,
+                  struct mk_str *ret_info)
+{
+    for (size_t start = 0, end; start < path.len; start = end + 1) {
+        const char *slash = memchr(path.p + start, '/', path.len - start);
+        end = slash ? (size_t)(slash - path.p) : path.len;
+        if (!has_extension(mk_str(path.p + start, end - start), extensions))
+            continue;
+        *ret_script = mk_str(path.p, end);
+        *ret_info = mk_str_after(path, end);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * ── the file ──
+ *
+ * Finds the file of a script (<monkey/kit/cgi.h>). The kernel keeps paths below the folder (openat2(2)): no code
+ * compares strings to decide what may be opened.
+ */
 
 enum { TRIES_MAX = 64, FOLDER_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC, FILE_FLAGS = O_PATH | O_CLOEXEC };
 
@@ -145,4 +189,43 @@ int mk_cgi_find_script(const struct mk_cgi_place *place, enum mk_cgi_find how, s
     int err =
         how == MK_CGI_FIND_WALK ? walk_path(place, path, copy, ret) : try_path(place, mk_str(copy, path.len), ret);
     return err == 0 ? find_root(place, ret) : err;
+}
+
+/* ── on a disk thread ── */
+
+struct lookup {
+    struct mk_request_job base; /* with the path */
+    struct mk_cgi_place place;
+    enum mk_cgi_find how;
+    mk_cgi_found_fn fn;
+    void *ctx;
+    int err;
+    struct mk_cgi_script script;
+};
+
+static void run_lookup(struct mk_request_job *job)
+{
+    struct lookup *l = (struct lookup *)job;
+    l->err = mk_cgi_find_script(&l->place, l->how, job->text, &l->script);
+}
+
+static void end_lookup(struct mk_request_job *job, struct mk_request *req)
+{
+    struct lookup *l = (struct lookup *)job;
+    if (req)
+        l->fn(req, l->err, &l->script, l->ctx);
+}
+
+int mk_cgi_lookup(struct mk_request *req, const struct mk_cgi_place *place, enum mk_cgi_find how, struct mk_str path,
+                  mk_cgi_found_fn fn, void *ctx)
+{
+    static const struct mk_request_job_type type = {sizeof(struct lookup), run_lookup, end_lookup};
+    struct lookup *l = mk_request_job_new(req, &type, path);
+    if (!l)
+        return -ENOMEM;
+    l->place = *place;
+    l->how = how;
+    l->fn = fn;
+    l->ctx = ctx;
+    return mk_request_job_start(&l->base);
 }

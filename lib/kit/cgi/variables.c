@@ -3,15 +3,59 @@
  * The variables of a request for a script (<monkey/kit/cgi.h>): a table of functions, the headers, and those that the
  * configuration sets.
  */
+#include "cgi.h"
+
 #include <monkey/kit/cgi.h>
 #include <monkey/transport.h>
-
-#include "headers.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+
+/* ── variables that the configuration sets ── */
+
+static bool is_name(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = mk_lower(s.p[i]);
+        if (!(c >= 'a' && c <= 'z') && c != '_' && (i == 0 || c < '0' || c > '9'))
+            return false;
+    }
+    return s.len > 0;
+}
+
+static bool has_name(const struct mk_cgi_extras *all, struct mk_str name)
+{
+    const struct mk_cgi_extra *e = all->first;
+    while (e && !mk_str_eq(e->name, name))
+        e = e->next;
+    return e != NULL;
+}
+
+int mk_cgi_parse_extra(const struct mk_conf_value *value, void *extras, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_cgi_extras *all = extras;
+    if (value->n < 1 || !is_name(value->words[0]))
+        return mk_conf_fail(error, "it takes a name, which has letters, digits and underscores, and a value");
+    struct mk_str name = value->words[0];
+    if (has_name(all, name))
+        return mk_conf_fail(error, "a line before this one has the same name");
+    struct mk_cgi_extra *extra = mk_arena_zalloc(arena, sizeof(*extra));
+    if (!extra)
+        return -ENOMEM;
+    extra->name = mk_arena_dup(arena, name);
+    if (!extra->name.p)
+        return -ENOMEM;
+    if (!all->last)
+        all->last = &all->first;
+    *all->last = extra;
+    all->last = &extra->next;
+    struct mk_str text = mk_str_trim(mk_str(value->text.p + name.len, value->text.len - name.len));
+    return mk_text_parse(text, &extra->value, arena, error);
+}
+
+/* ── the variables of a request ── */
 
 enum { TEXT_BYTES = 64, NAME_BYTES_MAX = 200, EXTRA_BYTES_MAX = 8192 };
 
@@ -348,7 +392,7 @@ static void write_headers(struct writer *w)
 {
     struct mk_str name, value, connection = mk_request_header(w->req, MK_HEADER_CONNECTION);
     for (unsigned i = 0; w->err >= 0 && mk_request_header_at(w->req, i, &name, &value); i++)
-        if (mk__headers_reach_script(name, connection, w->params->pass_authorization) &&
+        if (mk__cgi_header_reaches_script(name, connection, w->params->pass_authorization) &&
             mk_request_passes_header(w->req, name) && !is_repeated(w->req, i, name))
             write_header(w, name, mk_request_header_by_name(w->req, name));
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Channels (channel.h): packets to the starter and from it. A job makes the connection, since that may fork.
+ * Channels: packets to the starter and from it. A job makes the connection, since that may fork.
  */
-#include "channel.h"
-
-#include "starter.h"
+#include "child.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

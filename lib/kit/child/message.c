@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends and receives messages (message.h). Calls only what is allowed after a fork of a process with threads.
+ * Sends and receives messages. Calls only what is allowed after a fork of a process with threads.
  */
-#include "message.h"
+#include "child.h"
 
 #include <errno.h>
 #include <sys/socket.h>

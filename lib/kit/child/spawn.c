@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starts one program (spawn.h). The child shares the memory of the starter until it has executed the program, as with
+ * Starts one program. The child shares the memory of the starter until it has executed the program, as with
  * vfork(2), so that the cost does not depend on that memory, and an error can be written to it.
  */
-#include "spawn.h"
+#include "child.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Forks the starter (starter.h), on a disk thread, when a channel needs one: by then the server has become its user. If
+ * Forks the starter, on a disk thread, when a channel needs one: by then the server has become its user. If
  * the starter ends, which it does not do by itself, a channel that notices it has it reaped, and the next one gets
  * another starter, which kills what the first one has left.
  */
-#include "starter.h"
-
-#include "starter_loop.h"
+#include "child.h"
 
 #include <monkey/base/time.h>
 
@@ -15,7 +13,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>

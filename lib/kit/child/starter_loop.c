@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The starter (starter_loop.h): it starts children, tells their channel of their ends, and reaps them.
+ * The starter: it starts children, tells their channel of their ends, and reaps them.
  *
  *     START ─► RUNNING ─ it exits ─► EXITED (a zombie, so that its number stays) ─ REAP ─► free
  *
@@ -10,10 +10,7 @@
  * The starter was forked by a process with threads, so it calls only functions that are safe for signal
  * handlers, and allocates nothing: its tables are static.
  */
-#include "starter_loop.h"
-
-#include "message.h"
-#include "spawn.h"
+#include "child.h"
 
 #include <monkey/base/poll.h>
 #include <monkey/base/time.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds processes by their tags (tag.h), in /proc. A process whose files are hidden from this user (hidepid of proc(5),
+ * Finds processes by their tags, in /proc. A process whose files are hidden from this user (hidepid of proc(5),
  * and not dumpable) is found once it is a child of the starter.
  */
-#include "tag.h"
+#include "child.h"
 
 #include <monkey/base/random.h>
 #include <monkey/base/str.h>
@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>

@@ -9,7 +9,6 @@
 #include <monkey/log.h>
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -18,7 +17,6 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 pthread_mutex_t mk__log_lock = PTHREAD_MUTEX_INITIALIZER;
 

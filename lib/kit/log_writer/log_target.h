@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * A target and its producers (<monkey/kit/log_writer.h>). Only the thread that writes uses these, except where
- * something else is said.
- */
 #ifndef MK_LOG_WRITER_LOG_TARGET_H
 #define MK_LOG_WRITER_LOG_TARGET_H
+
+#include "queue.h"
 
 #include <monkey/base/list.h>
 #include <monkey/kit/log_writer.h>
 
+#include <errno.h>
 #include <pthread.h>
+#include <unistd.h>
 
-#include "queue.h"
+/*
+ * A target and its producers (<monkey/kit/log_writer.h>). Only the thread that writes uses these, except where
+ * something else is said.
+ */
 
 /*
  * Guards the lists of targets and producers of all writers; held for moments only. While a writer's thread runs, only
@@ -73,5 +76,32 @@ void mk__log_target_close(struct mk_log_target *target);
 
 /* Returns the name of the log for messages. */
 const char *mk__log_target_name(const struct mk_log_target *target);
+
+/* ── the state of a writer, for what wakes its thread ── */
+
+struct mk_log_writer {
+    const struct mk_log_writer_type *type;
+    struct mk_list targets; /* mk__log_lock */
+    pthread_t thread;
+    _Atomic bool running; /* set with mk__log_lock */
+    int wake_fd;          /* -1: the thread was never started; then open until the end, as producers may write to it */
+    _Atomic uint32_t flush_ms;
+    _Atomic bool notified;  /* there are lines */
+    _Atomic bool flush_now; /* it does not wait for more */
+    _Atomic bool reopen, stop;
+};
+
+/* Sets a flag of the writer, and wakes its thread if the flag was not set. Any thread. */
+static inline void mk__log_writer_signal(struct mk_log_writer *w, _Atomic bool *flag)
+{
+    uint64_t one = 1;
+    if (atomic_exchange(flag, true))
+        return;
+    while (write(w->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
+}
+
+/* Frees a producer that was released, with the lines that wait. With the lock, or if no other thread can find it. */
+void mk__producer_remove(struct mk_log_producer *producer);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The producers of logs (<monkey/kit/log_writer.h>): adds their lines to the rings, and makes and frees them.
  */
-#include "writer.h"
+#include "log_target.h"
 
 #include <monkey/base/arena.h>
 

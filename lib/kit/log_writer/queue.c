@@ -7,7 +7,6 @@
 
 #include <monkey/base/arena.h>
 
-#include <assert.h>
 #include <errno.h>
 
 enum { RING_BYTES_MIN = 16 * 1024, IDLE_COUNT_MAX = 64 };

@@ -8,7 +8,7 @@
  *
  * Both flags are set while there is no thread, so that producers do not wake one; it begins with writing.
  */
-#include "writer.h"
+#include "log_target.h"
 
 #include <monkey/base/arena.h>
 #include <monkey/base/file.h>

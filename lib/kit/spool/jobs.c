@@ -2,11 +2,54 @@
 /*
  * The jobs of a spool: write the tail to the file, read from it, close it.
  */
-#include "file.h"
 #include "spool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
+
+/* ── the file ── */
+
+/* Writes what is in the blocks to the offset `at`. Returns 0 or -errno. */
+static int write_file(int fd, const struct mk__spool_block *first, uint64_t at)
+{
+    for (const struct mk__spool_block *block = first; block; block = block->next)
+        for (uint32_t from = block->at; from < block->end;) {
+            ssize_t n = pwrite(fd, block->bytes + from, block->end - from, (off_t)at);
+            if (n < 0)
+                return -errno;
+            from += (uint32_t)n;
+            at += (uint64_t)n;
+        }
+    return 0;
+}
+
+/* Fills the blocks with `n` bytes from the offset `at` on. Returns 0 or -errno: -EIO if the file is shorter. */
+static int read_file(int fd, struct mk__spool_block *first, uint64_t at, size_t n)
+{
+    for (struct mk__spool_block *block = first; block && n; block = block->next)
+        while (n && block->end < block->size) {
+            size_t most = n < block->size - block->end ? n : block->size - block->end;
+            ssize_t got = pread(fd, block->bytes + block->end, most, (off_t)at);
+            if (got <= 0)
+                return got < 0 ? -errno : -EIO;
+            block->end += (uint32_t)got;
+            at += (uint64_t)got;
+            n -= (size_t)got;
+        }
+    return n ? -EIO : 0;
+}
+
+/*
+ * Frees the space of what is between two offsets. Returns 0, or -errno: -EOPNOTSUPP if the file system cannot do that.
+ */
+static int punch_file(int fd, uint64_t from, uint64_t to)
+{
+    int result = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
+    return result < 0 ? -errno : 0;
+}
+
+/* ── jobs ── */
 
 /* Returns 0 or -errno, which is final: not -EAGAIN, after which a reader would wait. */
 static int submit_job(struct mk_spool *s, mk_job_fn work, mk_job_fn done)
@@ -38,7 +81,7 @@ static void write_in_thread(struct mk_job *job)
     struct mk__spool_step *step = MK_CONTAINER_OF(job, struct mk__spool_step, job);
     if (step->fd < 0)
         step->fd = mk_spool_budget_make_file(step->budget);
-    step->err = step->fd < 0 ? step->fd : mk__spool_file_write(step->fd, step->blocks.first, step->at);
+    step->err = step->fd < 0 ? step->fd : write_file(step->fd, step->blocks.first, step->at);
 }
 
 /* A full disk. The bytes are still in memory, in their place. */
@@ -113,11 +156,11 @@ static void start_write(struct mk_spool *s)
 static void read_in_thread(struct mk_job *job)
 {
     struct mk__spool_step *step = MK_CONTAINER_OF(job, struct mk__spool_step, job);
-    step->err = mk__spool_file_read(step->fd, step->blocks.first, step->at, step->bytes);
+    step->err = read_file(step->fd, step->blocks.first, step->at, step->bytes);
     if (step->err == 0 && step->truncates)
         step->err = ftruncate(step->fd, 0) < 0 ? -errno : 0;
     else if (step->err == 0 && step->punch_from < step->punch_to)
-        step->cannot_punch = mk__spool_file_punch(step->fd, step->punch_from, step->punch_to) < 0;
+        step->cannot_punch = punch_file(step->fd, step->punch_from, step->punch_to) < 0;
 }
 
 /* Gives space of the file back that a job has freed. */

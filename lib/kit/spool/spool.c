@@ -7,6 +7,152 @@
 #include <assert.h>
 #include <errno.h>
 
+/* ── blocks ── */
+
+static size_t min_bytes(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t mk__spool_blocks_size(size_t n)
+{
+    size_t size = sizeof(struct mk__spool_block) + min_bytes(n, MK__SPOOL_BLOCK_BYTES);
+    return min_bytes((size + MK__SPOOL_BLOCK_STEP - 1) & ~(size_t)(MK__SPOOL_BLOCK_STEP - 1), MK__SPOOL_BLOCK_BYTES);
+}
+
+static size_t get_free(const struct mk__spool_blocks *q)
+{
+    return q->last ? q->last->size - q->last->end : 0;
+}
+
+/* Returns how much memory an append of `n` bytes allocates. */
+static size_t get_cost(const struct mk__spool_blocks *q, size_t n)
+{
+    size_t cost = 0;
+    n -= min_bytes(n, get_free(q));
+    while (n) {
+        size_t size = mk__spool_blocks_size(n);
+        n -= min_bytes(n, size - sizeof(struct mk__spool_block));
+        cost += size;
+    }
+    return cost;
+}
+
+static void push_block(struct mk__spool_blocks *q, struct mk__spool_block *block)
+{
+    block->next = NULL;
+    *(q->last ? &q->last->next : &q->first) = block;
+    q->last = block;
+    q->bytes += block->end - block->at;
+    q->memory += sizeof(*block) + block->size;
+}
+
+static struct mk__spool_block *pop_block(struct mk__spool_blocks *q)
+{
+    struct mk__spool_block *block = q->first;
+    q->first = block->next;
+    if (!q->first)
+        q->last = NULL;
+    q->bytes -= block->end - block->at;
+    q->memory -= sizeof(*block) + block->size;
+    return block;
+}
+
+struct mk__spool_block *mk__spool_blocks_add(struct mk__spool_blocks *q, struct mk_account *account, size_t n)
+{
+    size_t size = mk__spool_blocks_size(n);
+    struct mk__spool_block *block = mk_account_alloc(account, size);
+    if (!block)
+        return NULL;
+    *block = (struct mk__spool_block){.size = (uint32_t)(size - sizeof(*block))};
+    push_block(q, block);
+    return block;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int add_blocks(struct mk__spool_blocks *q, struct mk_account *account, size_t n)
+{
+    while (n) {
+        const struct mk__spool_block *block = mk__spool_blocks_add(q, account, n);
+        if (!block) {
+            mk__spool_blocks_release(q, account);
+            return -ENOMEM;
+        }
+        n -= min_bytes(n, block->size);
+    }
+    return 0;
+}
+
+/* Copies bytes to the end. Returns 0, or -ENOMEM: nothing has changed. */
+static int append_bytes(struct mk__spool_blocks *q, struct mk_account *account, struct mk_str bytes)
+{
+    struct mk__spool_blocks more = {0};
+    struct mk__spool_block *block = q->last;
+    int err = add_blocks(&more, account, bytes.len - min_bytes(bytes.len, get_free(q)));
+    if (err < 0)
+        return err;
+    mk__spool_blocks_join(q, &more);
+    q->bytes += bytes.len;
+    for (block = block ? block : q->first; bytes.len; block = block->next) {
+        size_t n = min_bytes(bytes.len, block->size - block->end);
+        memcpy(block->bytes + block->end, bytes.p, n);
+        block->end += (uint32_t)n;
+        bytes = mk_str_after(bytes, n);
+    }
+    return 0;
+}
+
+/* Takes `n` bytes of the first block, but does not remove it. */
+static void take_bytes(struct mk__spool_blocks *q, size_t n)
+{
+    assert(q->first && n <= q->first->end - q->first->at);
+    q->first->at += (uint32_t)n;
+    q->bytes -= n;
+}
+
+/* Removes the first block and frees it. */
+static void drop_first(struct mk__spool_blocks *q, struct mk_account *account)
+{
+    struct mk__spool_block *block = pop_block(q);
+    mk_account_free(account, block, sizeof(*block) + block->size);
+}
+
+/* Moves the first block to the end of `to`. */
+static void shift_first(struct mk__spool_blocks *q, struct mk__spool_blocks *to)
+{
+    push_block(to, pop_block(q));
+}
+
+void mk__spool_blocks_join(struct mk__spool_blocks *to, struct mk__spool_blocks *from)
+{
+    if (!from->first)
+        return;
+    *(to->last ? &to->last->next : &to->first) = from->first;
+    to->last = from->last;
+    to->bytes += from->bytes;
+    to->memory += from->memory;
+    *from = (struct mk__spool_blocks){0};
+}
+
+/* Makes all bytes of the blocks untaken again. */
+static void rewind_blocks(struct mk__spool_blocks *q)
+{
+    q->bytes = 0;
+    for (struct mk__spool_block *block = q->first; block; block = block->next) {
+        block->at = 0;
+        q->bytes += block->end;
+    }
+}
+
+void mk__spool_blocks_release(struct mk__spool_blocks *q, struct mk_account *account)
+{
+    while (q->first)
+        drop_first(q, account);
+    q->bytes = 0; /* blocks that a job fills are counted later */
+}
+
+/* ── spools ── */
+
 /* ── memory ── */
 
 static size_t min_size(size_t a, size_t b)
@@ -150,7 +296,7 @@ int mk_spool_room(struct mk_spool *s)
 int mk_spool_write(struct mk_spool *s, struct mk_str bytes)
 {
     assert(bytes.len <= MK_SPOOL_WRITE_MAX && !s->has_ended);
-    size_t cost = mk__spool_blocks_cost(&s->tail, bytes.len);
+    size_t cost = get_cost(&s->tail, bytes.len);
     if (s->err)
         return s->err;
     if (!mk__spool_fits(s, cost)) {
@@ -158,7 +304,7 @@ int mk_spool_write(struct mk_spool *s, struct mk_str bytes)
             return -ENOBUFS;
         return mk__spool_fail(s, get_memory(s) + cost > s->o.memory_max ? -EFBIG : -EDQUOT);
     }
-    if (mk__spool_blocks_append(&s->tail, s->o.account, bytes) < 0)
+    if (append_bytes(&s->tail, s->o.account, bytes) < 0)
         return mk__spool_fail(s, -ENOMEM);
     s->written_bytes += bytes.len;
     return mk_spool_room(s);
@@ -210,14 +356,14 @@ void mk_spool_skip(struct mk_spool *s, size_t n)
 {
     if (!n)
         return;
-    mk__spool_blocks_take(&s->head, n);
+    take_bytes(&s->head, n);
     s->taken_bytes += n;
     if (s->head.first->at < s->head.first->end)
         return;
     if (s->o.is_kept && !s->file_end)
-        mk__spool_blocks_shift(&s->head, &s->taken);
+        shift_first(&s->head, &s->taken);
     else
-        mk__spool_blocks_drop(&s->head, s->o.account);
+        drop_first(&s->head, s->o.account);
     mk__spool_shrink(s);
     mk__spool_update(s);
 }
@@ -246,7 +392,7 @@ int mk_spool_rewind(struct mk_spool *s)
     if (s->file_end)
         mk__spool_blocks_release(&s->head, s->o.account);
     mk__spool_blocks_join(&s->taken, &s->head);
-    mk__spool_blocks_rewind(&s->taken);
+    rewind_blocks(&s->taken);
     mk__spool_blocks_join(&s->head, &s->taken);
     s->step.is_dropped = true; /* a read that is under way */
     s->read_at = 0;

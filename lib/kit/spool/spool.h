@@ -1,4 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifndef MK_SPOOL_SPOOL_H
+#define MK_SPOOL_SPOOL_H
+
+#include <monkey/base/arena.h>
+#include <monkey/kit/spool.h>
+
+/* ── bytes of a spool in memory: a queue of blocks, which are no larger than what they get needs ── */
+
+enum {
+    MK__SPOOL_BLOCK_BYTES = 16 * 1024, /* the largest, with its head */
+    MK__SPOOL_BLOCK_STEP = 1024,       /* sizes are multiples of it */
+};
+
+struct mk__spool_block {
+    struct mk__spool_block *next;
+    uint32_t size;    /* of `bytes` */
+    uint32_t at, end; /* what is in it and not taken */
+    char bytes[];
+};
+
+/* Zeros: empty. */
+struct mk__spool_blocks {
+    struct mk__spool_block *first, *last;
+    size_t bytes;  /* that are not taken */
+    size_t memory; /* of the blocks */
+};
+
+/* Adds an empty block for up to `n` bytes. Returns NULL without memory. */
+struct mk__spool_block *mk__spool_blocks_add(struct mk__spool_blocks *q, struct mk_account *account, size_t n);
+/* Returns the memory of a block for up to `n` bytes. */
+size_t mk__spool_blocks_size(size_t n);
+/* Moves all blocks of `from` to the end of `to`. */
+void mk__spool_blocks_join(struct mk__spool_blocks *to, struct mk__spool_blocks *from);
+/* Frees all blocks. */
+void mk__spool_blocks_release(struct mk__spool_blocks *q, struct mk_account *account);
+
 /*
  * What the files of the spool share:
  *
@@ -10,13 +46,6 @@
  *     │ given back │ read, not yet given back │ to be read │ being written
  *     0        freed_to                    read_at     file_end
  */
-#ifndef MK_SPOOL_SPOOL_H
-#define MK_SPOOL_SPOOL_H
-
-#include "blocks.h"
-
-#include <monkey/kit/spool.h>
-
 enum {
     MK__SPOOL_WRITE_MEMORY = MK_SPOOL_WRITE_MAX + MK__SPOOL_BLOCK_STEP, /* what a write allocates at most */
     MK__SPOOL_READ_AHEAD = 32 * 1024,  /* a job reads if less than this was read ahead */

@@ -4,11 +4,9 @@
  * hashes are added as the set has places. An entry is valid for 256 such steps; in the 4096 after which the time
  * repeats, 16 times as many hashes come as there are places, so that it has been replaced by then.
  */
-#include "fingerprints.h"
+#include "store.h"
 
 #include <errno.h>
-
-#include "pages.h"
 
 enum {
     GROUP = 16, /* entries of a cache line */

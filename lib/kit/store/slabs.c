@@ -3,7 +3,7 @@
  * Slabs and their blocks. A search takes the first block of its bin that is large enough, then one of the next bin that
  * has any: two looks at bit sets. What remains of a block is a separate free block.
  */
-#include "slabs.h"
+#include "store.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,11 +2,11 @@
 /* The functions of <monkey/kit/store.h>: lookups, and changes under the lock of a shard. */
 #include "store.h"
 
+#include <monkey/base/siphash.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
-
-#include <monkey/base/siphash.h>
 
 enum {
     USES_MAX = 3,

@@ -3,12 +3,12 @@
  * Tables of items. A removed slot keeps a mark, because searches pass over it; it is used again by an item whose search
  * ends after it. Every table has an empty slot, so that each search ends.
  */
-#include "table.h"
+#include "store.h"
+
+#include <monkey/base/arena.h>
 
 #include <assert.h>
 #include <string.h>
-
-#include <monkey/base/arena.h>
 
 enum { EMPTY = 0, REMOVED = 1, TAG_SHIFT = 48 };
 

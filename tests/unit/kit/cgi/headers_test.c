@@ -2,7 +2,7 @@
 /* Which headers become variables, and which of a script reach the client. */
 #include "testing.h"
 
-#include "kit/cgi/headers.h"
+#include "kit/cgi/cgi.h"
 
 TEST(of_requests)
 {
@@ -35,11 +35,11 @@ TEST(of_requests)
         {"X-\xc3\xa4", false},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (mk__headers_reach_script(mk_str_c(rows[i].name), MK_STR("close, X-Named"), false) != rows[i].passes)
+        if (mk__cgi_header_reaches_script(mk_str_c(rows[i].name), MK_STR("close, X-Named"), false) != rows[i].passes)
             fail_msg("%s", rows[i].name);
-    assert_true(mk__headers_reach_script(MK_STR("Authorization"), MK_STR_NONE, true));
-    assert_true(mk__headers_reach_script(MK_STR("X-Named"), MK_STR_NONE, true));
-    assert_false(mk__headers_reach_script(MK_STR("Authorization"), MK_STR("authorization"), true));
+    assert_true(mk__cgi_header_reaches_script(MK_STR("Authorization"), MK_STR_NONE, true));
+    assert_true(mk__cgi_header_reaches_script(MK_STR("X-Named"), MK_STR_NONE, true));
+    assert_false(mk__cgi_header_reaches_script(MK_STR("Authorization"), MK_STR("authorization"), true));
 }
 
 TEST(of_responses)
@@ -65,6 +65,6 @@ TEST(of_responses)
         {"Trailer", false},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (mk__headers_reach_client(mk_str_c(rows[i].name)) != rows[i].passes)
+        if (mk__cgi_header_reaches_client(mk_str_c(rows[i].name)) != rows[i].passes)
             fail_msg("%s", rows[i].name);
 }

@@ -4,8 +4,7 @@
  */
 #include "turn.h"
 
-#include "kit/child/spawn.h"
-#include "kit/child/starter.h"
+#include "kit/child/child.h"
 
 #include <monkey/kit/child.h>
 

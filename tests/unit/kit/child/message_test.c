@@ -2,7 +2,7 @@
 /* Packets with descriptors, and those that are refused. */
 #include "testing.h"
 
-#include "kit/child/message.h"
+#include "kit/child/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "log_writer/ring.h"
+#include "log_writer/queue.h"
 
 enum { SIZE = 4096, LINE = 512, LINES = 200000 };
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "store/fingerprints.h"
+#include "store/store.h"
 #include "store/pages.h"
 
 enum { PLACES = 4096 };

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "store/slabs.h"
+#include "store/store.h"
 
 enum { BLOCKS = 2000, OPERATIONS = 60000 };
 

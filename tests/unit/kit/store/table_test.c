@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "store/table.h"
+#include "store/store.h"
 
 enum { ITEMS = 400, OPERATIONS = 200000 };
 

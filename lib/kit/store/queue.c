@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The queues of a set: lists through the items, and the totals of all shards. */
-#include "queues.h"
+#include "store.h"
 
 enum { SMALL_PERCENT = 10 };
 
