@@ -3,7 +3,7 @@
  * The package memcached: lines of replies. The same result comes with one byte more at a time, and nothing behind the
  * line is read. A line that was read stays what it is when its flags are written and read again.
  */
-#include "duda/packages/memcached/reply.h"
+#include "duda/packages/memcached/protocol.h"
 
 #include <stdbool.h>
 #include <stdio.h>

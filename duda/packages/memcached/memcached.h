@@ -11,7 +11,7 @@
 #ifndef DUDA_PACKAGES_MEMCACHED_PACKAGE_H
 #define DUDA_PACKAGES_MEMCACHED_PACKAGE_H
 
-#include "command.h"
+#include "protocol.h"
 
 #include <monkey/base/arena.h>
 #include <monkey/kit/upstream.h>

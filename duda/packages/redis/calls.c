@@ -7,7 +7,6 @@
  */
 #include "format.h"
 #include "redis.h"
-#include "status.h"
 
 #include <duda/gc.h>
 #include <duda/mem.h>

@@ -5,7 +5,6 @@
 #include "redis.h"
 
 #include "format.h"
-#include "status.h"
 
 #include <duda/mem.h>
 

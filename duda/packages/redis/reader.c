@@ -8,6 +8,8 @@
 
 #include <hiredis/read.h>
 
+#include <monkey/status.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -259,4 +261,37 @@ int redis_reader_next(struct redis_reader *r, redisReply **ret)
     r->bytes = 0;
     *ret = flatten_reply(tree);
     return *ret ? 1 : fail_reader(r, -ENOMEM, "no memory for the reply");
+}
+
+/* ── what error replies mean ── */
+
+/* Redis begins them with a word in capitals; some of older versions have only a sentence. */
+static const struct {
+    const char *begin;
+    int err;
+} errors[] = {
+    {"NOAUTH", -EACCES},
+    {"WRONGPASS", -EACCES},
+    {"NOPERM", -EACCES},
+    {"DENIED", -EACCES},
+    {"ERR invalid password", -EACCES},
+    {"ERR AUTH", -EACCES},
+    {"ERR Client sent AUTH", -EACCES},
+    {"LOADING", -EAGAIN},
+    {"BUSY ", -EAGAIN},
+    {"MASTERDOWN", -EAGAIN},
+    {"TRYAGAIN", -EAGAIN},
+    {"CLUSTERDOWN", -EAGAIN},
+    {"ERR max number of clients", -EAGAIN},
+    {"OOM", -ENOSPC},
+    {"MISCONF", -ENOSPC},
+    {"READONLY", -EROFS},
+};
+
+int redis_status_of(const char *text)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(errors); i++)
+        if (strncmp(text, errors[i].begin, strlen(errors[i].begin)) == 0)
+            return errors[i].err;
+    return -EREMOTEIO;
 }

@@ -39,4 +39,7 @@ int redis_reader_next(struct redis_reader *r, redisReply **ret);
 /* Returns a copy of a reply, or of a part of one, as one block; NULL without memory. */
 redisReply *redis_reader_copy(const redisReply *reply);
 
+/* Returns what an error reply such as "NOAUTH Authentication required." means: -EACCES ... -EREMOTEIO. Pure. */
+int redis_status_of(const char *text);
+
 #endif

@@ -4,7 +4,6 @@
  * nothing comes: a connection that was cut without a word is so noticed.
  */
 #include "redis.h"
-#include "status.h"
 
 #include <duda/mem.h>
 #include <duda/msg.h>

@@ -16,7 +16,6 @@
 #include <monkey/tunnel.h>
 
 #include "channels.h"
-#include "names.h"
 #include "origin.h"
 
 #include <stdatomic.h>

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "duda/packages/memcached/command.h"
 #include "duda/packages/memcached/hash.h"
+#include "duda/packages/memcached/protocol.h"
 
 /* ── replies ── */
 

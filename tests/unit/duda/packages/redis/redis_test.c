@@ -2,7 +2,6 @@
 /* The package redis: replies in pieces, their limits, commands as bytes, error replies. */
 #include "duda/packages/redis/format.h"
 #include "duda/packages/redis/reader.h"
-#include "duda/packages/redis/status.h"
 
 #include <duda/mem.h>
 
