@@ -11,6 +11,7 @@
 
 #include "scan.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ static void print_tree(struct printer *p, const json_t *item);
 
 static bool reserve_bytes(struct printer *p, size_t n)
 {
+    assert(p->len <= INT_MAX && (!p->size || p->len < p->size));
     if (p->failed || n > INT_MAX - p->len) {
         p->failed = true;
         return false;
@@ -222,6 +224,7 @@ static void print_tree(struct printer *p, const json_t *item)
 
 char *print_value(const struct cJSON *item, bool formatted, size_t *ret_len)
 {
+    assert(ret_len);
     struct printer p = {.formatted = formatted, .failed = !item};
     if (item)
         print_tree(&p, item);

@@ -6,6 +6,7 @@
 
 #include <monkey/base/utf8.h>
 
+#include <assert.h>
 #include <string.h>
 
 struct scanner {
@@ -37,6 +38,7 @@ static unsigned char peek_byte(const struct scanner *s)
 
 static bool take_byte(struct scanner *s, char c)
 {
+    assert(s->at <= s->end);
     if (s->at == s->end || *s->at != c)
         return false;
     s->at++;
@@ -75,6 +77,7 @@ static int read_hex(struct scanner *s)
 /* Scans what follows "\u". Characters above U+FFFF are two of these: a high and a low surrogate. */
 static bool scan_unicode(struct scanner *s)
 {
+    assert(s->at[-2] == '\\' && s->at[-1] == 'u');
     const char *begin = s->at - 2;
     int code = read_hex(s);
     if (code < 0)
@@ -164,6 +167,7 @@ static bool scan_word(struct scanner *s)
 
 static bool is_in_object(const struct scanner *s)
 {
+    assert(s->depth > 0 && s->depth <= s->limits->depth);
     unsigned level = s->depth - 1;
     return s->objects[level / 64] >> level % 64 & 1;
 }
@@ -245,6 +249,7 @@ static size_t measure_mark(const char *text, size_t len)
 
 bool scan_value(const char *text, size_t len, const struct scan_limits *limits, struct scan_result *ret)
 {
+    assert(text || !len);
     struct scanner s = {.at = text + measure_mark(text, len), .end = text + len, .limits = limits, .result = ret};
     *ret = (struct scan_result){0};
     skip_space(&s);
@@ -259,6 +264,7 @@ bool scan_value(const char *text, size_t len, const struct scan_limits *limits, 
 
 bool scan_text(const char *text, size_t len, const struct scan_limits *limits, struct scan_result *ret)
 {
+    assert(text || !len);
     if (!scan_value(text, len, limits, ret))
         return false;
     struct scanner rest = {.at = text + ret->end, .end = text + len, .result = ret};

@@ -6,6 +6,7 @@
 
 #include <duda/mem.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -106,6 +107,8 @@ static struct kv_item *search_tree(struct kv_table *t, struct mk_str key, struct
 
 static void unlink_age(struct kv_table *t, struct kv_item *item)
 {
+    assert(item->older || t->oldest == item);
+    assert(item->newer || t->newest == item);
     *(item->older ? &item->older->newer : &t->oldest) = item->newer;
     *(item->newer ? &item->newer->older : &t->newest) = item->older;
 }
@@ -127,9 +130,11 @@ static void remove_item(struct kv_table *t, struct kv_item *item)
 {
     struct path path;
     search_tree(t, item->key, &path, NULL);
+    assert(*path.links[0] == item);
     for (unsigned level = 0; level < item->levels; level++)
         *path.links[level] = item->next[level];
     unlink_age(t, item);
+    assert(t->n > 0 && t->bytes >= get_bytes(item->key, item->value));
     t->n--;
     t->bytes -= get_bytes(item->key, item->value);
     free_item(item);
@@ -137,6 +142,7 @@ static void remove_item(struct kv_table *t, struct kv_item *item)
 
 static void insert_item(struct kv_table *t, struct kv_item *item)
 {
+    assert(item->levels >= 1 && item->levels <= KV_LEVELS && item->value.p);
     struct path path;
     search_tree(t, item->key, &path, NULL);
     for (unsigned level = 0; level < item->levels; level++) {
@@ -169,6 +175,7 @@ static bool fits_limits(const struct kv_table *t, uint64_t bytes, uint32_t items
 /* Removes what has ended, or else the oldest, until an item fits; not `keep`. Returns 0 or -ENOSPC. */
 static int make_room(struct kv_table *t, uint64_t bytes, uint32_t items, const struct kv_item *keep, uint64_t now_ms)
 {
+    assert(items <= 1);
     if (bytes > t->limits.bytes_max)
         return -ENOSPC;
     unsigned probes = 0;
@@ -188,6 +195,7 @@ static int replace_value(struct kv_table *t, struct kv_item *item, struct mk_str
     int err = get_bytes(item->key, value) > t->limits.bytes_max ? -ENOSPC : make_room(t, more, 0, item, now_ms);
     if (err < 0)
         return err;
+    assert(t->bytes >= item->value.len);
     t->bytes = t->bytes - item->value.len + value.len;
     free_bytes(item->value);
     item->value = value;
@@ -211,6 +219,7 @@ static int add_item(struct kv_table *t, struct mk_str key, struct mk_str value, 
 static int write_locked(struct kv_table *t, enum kv_write how, struct mk_str key, struct mk_str value, uint64_t ends_ms,
                         uint64_t now_ms)
 {
+    assert(how <= KV_APPEND && (value.p || !value.len));
     struct kv_item *item = find_item(t, key, now_ms);
     if (item && how == KV_PUT_NEW)
         return -EEXIST;
@@ -300,6 +309,7 @@ static struct kv_item *get_last(struct kv_table *t)
 
 static struct kv_item *find_at(struct kv_table *t, enum kv_place place, struct mk_str key)
 {
+    assert(place <= KV_BEFORE);
     struct path path;
     struct kv_item *before = NULL, *found = NULL;
     if (place == KV_FIRST || place == KV_LAST)

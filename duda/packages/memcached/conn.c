@@ -7,6 +7,7 @@
 
 #include <duda/mem.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -104,6 +105,7 @@ static int limit_text(struct mk_str text)
 /* The command's reply is whole: takes it off the connection. */
 static void finish_command(struct mc_conn *conn, struct mc_command *c, int result, const char *clause)
 {
+    assert(mk_upstream_first(&conn->base) == &c->base);
     mk_upstream_take(&conn->base, &c->base);
     if (!c->base.has_result)
         mc_command_finish(c, result, clause);
@@ -113,6 +115,7 @@ static void finish_command(struct mc_conn *conn, struct mc_command *c, int resul
 /* The reply to mn: other errors than those of a command are too many connections, a missing password ... */
 static void take_handshake_reply(struct mc_conn *conn, struct mc_command *c, const struct mc_reply *reply)
 {
+    assert(c->op == MC_NOOP);
     char text[MC_ERROR_BYTES];
     if (reply->code >= MC_ERROR) {
         snprintf(text, sizeof(text), "it says: %.*s", limit_text(reply->text), reply->text.p);
@@ -230,6 +233,7 @@ static void feed_reader(struct mk_upstream_conn *base, const char *bytes, size_t
     size_t used = take_replies(conn, has_begun ? mk_str(conn->in.data, conn->in.len) : mk_str(bytes, n));
     if (base->serial != serial)
         return;
+    assert(used <= (has_begun ? conn->in.len : n));
     if (has_begun)
         mk_buf_drop(&conn->in, used);
     else
@@ -273,6 +277,7 @@ static void report_error(struct mk_upstream_conn *base, struct mk_upstream_call 
 static void free_call(struct mk_upstream_conn *base, struct mk_upstream_call *call)
 {
     struct mc_command *c = command_of(call);
+    assert(c->op == MC_NOOP || conn_of(base)->server->pool->pending > 0);
     conn_of(base)->server->pool->pending -= c->op != MC_NOOP;
     mc_command_put(c);
 }

@@ -8,6 +8,7 @@
 
 #include <duda/mem.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -59,6 +60,7 @@ void mc_command_explain(const struct mc_command *c)
 /* Makes a command of what is written in the worker's buffer. Returns NULL without memory. */
 static struct mc_command *make_command(struct mc_server *s, unsigned op, uint32_t opaque)
 {
+    assert(op <= MC_NOOP);
     struct mk_buf *bytes = &s->pool->worker->scratch;
     struct mc_command *c = bytes->err < 0 ? NULL : mem->alloc(sizeof(*c) + bytes->len);
     if (c) {
@@ -92,6 +94,7 @@ static void forget_request(struct mc_command *c)
 
 void mc_command_put(struct mc_command *c)
 {
+    assert(c->refs > 0);
     if (--c->refs)
         return;
     forget_request(c);
@@ -113,6 +116,7 @@ static void call_service(void *data)
     struct mc_command *c = data;
     struct duda_package_worker *base = c->server->pool->worker->base;
     duda_request_t *dr = c->dr && duda_package_loader->worker_of(&mc_package, c->dr) ? c->dr : NULL;
+    assert(c->fn);
     mc_command_explain(c);
     duda_package_loader->name_callback(base, (void (*)(void))c->fn);
     c->fn(dr, &c->reply, c->data);
@@ -121,6 +125,7 @@ static void call_service(void *data)
 /* Notifies the caller, which has the command until it has taken the result. */
 static void report_result(struct mc_command *c)
 {
+    assert(!c->fn || !c->wait);
     struct mc_worker *w = c->server->pool->worker;
     if (c->fn) {
         duda_package_loader->call(w->base, call_service, c);
@@ -154,6 +159,7 @@ static bool is_down(const struct mc_server *s, uint64_t now_ms)
 
 static struct mc_conn *add_conn(struct mc_server *s)
 {
+    assert(s->n_conns < MC_CONNECTIONS_MAX);
     struct mc_conn *conn = mem->alloc_z(sizeof(*conn));
     if (!conn)
         return NULL;
@@ -200,6 +206,7 @@ static bool is_dead(struct mc_server *s, uint64_t now_ms)
 /* Returns the server of a key that is not dead; if all are, the one that has it. */
 static struct mc_server *choose_server(struct mc_pool *pool, struct mk_str key, uint64_t now_ms)
 {
+    assert(pool->cache->n > 0);
     struct mc_server *best = NULL, *best_alive = NULL;
     uint64_t hash = mc_hash(key), high = 0, high_alive = 0;
     for (unsigned i = 0; i < pool->cache->n; i++) {
@@ -228,6 +235,7 @@ static int refuse_setting(struct mc_pool *pool, int err, const char *sentence)
 
 static int refuse_down(struct mc_pool *pool, const struct mc_server *s, uint64_t now_ms)
 {
+    assert(is_down(s, now_ms));
     char text[MC_ERROR_BYTES];
     snprintf(text, sizeof(text), "%s; it is tried again in %llu ms", s->up.text,
              (unsigned long long)(s->up.down_until_ms - now_ms));
@@ -247,6 +255,7 @@ static int send_command(struct mc_conn *conn, const struct duda_memcached_comman
         *ret = c;
         return 0;
     }
+    assert(conn->server->pool->pending > 0);
     c->refs = 1; /* the connection has not taken it */
     conn->server->pool->pending--;
     mc_command_put(c);
@@ -280,6 +289,7 @@ int mc_pool_submit(struct mc_pool *pool, const struct duda_memcached_command *co
 void mc_pool_init(struct mc_pool *pool, struct mc_worker *w, const struct duda_memcached *cache,
                   struct mc_server *servers)
 {
+    assert(cache->n <= DUDA_MEMCACHED_SERVERS_MAX && cache->conf.connections_max <= MC_CONNECTIONS_MAX);
     *pool = (struct mc_pool){.worker = w, .cache = cache, .servers = servers};
     for (unsigned i = 0; i < cache->n; i++) {
         servers[i] = (struct mc_server){.pool = pool, .target = &cache->targets[i]};

@@ -6,6 +6,7 @@
 
 #include <monkey/base/base64.h>
 
+#include <assert.h>
 #include <errno.h>
 
 /* ── replies ── */
@@ -128,6 +129,7 @@ static bool is_capital(char c)
 
 int mc_reply_parse(const char *p, size_t n, struct mc_reply *ret, const char **ret_error)
 {
+    assert(p || !n);
     size_t most = n < MC_LINE_BYTES_MAX ? n : MC_LINE_BYTES_MAX;
     const char *end = most ? memchr(p, '\n', most) : NULL;
     *ret = (struct mc_reply){.code = MC_ERROR};
@@ -285,6 +287,7 @@ static void add_arguments(struct mk_buf *out, const struct duda_memcached_comman
 
 void mc_command_write(struct mk_buf *out, const struct duda_memcached_command *c, uint32_t opaque, int64_t now_s)
 {
+    assert(c->key && (unsigned)c->op < MC_NOOP);
     struct mk_str key = mc_command_key(c);
     bool binary = is_binary(key), has_value = ops[c->op].takes & TAKES_VALUE;
     mk_buf_addf(out, "%s ", ops[c->op].name);
@@ -316,6 +319,7 @@ void mc_command_write_noop(struct mk_buf *out)
 
 int mc_command_result(unsigned op, const struct mc_reply *reply)
 {
+    assert(op < MC_OPS);
     if (reply->code >= MC_ERROR)
         return -EREMOTEIO;
     if (!(ops[op].replies & 1U << reply->code))

@@ -7,6 +7,7 @@
 #include <duda/mem.h>
 #include <monkey/base/str.h>
 
+#include <assert.h>
 #include <crypt.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ int pw_open(void)
 /* Digits of a cost are in the order of their bytes. */
 static bool is_affordable(const struct kind *kind, const char *text)
 {
+    assert(kind->highest[0]);
     size_t before = strlen(kind->before_cost), most = strlen(kind->highest);
     if (strncmp(text, kind->before_cost, before) != 0)
         return kind->has_default;
@@ -79,6 +81,7 @@ int pw_job_set(struct pw_job *job, const char *text, const char *hash, bool veri
  */
 static int compute_hash(const char *text, const char *setting, char *out)
 {
+    assert(text && setting[0]);
     struct crypt_data *work = mem->alloc_z(sizeof(*work));
     if (!work)
         return -ENOMEM;

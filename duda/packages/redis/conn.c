@@ -8,6 +8,7 @@
 
 #include <duda/mem.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,7 @@ static struct redis_call *call_of(struct mk_upstream_call *base)
 
 struct redis_call *redis_call_new(size_t len, redis_done_fn done, void *owner)
 {
+    assert(len && len <= REDIS_COMMAND_BYTES_MAX);
     struct redis_call *call = mem->alloc(sizeof(*call) + len);
     if (!call)
         return NULL;
@@ -65,6 +67,7 @@ void redis_free(struct mk_upstream_conn *base, struct mk_upstream_call *call)
 /* Tells what has become of a call. */
 static void report_result(struct redis_conn *conn, struct redis_call *call, struct redis_result *result)
 {
+    assert(result->err < 0 || result->reply);
     redis_done_fn done = call->done;
     call->done = NULL;
     result->command = call->base.bytes;
@@ -87,6 +90,7 @@ void redis_done(struct mk_upstream_conn *base, struct mk_upstream_call *call, in
 /* One of the replies to a transaction: those before the last one are +QUEUED or errors. Returns the one to tell. */
 static redisReply *take_part(struct redis_call *call, redisReply *reply)
 {
+    assert(reply);
     if (call->replies > 0) {
         bool keeps = reply->type == REDIS_REPLY_ERROR && !call->refusal;
         if (keeps)
@@ -127,6 +131,7 @@ static void match_reply(struct redis_conn *conn, redisReply *reply)
         return;
     }
     struct redis_call *call = call_of(first);
+    assert(call->replies > 0);
     call->replies--;
     reply = take_part(call, reply);
     if (!reply)
@@ -220,6 +225,7 @@ void redis_close(struct mk_upstream_conn *base)
 void redis_conn_init(struct redis_conn *conn, struct redis_worker *w, const struct redis_server *server,
                      const struct redis_role *role, void *owner)
 {
+    assert(w && server && role);
     *conn = (struct redis_conn){.worker = w, .server = server, .role = role, .owner = owner};
     mk_upstream_init(&conn->up, &w->pool, &server->options);
     mk_upstream_conn_init(&conn->base, &conn->up, &role->protocol);
@@ -227,6 +233,7 @@ void redis_conn_init(struct redis_conn *conn, struct redis_worker *w, const stru
 
 int redis_conn_send(struct redis_conn *conn, struct redis_call *call)
 {
+    assert(call->len && (call->done || !call->owner));
     call->base.has_reply = call->replies;
     redis_worker_count(conn->worker, REDIS_COMMANDS, 1);
     int err = mk_upstream_send(&conn->base, &call->base);

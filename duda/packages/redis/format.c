@@ -6,6 +6,7 @@
 
 #include "printf.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -56,6 +57,7 @@ static char *write_head(char *to, char kind, size_t n)
 
 char *redis_format_write(char *to, const struct duda_redis_arg *args, unsigned n)
 {
+    assert(redis_format_measure(args, n) && redis_format_measure(args, n) <= REDIS_COMMAND_BYTES_MAX);
     to = write_head(to, '*', n);
     for (unsigned i = 0; i < n; i++) {
         struct mk_str text = get_text(&args[i]);

@@ -10,6 +10,7 @@
 
 #include <monkey/status.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static redisReply *new_node(const redisReadTask *task, size_t extra)
         return NULL;
     *node = (redisReply){.type = task->type};
     r->bytes += sizeof(*node) + extra;
+    assert(!task->parent || (size_t)task->idx < ((redisReply *)task->parent->obj)->elements);
     if (task->parent)
         ((redisReply *)task->parent->obj)->element[task->idx] = node;
     return node;
@@ -176,6 +178,7 @@ static redisReply *copy_tree(const redisReply *from, char **at)
 
 redisReply *redis_reader_copy(const redisReply *reply)
 {
+    assert(reply);
     char *block = mem->alloc(measure_tree(reply));
     return block ? copy_tree(reply, &block) : NULL;
 }
@@ -194,6 +197,7 @@ static redisReply *flatten_reply(redisReply *tree)
 
 int redis_reader_init(struct redis_reader *r, size_t bytes_max)
 {
+    assert(bytes_max);
     *r = (struct redis_reader){.bytes_max = bytes_max, .parser = redisReaderCreateWithFunctions(&functions)};
     if (!r->parser)
         return -ENOMEM;
@@ -210,6 +214,7 @@ void redis_reader_release(struct redis_reader *r)
 
 int redis_reader_feed(struct redis_reader *r, const char *bytes, size_t len)
 {
+    assert(r->parser && (bytes || !len));
     return redisReaderFeed(r->parser, bytes, len) == REDIS_OK ? 0 : -ENOMEM;
 }
 
@@ -242,6 +247,7 @@ static int fail_parsing(struct redis_reader *r)
 /* Checks what waits for further bytes. */
 static int check_rest(struct redis_reader *r)
 {
+    assert(r->parser->pos <= r->parser->len);
     size_t rest = r->parser->len - r->parser->pos;
     if (rest > r->bytes_max || r->bytes > r->bytes_max - rest)
         return fail_too_large(r);
@@ -253,6 +259,7 @@ static int check_rest(struct redis_reader *r)
 
 int redis_reader_next(struct redis_reader *r, redisReply **ret)
 {
+    assert(r->parser);
     void *tree = NULL;
     if (redisReaderGetReply(r->parser, &tree) != REDIS_OK)
         return fail_parsing(r);

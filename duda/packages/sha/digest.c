@@ -7,6 +7,7 @@
 
 #include <monkey/base/escape.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -32,6 +33,7 @@ __attribute__((destructor)) static void close_digest(void)
 
 int digest_open(const char *name, size_t bytes)
 {
+    assert(name && bytes <= EVP_MAX_MD_SIZE);
     if (!kind.md)
         kind.md = EVP_MD_fetch(NULL, name, NULL);
     if (!kind.hmac)
@@ -44,6 +46,7 @@ int digest_open(const char *name, size_t bytes)
 /* Zeros the digest of a call that has failed. Returns `err`. */
 static int fail_digest(unsigned char *digest, int err)
 {
+    assert(err < 0);
     if (digest)
         memset(digest, 0, kind.bytes);
     return err;
@@ -53,6 +56,7 @@ static int fail_digest(unsigned char *digest, int err)
 
 struct duda_digest *digest_init(void)
 {
+    assert(kind.md);
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     if (ctx && EVP_DigestInit_ex2(ctx, kind.md, NULL) == 1)
         return (struct duda_digest *)ctx;

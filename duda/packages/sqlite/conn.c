@@ -6,6 +6,7 @@
 
 #include <duda/mem.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -39,6 +40,7 @@ static int on_busy(void *ctx, int count)
 
 void sq_conn_watch(struct sq_conn *c)
 {
+    assert(c->db && c->conf);
     sqlite3_busy_handler(c->db, on_busy, c);
     sqlite3_progress_handler(c->db, PROGRESS_STEPS, on_progress, c);
 }
@@ -53,6 +55,7 @@ static bool was_late(const struct sq_conn *c)
 
 int sq_conn_fail(struct sq_conn *c, int code, struct sq_error *e)
 {
+    assert(code != SQLITE_OK);
     const struct sq_conf *conf = c->conf;
     int err = sq_error_number(code, 0);
     if (err == -EBUSY && !c->was_stopped && was_late(c))
@@ -119,6 +122,7 @@ static int prepare_statement(struct sq_conn *c, const char *sql, struct sq_state
         sqlite3_finalize(place->stmt);
         place->stmt = stmt;
     }
+    assert(place->stmt);
     place->last_use = ++c->uses;
     *ret = place;
     return 0;
@@ -279,6 +283,7 @@ static int check_transaction(struct sq_conn *c, int err, struct sq_error *e)
 int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_value *args, size_t n,
                 duda_sqlite_rows_t **ret, struct duda_sqlite_change *change, struct sq_error *e)
 {
+    assert(c->db && sql && (args || !n));
     struct sq_statement *s = NULL;
     if (c->in_transaction && c->broken.err) {
         *e = c->broken;
@@ -309,12 +314,14 @@ int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_val
 
 int sq_conn_sql(struct sq_conn *c, const char *sql, struct sq_error *e)
 {
+    assert(c->db && sql);
     int code = sqlite3_exec(c->db, sql, NULL, NULL, NULL);
     return code == SQLITE_OK ? 0 : sq_conn_fail(c, code, e);
 }
 
 int sq_conn_begin(struct sq_conn *c, struct sq_error *e)
 {
+    assert(!c->in_transaction);
     int err = should_stop(c) ? sq_conn_fail(c, SQLITE_INTERRUPT, e) : 0;
     if (err == 0 && c->conf->read_only)
         err = sq_error_set(e, -EROFS, "%s: the database was opened with read_only", c->conf->name);
@@ -329,6 +336,7 @@ int sq_conn_begin(struct sq_conn *c, struct sq_error *e)
 
 int sq_conn_end(struct sq_conn *c, int err, struct sq_error *e)
 {
+    assert(c->in_transaction);
     c->in_transaction = false;
     if (c->broken.err) {
         *e = c->broken;

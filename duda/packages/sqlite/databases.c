@@ -7,6 +7,7 @@
 #include <duda/data.h>
 #include <duda/mem.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -25,6 +26,7 @@ enum {
 
 char *sq_make_path(const char *path)
 {
+    assert(path);
     const char *folder = path[0] == '/' ? NULL : data->get_path();
     size_t head = folder ? strlen(folder) : 0, tail = strlen(path) + 1;
     char *joined = mem->alloc(head + tail);
@@ -89,6 +91,7 @@ static int open_link(duda_sqlite_t *db, struct sq_link *link, bool reads_only, s
     pthread_cond_init(&link->unused, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&link->lock, NULL);
+    assert(db->links_open <= db->conf.readers);
     db->links_open++;
     return 0;
 }
@@ -104,6 +107,7 @@ static void close_link(struct sq_link *link)
 /* The connection that writes is closed last, which moves what is in the WAL to the file. */
 static void close_database(duda_sqlite_t *db)
 {
+    assert(db->links_open <= 1 + db->conf.readers);
     for (unsigned i = 1; i < db->links_open; i++)
         close_link(&db->readers[i - 1]);
     if (db->links_open)

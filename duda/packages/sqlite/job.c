@@ -6,6 +6,7 @@
 
 #include <duda/mem.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -21,6 +22,7 @@ static _Thread_local struct transaction *innermost;
 
 const char *sq_job_name(const struct sq_job *job)
 {
+    assert(job->kind <= SQ_TRANSACTION);
     static const char *const names[] = {
         [SQ_QUERY] = "query", [SQ_WRITING_QUERY] = "query", [SQ_EXEC] = "exec", [SQ_TRANSACTION] = "transaction"};
     return names[job->kind];
@@ -69,12 +71,14 @@ struct sq_job *sq_job_copy(const struct sq_job *job)
         args[i].bytes = end;
         end = append_bytes(end, job->args[i].bytes, args[i].len);
     }
+    assert(end == (char *)args + values + count_bytes(job));
     return copy;
 }
 
 void sq_job_free(void *data)
 {
     struct sq_job *job = data;
+    assert(!job->link || atomic_load(&job->link->waiting) > 0);
     if (job->link)
         atomic_fetch_sub(&job->link->waiting, 1);
     mem->free(job->result.rows);
@@ -85,6 +89,7 @@ void sq_job_free(void *data)
 
 static int run_query(struct sq_job *job, struct sq_conn *conn)
 {
+    assert(job->sql);
     int err = sq_conn_run(conn, job->sql, job->args, job->n, &job->result.rows, NULL, &job->error);
     if (err == SQ_WRITES)
         job->kind = SQ_WRITING_QUERY;
@@ -106,6 +111,7 @@ static int run_writing_query(struct sq_job *job, struct sq_conn *conn)
 
 static int run_transaction(struct sq_job *job, struct sq_conn *conn)
 {
+    assert(job->work);
     struct transaction t = {.db = job->db, .conn = conn, .below = innermost};
     int err = sq_conn_begin(conn, &job->error);
     if (err)
@@ -167,6 +173,7 @@ static bool take_link(struct sq_link *link, uint64_t end_ms)
 static void put_link(struct sq_link *link)
 {
     pthread_mutex_lock(&link->lock);
+    assert(link->is_used);
     link->is_used = false;
     pthread_cond_signal(&link->unused);
     pthread_mutex_unlock(&link->lock);
@@ -174,6 +181,7 @@ static void put_link(struct sq_link *link)
 
 void sq_job_run(struct sq_job *job, struct sq_link *link)
 {
+    assert(job->db && !job->error.err);
     if (!take_link(link, job->deadline.end_ms)) {
         job->result.err =
             sq_error_set(&job->error, -ETIMEDOUT, "%s: another thread has used the connection for %u ms (query_ms)",

@@ -8,6 +8,7 @@
 
 #include <duda/mem.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ struct duda_sqlite_rows {
 /* Makes room for `more` after `used` of `size` bytes each. Returns false without memory. */
 static bool grow_array(void **array, size_t *room, size_t used, size_t more, size_t size)
 {
+    assert(used <= *room);
     size_t wanted = *room ? *room : 64;
     while (wanted - used < more)
         wanted *= 2;
@@ -42,6 +44,7 @@ static bool has_bytes(enum duda_sqlite_type type)
 
 int sq_builder_add(struct sq_builder *b, struct duda_sqlite_value value)
 {
+    assert(!has_bytes(value.type) || value.bytes || !value.len);
     size_t more = has_bytes(value.type) ? value.len + 1 : 0;
     uint64_t taken = b->n_bytes + (uint64_t)b->n_cells * SQ_CELL_BYTES;
     if (taken > b->bytes_max || value.len > b->bytes_max - taken)
@@ -63,6 +66,7 @@ int sq_builder_add(struct sq_builder *b, struct duda_sqlite_value value)
 
 duda_sqlite_rows_t *sq_builder_make(const struct sq_builder *b, unsigned columns)
 {
+    assert(!columns || (b->n_cells >= columns && b->n_cells % columns == 0));
     size_t cells = b->n_cells * sizeof(*b->cells);
     duda_sqlite_rows_t *rows = mem->alloc(sizeof(*rows) + cells + b->n_bytes);
     if (!rows)
@@ -87,6 +91,7 @@ void sq_builder_release(struct sq_builder *b)
 
 static const char *bytes_of(const duda_sqlite_rows_t *rows, const struct sq_cell *cell)
 {
+    assert(has_bytes(cell->type));
     const struct sq_cell *end = rows->cells + (rows->n_rows + 1) * rows->n_columns;
     return (const char *)end + cell->offset;
 }

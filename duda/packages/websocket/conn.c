@@ -4,6 +4,7 @@
  */
 #include "websocket.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { SLAB_CONNS = 32, REASON_BYTES = 128 };
@@ -46,6 +47,7 @@ struct ws_conn *ws_conn_get(struct ws_worker *w, const struct ws_endpoint *endpo
     if (!w->unused && !add_slab(w))
         return NULL;
     struct ws_conn *conn = w->unused;
+    assert(!conn->ws && conn->worker == w);
     channel = channel < 0 ? WS_CHANNEL_ALL : channel;
     if (!channels_join(&w->service->channels, channel))
         return NULL;
@@ -91,6 +93,7 @@ void ws_conn_release(struct ws_worker *w)
 
 static void call_callback(struct ws_conn *conn, unsigned type)
 {
+    assert(type < MK_COUNT_OF(conn->endpoint->callbacks));
     ws_callback_t fn = conn->endpoint->callbacks[type];
     if (!fn)
         fn = conn->worker->service->endpoint.callbacks[type];
