@@ -51,7 +51,7 @@ static bool is_exact(const struct alias *a)
     return a->rule.match.kind == MK_PATTERN_EXACT;
 }
 
-static struct alias *make_alias(const struct static_site *parent, const struct alias_rule *rule)
+static struct alias *make_alias(struct static_site *parent, const struct alias_rule *rule)
 {
     const char *slash = memrchr(rule->to.p, '/', rule->to.len);
     assert(slash);

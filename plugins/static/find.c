@@ -76,11 +76,11 @@ static bool is_older(const struct timespec *a, const struct timespec *b)
 }
 
 /* Counts a variant that is not used, and logs the first one of a host. */
-static void note_old_variant(const struct static_site *site, const char *path)
+static void note_old_variant(struct static_site *site, const char *path)
 {
-    struct static_site *of_host = site->owner ? mk_host_state(site->owner, &mk_plugin_static) : NULL;
+    struct static_site *of_host = site->of_host ? site->of_host : site;
     mk__static_file_counters_add_old_variant();
-    if (of_host && !atomic_exchange(&of_host->has_old_variants, true))
+    if (site->owner && !atomic_exchange(&of_host->has_old_variants, true))
         mk_host_log(site->owner, MK_LOG_WARN,
                     "static: %.*s/%s is older than the file without %s, and not sent: compress the file again. Further "
                     "ones are counted (static_old_variants)",

@@ -68,7 +68,7 @@ struct alias;
 struct static_site {
     struct error_pages *errors; /* a list */
     struct alias *aliases;
-    const struct static_site *of_host;   /* that of the host; NULL: this one is */
+    struct static_site *of_host;         /* that of the host; NULL: this one is */
     const struct static_site *elsewhere; /* the sites of aliases that are folders; of one of these: the next */
     bool hints_at_listing;               /* in one-shot mode */
     _Atomic bool has_old_variants;       /* of a host: a precompressed variant was older than its file */
