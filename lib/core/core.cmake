@@ -11,10 +11,10 @@ set(MK_CORE_SOURCES
     conf/skipped_files.c conf/unknown_key.c conf/value.c conf/values.c http/block.c http/client_addr.c http/conn.c
     http/conn_log.c http/context.c http/encoded_slash.c http/extra.c http/file.c http/file_read.c http/filter.c
     http/h1/h1.c http/h1/send.c http/h1/splice.c http/h1/tunnel.c http/handshake.c http/http.c http/interim.c
-    http/message/accept.c http/message/accept_encoding.c http/message/chunked.c http/message/date.c
+    http/message/accept.c http/message/chunked.c http/message/date.c
     http/message/forwarded.c http/message/mime.c http/message/multipart.c http/message/parse.c http/message/preface.c
     http/message/proxy_protocol.c http/message/range.c http/message/request_head.c http/message/status.c
-    http/message/uri.c http/message/validators.c http/message/weight.c http/parts.c http/reason.c
+    http/message/uri.c http/message/validators.c http/parts.c http/reason.c
     http/recent_windows.c http/request.c http/request_headers.c http/request_id.c http/response.c http/trailers.c
     http/tunnel.c loop/epoch.c loop/epoch_join.c loop/job.c loop/loop.c loop/thread_pool.c loop/timer.c net/addr.c
     net/announce.c net/dial.c net/holder.c net/listen.c net/resolver.c net/sock.c server/check.c server/commands.c

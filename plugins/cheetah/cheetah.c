@@ -7,10 +7,7 @@
  *                                                  ├─► walk.c ─► threads.c ─► each thread, in pieces
  *                                                  └─► plugin_commands.c ─► plugins (this thread)
  */
-#include "client.h"
-#include "commands.h"
-
-#include <monkey/inspect.h>
+#include "cheetah.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,9 +2,8 @@
 /*
  * Reads requests and writes answers. A request is read when the answer to the one before is complete.
  */
-#include "client.h"
+#include "cheetah.h"
 
-#include <monkey/inspect.h>
 #include <monkey/kit/json.h>
 
 #include <assert.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands.h"
+#include "cheetah.h"
 
 #include <monkey/counters.h>
-#include <monkey/inspect.h>
 #include <monkey/kit/json.h>
 
 #include <assert.h>

@@ -2,9 +2,8 @@
 /*
  * Commands that change the server: log level, reload, drain, reopen. The program carries them out in its main thread.
  */
-#include "commands.h"
+#include "cheetah.h"
 
-#include <monkey/inspect.h>
 #include <monkey/kit/json.h>
 
 #include <errno.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands.h"
+#include "cheetah.h"
 
 #include <monkey/base/arena.h>
 #include <monkey/log.h>
-#include <monkey/plugin.h>
 
 #include <assert.h>
 #include <errno.h>

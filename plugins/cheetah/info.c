@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands.h"
+#include "cheetah.h"
 
-#include <monkey/inspect.h>
 #include <monkey/kit/json.h>
 
 #include <assert.h>

@@ -3,9 +3,8 @@
  * Finds and runs the commands of plugins. Between two calls of a command a reload may have removed
  * its plugin, so each call checks the generation first.
  */
-#include "commands.h"
+#include "cheetah.h"
 
-#include <monkey/inspect.h>
 #include <monkey/kit/json.h>
 
 #include <errno.h>

@@ -7,7 +7,7 @@
  *
  * A tracer ends in its own thread: when the client has ended the command, or with the thread.
  */
-#include "commands.h"
+#include "cheetah.h"
 
 #include <monkey/kit/json.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands.h"
+#include "cheetah.h"
 
 #include <assert.h>
 

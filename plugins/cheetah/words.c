@@ -3,7 +3,7 @@
  * Splits the line of a request. Pure: the words are unescaped in place, and are never longer than what stands
  * for them.
  */
-#include "client.h"
+#include "cheetah.h"
 
 #include <monkey/base/escape.h>
 

@@ -5,7 +5,7 @@
  * is read as an object itself, and shown in a table without any control character.
  */
 #include "../../bin/shell/shell.h"
-#include "../../plugins/cheetah/client.h"
+#include "../../plugins/cheetah/cheetah.h"
 
 #include <monkey/kit/json.h>
 

@@ -2,7 +2,7 @@
 /* The commands of plugins: which there are, names that clash, arguments, answers in pieces, completion. */
 #include "testing.h"
 
-#include "plugins/cheetah/commands.h"
+#include "plugins/cheetah/cheetah.h"
 #include "server/generation/generation.h"
 #include "server/worker/thread.h"
 

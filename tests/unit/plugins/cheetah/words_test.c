@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The line of a request: words with quotes, or a JSON array; flush against a page that cannot be read. */
-#include "plugins/cheetah/client.h"
+#include "plugins/cheetah/cheetah.h"
 
 #include "testing.h"
 
