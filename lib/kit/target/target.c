@@ -1,11 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads what names another server, and finds groups of servers (<monkey/kit/target.h>).
+ * Reads what names another server in a directive (<monkey/kit/target.h>), and finds groups of servers.
  */
+#include <monkey/base/escape.h>
+#include <monkey/kit/encoded_slash.h>
 #include <monkey/kit/target.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ── paths ── */
+
+const char *const mk_encoded_slash_names[] = {"Refuse", "Keep", "Decode", NULL};
+
+void mk_target_write_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
+{
+    const char *slash;
+    while (has_encoded_slash && (slash = memmem(path.p, path.len, "%2F", 3))) {
+        size_t n = (size_t)(slash - path.p);
+        mk_path_encode(out, mk_str(path.p, n));
+        mk_buf_adds(out, MK_STR("%2F"));
+        path = mk_str(slash + 3, path.len - n - 3);
+    }
+    mk_path_encode(out, path);
+}
+
+/* ── TLS ── */
+
+enum { ERROR_BYTES = 1024 };
+
+/* Returns the offset of the key that a field of the transport's settings comes from. */
+static size_t find_key(const struct mk_target_tls_keys *keys, size_t field)
+{
+    const struct {
+        size_t field, key;
+    } rows[] = {
+        {offsetof(struct mk_transport_client_conf, ca_file), keys->ca},
+        {offsetof(struct mk_transport_client_conf, certificate), keys->certificate},
+        {offsetof(struct mk_transport_client_conf, key), keys->key},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
+        if (rows[i].field == field && rows[i].key)
+            return rows[i].key;
+    return keys->server_name;
+}
+
+int mk_target_open_tls(struct mk_host *host, const void *section, const struct mk_target_tls_keys *keys,
+                       const struct mk_transport_client_conf *conf, const struct mk_transport **ret_transport,
+                       struct mk_transport_client **ret_client)
+{
+    static const struct mk_str protocol = MK_STR_INIT("http/1.1");
+    struct mk_transport_client_conf settings = *conf;
+    size_t field = 0;
+    settings.protocols = &protocol;
+    settings.n_protocols = 1;
+    MK_BUF_ON_STACK(error, ERROR_BYTES);
+    const struct mk_transport *tls = mk_generation_transport(mk_host_generation(host), "tls", &error);
+    int err = tls ? tls->client_open(&settings, ret_client, &field, &error) : -EINVAL;
+    if (err == -EINVAL)
+        mk_host_error(host, section, tls ? find_key(keys, field) : keys->name, 0, "%s", mk_buf_cstr(&error));
+    if (err == 0)
+        *ret_transport = tls;
+    return err;
+}
+
+/* ── servers that cannot be connected to ── */
+
+/* Returns why a socket cannot be used now; NULL: it can, as far as can be told. */
+static const char *check_socket(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return errno == ENOENT ? "does not exist now" : strerror(errno);
+    if (!S_ISSOCK(st.st_mode))
+        return "is no socket";
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0 ? "may not be opened by the user of this server" : NULL;
+}
+
+void mk_target_check(struct mk_host *host, const void *section, size_t offset, unsigned nth,
+                     const struct mk_dial_target *target)
+{
+    const char *problem = target && !target->port ? check_socket(target->host.p) : NULL;
+    if (target && mk_generation_listens(mk_host_generation(host), target))
+        mk_host_warn(host, section, offset, nth,
+                     "%.*s is this server itself, by a Listen line: a request that comes back to the section which "
+                     "passes it on gets 508 in the end",
+                     MK_STR_ARG(target->text));
+    else if (problem)
+        mk_host_warn(host, section, offset, nth, "the socket %.*s %s: requests get 502 until it can be used",
+                     MK_STR_ARG(target->host), problem);
+}
+
+/* ── names of servers ── */
 
 enum { HTTP_PORT = 80, HTTPS_PORT = 443, GROUPS_BYTES_MAX = 4096 };
 

@@ -9,6 +9,52 @@
 
 #include <errno.h>
 
+/* ── variables of other servers, and the ones to write here ── */
+
+static const struct {
+    struct mk_str name;
+    const char *here;
+} foreign_variables[] = {
+    {MK_STR("remote_addr"), "client"},
+    {MK_STR("remote_host"), "client"},
+    {MK_STR("binary_remote_addr"), "client"},
+    {MK_STR("realip_remote_addr"), "peer"},
+    {MK_STR("remote_user"), "user"},
+    {MK_STR("time_local"), "time_clf"},
+    {MK_STR("msec"), "time_unix_ms"},
+    {MK_STR("request_method"), "method"},
+    {MK_STR("request_uri"), "target"},
+    {MK_STR("uri"), "path"},
+    {MK_STR("document_uri"), "path"},
+    {MK_STR("args"), "query"},
+    {MK_STR("query_string"), "query"},
+    {MK_STR("server_name"), "host"},
+    {MK_STR("http_host"), "host"},
+    {MK_STR("server_protocol"), "protocol"},
+    {MK_STR("body_bytes_sent"), "body_bytes_out"},
+    {MK_STR("bytes_sent"), "bytes_out"},
+    {MK_STR("request_length"), "bytes_in"},
+    {MK_STR("http_referer"), "referer"},
+    {MK_STR("http_user_agent"), "agent"},
+    {MK_STR("request_time"), "request_time_us"},
+    {MK_STR("upstream_response_time"), "first_byte_us"},
+    {MK_STR("ssl_protocol"), "tls_version"},
+    {MK_STR("ssl_cipher"), "tls_cipher"},
+    {MK_STR("ssl_server_name"), "tls_server_name"},
+    {MK_STR("ssl_client_s_dn"), "tls_client"},
+    {MK_STR("http_x_forwarded_for"), "header_x_forwarded_for"},
+};
+
+const char *mk_variable_find_foreign(struct mk_str name)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(foreign_variables); i++)
+        if (mk_str_ieq(name, foreign_variables[i].name))
+            return foreign_variables[i].here;
+    return NULL;
+}
+
+/* ── the variables of a request ── */
+
 enum { ADDRESS_BYTES = 48 /* of IPv6, 45 at most */ };
 
 static struct mk_str mark_empty_absent(struct mk_str s)
@@ -286,4 +332,70 @@ int mk_variable_next(struct mk_str *text, struct mk_str *ret_literal, struct mk_
         return 1;
     mk_buf_addf(error, "a dollar needs the name of a variable behind it, $user or \\${user}; $$ is a dollar");
     return -EINVAL;
+}
+
+/* ── texts with variables, split when the configuration is loaded ── */
+
+static int report_control(struct mk_buf *error)
+{
+    mk_buf_addf(error, "a value has no control bytes");
+    return -EINVAL;
+}
+
+static int report_variable(struct mk_str name, struct mk_buf *error)
+{
+    const char *meant = mk_variable_find_foreign(name);
+    if (!meant || !mk_variable_find(mk_str_c(meant)))
+        meant = mk_variable_find_nearest(name);
+    mk_buf_addf(error, "requests have no variable \"%.*s\"", MK_STR_ARG(name));
+    if (meant)
+        mk_buf_addf(error, "; did you mean \"%s\"?", meant);
+    return -EINVAL;
+}
+
+static int parse_piece(struct mk_text_piece *piece, struct mk_str literal, struct mk_str name, struct mk_arena *arena,
+                       struct mk_buf *error)
+{
+    piece->literal = mk_arena_dup(arena, literal);
+    if (!piece->literal.p)
+        return -ENOMEM;
+    if (mk_str_has_control(literal))
+        return report_control(error);
+    if (!name.p)
+        return 0;
+    piece->variable = mk_variable_find(name);
+    if (!piece->variable || name.len > MK_VARIABLE_NAME_BYTES_MAX)
+        return report_variable(name, error);
+    return mk_variable_parse_arg(piece->variable->name, piece->variable->arg, name, arena, &piece->arg, error);
+}
+
+int mk_text_parse(struct mk_str text, const struct mk_text_piece **ret, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_text_piece *previous = NULL;
+    struct mk_str literal, name;
+    int r;
+    *ret = NULL;
+    while ((r = mk_variable_next(&text, &literal, &name, error)) > 0) {
+        struct mk_text_piece *piece = mk_arena_zalloc(arena, sizeof(*piece));
+        int err = piece ? parse_piece(piece, literal, name, arena, error) : -ENOMEM;
+        if (err < 0)
+            return err;
+        if (previous)
+            previous->next = piece;
+        else
+            *ret = piece;
+        previous = piece;
+    }
+    return r;
+}
+
+int mk_text_write(const struct mk_text_piece *text, struct mk_request *req, struct mk_buf *out)
+{
+    size_t start = out->len;
+    for (; text; text = text->next) {
+        mk_buf_adds(out, text->literal);
+        if (text->variable)
+            mk_buf_adds(out, text->variable->get(req, text->arg));
+    }
+    return mk_str_has_control(mk_str(out->data + start, out->len - start)) ? -EINVAL : 0;
 }
