@@ -3,8 +3,6 @@
 
 #include <pthread.h>
 
-extern const struct mk_plugin mk_plugin_tls;
-
 /* ── handshakes ── */
 
 static const struct mk_counter_info handshakes = {"tls", "handshakes", "complete handshakes", MK_COUNTER_SUM};
@@ -119,7 +117,7 @@ void expiry_hold(struct tls_generation *t, const struct mk_worker *worker)
     assert(!t->expiries_held);
     t->expiries_held = true;
     for (struct mk_host *host = mk_generation_first_host(t->g); host; host = mk_host_next(host)) {
-        const struct tls_host *tls_host = mk_host_state(host, &mk_plugin_tls);
+        const struct tls_host *tls_host = mk_host_state(host, t->plugin);
         if (!tls_host || !tls_host->watched)
             continue;
         pthread_mutex_lock(&certs_lock);

@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-extern const struct mk_plugin mk_plugin_tls;
-
 enum { NAME_BYTES = 256 };
 
 void tls_host_release(struct tls_host *tls_host)
@@ -65,26 +63,20 @@ bool tls_host_has_certificate(const struct tls_host *tls_host)
     return tls_host->watched || tls_host->ctx;
 }
 
-struct tls_host *tls_host_find(const struct mk_host *host, const void *listener)
+struct tls_host *tls_host_find(const struct tls_generation *t, const struct mk_host *host, const void *listener)
 {
-    struct tls_host *tls_host = mk_host_state(host, &mk_plugin_tls);
+    struct tls_host *tls_host = mk_host_state(host, t->plugin);
     if (tls_host && tls_host_has_certificate(tls_host))
         return tls_host;
-    struct mk_host *standard = mk_generation_host(mk_host_generation(host), listener, MK_STR(""));
-    tls_host = standard ? mk_host_state(standard, &mk_plugin_tls) : NULL;
+    struct mk_host *standard = mk_generation_host(t->g, listener, MK_STR(""));
+    tls_host = standard ? mk_host_state(standard, t->plugin) : NULL;
     return tls_host && tls_host_has_certificate(tls_host) ? tls_host : NULL;
-}
-
-bool tls_host_asks_certificate(const struct mk_host *host)
-{
-    const struct tls_host *tls_host = tls_host_find(host, NULL);
-    return tls_host && tls_host->conf->client != TLS_CLIENT_OFF;
 }
 
 struct tls_host *tls_host_by_name(const struct tls_generation *t, const void *listener, struct mk_str name)
 {
     const struct mk_host *host = mk_generation_host(t->g, listener, name);
-    return host ? tls_host_find(host, listener) : NULL;
+    return host ? tls_host_find(t, host, listener) : NULL;
 }
 
 /* ── names ── */
@@ -172,10 +164,10 @@ static size_t get_size(unsigned n)
     return sizeof(struct tls_worker) + n * sizeof(struct mk_watched_ref);
 }
 
-static void take_references(struct tls_worker *own, const struct mk_generation *g)
+static void take_references(struct tls_worker *own, const struct tls_generation *t)
 {
-    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
-        const struct tls_host *tls_host = mk_host_state(host, &mk_plugin_tls);
+    for (struct mk_host *host = mk_generation_first_host(t->g); host; host = mk_host_next(host)) {
+        const struct tls_host *tls_host = mk_host_state(host, t->plugin);
         if (!tls_host || !tls_host->watched)
             continue;
         assert(tls_host->index < own->n);
@@ -194,7 +186,7 @@ struct tls_worker *tls_worker_new(struct mk_worker *worker, const struct tls_gen
     }
     own->write_buffer = buffer;
     own->n = t->n_hosts;
-    take_references(own, t->g);
+    take_references(own, t);
     return own;
 }
 
@@ -206,16 +198,11 @@ void tls_worker_free(struct tls_worker *own)
     mk_account_free(NULL, own, get_size(own->n));
 }
 
-struct tls_worker *tls_worker_of(const struct mk_worker *worker)
-{
-    return mk_worker_state(worker, &mk_plugin_tls);
-}
-
 SSL_CTX *tls_worker_context(const struct mk_worker *worker, const struct tls_host *tls_host)
 {
     if (!tls_host->watched)
         return tls_host->ctx;
-    struct tls_worker *own = tls_worker_of(worker);
+    struct tls_worker *own = mk_worker_state(worker, tls_host->generation->plugin);
     assert(tls_host->index < own->n);
     return mk_watched_ref_get(&own->refs[tls_host->index]);
 }

@@ -50,7 +50,10 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     struct tls_generation *t = mk_account_alloc(NULL, sizeof(*t));
     if (!t)
         return -ENOMEM;
-    *t = (struct tls_generation){.g = g, .conf = settings_get_server(g), .port = mk_generation_port(g, &mk_plugin_tls)};
+    *t = (struct tls_generation){.g = g,
+                                 .plugin = &mk_plugin_tls,
+                                 .conf = settings_get_server(g),
+                                 .port = mk_generation_port(g, &mk_plugin_tls)};
     t->keys_pending = t->conf->ticket_keys.len;
     t->h2 = mk_generation_supports_alpn(g, MK_STR("h2"));
     t->default_ctx = ssl_context_new(t);
@@ -253,7 +256,9 @@ static bool has_other_policy(const struct tls_host *tls_host, const SSL_CTX *own
 static bool is_misdirected(const struct mk_request *req, const struct tls_conn *conn)
 {
     struct mk_str name = mk_request_host(req), sni = mk_str(conn->name, conn->name_len);
-    const struct tls_host *tls_host = tls_host_find(mk_request_host_conf(req), mk_request_io(req)->listener);
+    const struct mk_host *host = mk_request_host_conf(req);
+    const struct tls_generation *t = mk_generation_state(mk_host_generation(host), &mk_plugin_tls);
+    const struct tls_host *tls_host = tls_host_find(t, host, mk_request_io(req)->listener);
     const SSL_CTX *own = tls_host ? tls_worker_context(mk_request_worker(req), tls_host) : NULL;
     if (own && has_other_policy(tls_host, own, conn))
         return true;

@@ -144,6 +144,7 @@ struct tls_host {
 
 struct tls_generation {
     struct mk_generation *g;
+    const struct mk_plugin *plugin; /* this one, to find the states of hosts and workers */
     const struct tls_server_conf *conf;
     struct ticket_keys *keys; /* of TicketKeys; NULL: those of the process */
     SSL_CTX *default_ctx;     /* until the client has sent a name, if the default host has none */
@@ -171,10 +172,7 @@ bool tls_host_has_certificate(const struct tls_host *tls_host);
  */
 struct tls_host *tls_host_by_name(const struct tls_generation *t, const void *listener, struct mk_str name);
 /* Returns the tls_host for a host, in the same way. */
-struct tls_host *tls_host_find(const struct mk_host *host, const void *listener);
-
-/* Returns true if its clients are asked for a certificate: asks_certificate() of mk_transport. */
-bool tls_host_asks_certificate(const struct mk_host *host);
+struct tls_host *tls_host_find(const struct tls_generation *t, const struct mk_host *host, const void *listener);
 
 /* Returns true if the certificate covers this name, or address with or without brackets. */
 bool tls_host_covers(X509 *leaf, struct mk_str name);
@@ -222,8 +220,6 @@ struct tls_worker {
 /* Makes the state, in the worker's thread. Returns NULL without memory. */
 struct tls_worker *tls_worker_new(struct mk_worker *worker, const struct tls_generation *t);
 void tls_worker_free(struct tls_worker *own);
-/* Returns the state of a worker. */
-struct tls_worker *tls_worker_of(const struct mk_worker *worker);
 
 /*
  * Returns the current SSL_CTX of a host that has a certificate. Valid until the next call for the same host: the caller

@@ -30,13 +30,14 @@ static struct tls_conn *get_conn(const struct mk_io *io)
 /* Makes a connection without an SSL. Returns NULL without memory. */
 static struct tls_conn *new_conn(struct mk_io *io, struct mk_worker *worker)
 {
+    const struct tls_worker *own = mk_worker_state(worker, &mk_plugin_tls);
     struct mk_account *account = mk_worker_account(worker);
     struct tls_conn *conn = mk_account_alloc(account, sizeof(*conn));
     if (!conn)
         return NULL;
     *conn = (struct tls_conn){.account = account,
                               .loop = mk_worker_loop(worker),
-                              .write_buffer = write_buffer_get(tls_worker_of(worker)->write_buffer),
+                              .write_buffer = write_buffer_get(own->write_buffer),
                               .fd = io->fd,
                               .listener = io->listener};
     io->state = conn;
@@ -308,6 +309,13 @@ static void close_conn(struct mk_io *io)
     close(io->fd);
 }
 
+static bool asks_certificate(const struct mk_host *host)
+{
+    const struct tls_generation *t = mk_generation_state(mk_host_generation(host), &mk_plugin_tls);
+    const struct tls_host *tls_host = t ? tls_host_find(t, host, NULL) : NULL;
+    return tls_host && tls_host->conf->client != TLS_CLIENT_OFF;
+}
+
 const struct mk_transport tls_transport = {
     .name = "tls",
     .open = open_conn,
@@ -321,7 +329,7 @@ const struct mk_transport tls_transport = {
     .shutdown = shutdown_conn,
     .close_notify = close_notify_conn,
     .close = close_conn,
-    .asks_certificate = tls_host_asks_certificate,
+    .asks_certificate = asks_certificate,
     .client_open = client_open,
     .client_close = client_close,
     .connect = connect_conn,

@@ -46,7 +46,8 @@ static inline void tls_fixture_open(void)
     tls_fixture.server_conf.ticket_lifetime_ms = 3600000;
     tls_fixture.tls_host =
         (struct tls_host){&tls_fixture.host_conf, &tls_fixture.host, &tls_fixture.tls, NULL, 0, NULL};
-    tls_fixture.tls = (struct tls_generation){.g = &tls_fixture.g, .conf = &tls_fixture.server_conf};
+    tls_fixture.tls =
+        (struct tls_generation){.g = &tls_fixture.g, .plugin = &mk_plugin_tls, .conf = &tls_fixture.server_conf};
     tls_counters_open();
     int err = socket_bio_start();
     err = err < 0 ? err : handshake_init();
