@@ -25,9 +25,10 @@ static bool is_name(struct mk_str s)
     return s.len > 0;
 }
 
+/* `all` may be NULL. */
 static bool has_name(const struct mk_cgi_extras *all, struct mk_str name)
 {
-    const struct mk_cgi_extra *e = all->first;
+    const struct mk_cgi_extra *e = all ? all->first : NULL;
     while (e && !mk_str_eq(e->name, name))
         e = e->next;
     return e != NULL;
@@ -342,17 +343,9 @@ static const struct {
     {MK_STR_INIT("HTTP_HOST"), .get = get_authority},
 };
 
-static bool is_replaced(const struct writer *w, struct mk_str name)
-{
-    const struct mk_cgi_extra *e = w->params->extras ? w->params->extras->first : NULL;
-    while (e && !mk_str_eq(e->name, name))
-        e = e->next;
-    return e != NULL;
-}
-
 static void write_variable(struct writer *w, struct mk_str name, struct mk_str value)
 {
-    if (value.p && w->err >= 0 && !is_replaced(w, name))
+    if (value.p && w->err >= 0 && !has_name(w->params->extras, name))
         w->err = w->fn(name, value, w->ctx);
 }
 

@@ -117,12 +117,6 @@ static void drop_first(struct mk__spool_blocks *q, struct mk_account *account)
     mk_account_free(account, block, sizeof(*block) + block->size);
 }
 
-/* Moves the first block to the end of `to`. */
-static void shift_first(struct mk__spool_blocks *q, struct mk__spool_blocks *to)
-{
-    push_block(to, pop_block(q));
-}
-
 void mk__spool_blocks_join(struct mk__spool_blocks *to, struct mk__spool_blocks *from)
 {
     if (!from->first)
@@ -361,7 +355,7 @@ void mk_spool_skip(struct mk_spool *s, size_t n)
     if (s->head.first->at < s->head.first->end)
         return;
     if (s->o.is_kept && !s->file_end)
-        shift_first(&s->head, &s->taken);
+        push_block(&s->taken, pop_block(&s->head)); /* a kept body may be read again */
     else
         drop_first(&s->head, s->o.account);
     mk__spool_shrink(s);
