@@ -300,7 +300,7 @@ void signals_take_commands(struct mk_server *server);
 /* Acts on signals until one stops the server; a second one stops it at once. */
 void signals_serve(struct mk_server *server);
 
-/* ── runs a server from its start to its end ── */
+/* ── a server from its start to its end ── */
 
 /* Runs a server whose configuration is loaded, until a signal ends it. Returns the exit code. */
 int serve_run(struct mk_server *server, const struct options *o);

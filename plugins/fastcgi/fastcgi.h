@@ -132,7 +132,7 @@ void resolve_path(const struct fastcgi_conf *conf, const struct mk_host *host, s
 /* Adds what a path means, as a sentence without a full stop; nothing for RESOLVE_DECLINE. */
 void resolve_explain(const struct resolution *found, struct mk_buf *out);
 
-/* ── finds what a path means on a disk thread ── */
+/* ── what a path means, found on a disk thread ── */
 
 /* Gets the result, valid during the call. Is not called if the request has ended. */
 typedef void (*lookup_fn)(struct mk_request *req, const struct fastcgi_conf *conf, const struct resolution *found);
@@ -140,7 +140,7 @@ typedef void (*lookup_fn)(struct mk_request *req, const struct fastcgi_conf *con
 /* Runs resolve_path() for the path of a request, then `fn` in the worker. Returns 0, -ENOMEM or -EAGAIN. */
 int lookup_start(struct mk_request *req, const struct fastcgi_conf *conf, lookup_fn fn);
 
-/* ── writes requests: FastCGI records, or an SCGI netstring, with the variables of RFC 3875 ── */
+/* ── requests: FastCGI records, or an SCGI netstring, with the variables of RFC 3875 ── */
 
 /* What a request asks for; in the arena of the request. */
 struct fastcgi_script {

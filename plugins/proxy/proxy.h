@@ -261,7 +261,7 @@ void upgrade_write(const struct upgrade *u, struct mk_buf *out);
 /* Tells whether a response of 101 with these headers Upgrade and Sec-WebSocket-Accept is what was asked for. Pure. */
 bool upgrade_is_agreed(const struct upgrade *u, struct mk_str token, struct mk_str accept);
 
-/* ── writes the head of a request to a backend, anew with the proxy's own framing (RFC 9110 section 7.6) ── */
+/* ── the head of a request to a backend, anew with the proxy's own framing (RFC 9110 section 7.6) ── */
 
 /*
  * Writes the head. Returns 0, -EINVAL (the client's Connection names a header that it may not, or a value of RequestSet

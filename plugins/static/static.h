@@ -175,7 +175,7 @@ static inline int sources_check(const struct static_site *at, int fd)
     return MK_UNLIKELY(at->sources == SOURCES_BY_FILE) ? mk__static_sources_check(at, fd) : fd;
 }
 
-/* ── opens single names below a root, and tells which are hidden ── */
+/* ── single names below a root, and which are hidden ── */
 
 /* Opens a file below a folder for reading, through links that stay there. Returns a descriptor or -errno. */
 int mk__static_open_beneath(int root_fd, const char *path);
@@ -496,7 +496,7 @@ int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *re
                                  const struct mk_accept *accept, uint64_t root_check_ms,
                                  const struct disk_lookup_functions *functions);
 
-/* ── serves a request once more, a moment later ── */
+/* ── requests that are served once more, a moment later ── */
 
 /*
  * Has `serve` called for the request in a later turn of the loop, unless it ends before. It returns 0, or MK_DECLINED,
@@ -514,7 +514,7 @@ extern const struct mk_conf_section mk__static_settings_sections[];
 /* Returns the settings of a site whose `host` is set: the host's, else the server's. They live as long as the site. */
 const struct static_settings *mk__static_settings_merge(struct static_site *site, const struct static_settings *server);
 
-/* ── opens what a path of a host names, for other plugins: the hook open_path ── */
+/* ── what a path of a host names, for other plugins: the hook open_path ── */
 
 /*
  * As mk_host_open_path(), for a path of the host whose site is `site`. A file that TryFiles would send in place of the
@@ -522,7 +522,7 @@ const struct static_settings *mk__static_settings_merge(struct static_site *site
  */
 int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint32_t flags);
 
-/* ── warns of programs whose source a host sends, because only another host runs them, or none does ── */
+/* ── programs whose source a host sends, because only another host runs them, or none does ── */
 
 /* Warns for all hosts of the generation, whose sites are open. In generation_check. */
 void mk__static_other_programs_check(struct mk_generation *g);
