@@ -94,6 +94,7 @@ struct mk_conf_value {
     struct mk_str dir;  /* directory of the file, with a slash at its end; empty: the working directory */
     const void *origin; /* of the server, for mk_conf_place() */
     size_t *fault;      /* a parser that fails may store the offset of the mistake in `text`; may be NULL */
+    const bool *quoted; /* for each word: it was in quotes, or had an escape; NULL: all were */
 };
 
 /* For parsers: adds a sentence to `error`. Returns -EINVAL. */
@@ -228,6 +229,10 @@ MK_API int mk_conf_pattern(const struct mk_conf_value *value, void *field, struc
 #define MK_CONF_KEY_PATTERN(owner, field, ...) \
     MK_CONF_KEY(MK_CONF_CUSTOM, struct mk_pattern, owner, field, __VA_ARGS__, .unit = "pattern", \
                 .parse = mk_conf_pattern)
+
+/* Like mk_conf_pattern() for ~expression, which is compared with texts that need not be paths. */
+MK_API int mk_conf_expression(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                              struct mk_buf *error);
 
 /*
  * Parses a struct mk_patterns: one or more per line; with MK_CONF_REPEAT further lines append. Returns as

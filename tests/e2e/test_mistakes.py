@@ -818,9 +818,27 @@ NO_PATHS = 'this section has no effect: write "LivenessPath /healthz", "Readines
 NO_EXPRESSION = (
     '"PrecompressedMatch": an expression stands right behind ~, without a blank: write it as ~\\.php$'
 )
+SECOND_PATTERN = (
+    '"{}": this is a second pattern, and one is taken here: write a section for each, or an expression such as '
+    "~^/(a|b)(/|$)"
+)
+A_BLANK = '"Match": a blank ends a pattern: put it in quotes if paths have the blank'
+A_COMMA = (
+    '"{}": a comma does not separate patterns, and is part of a path: put the pattern in quotes if paths have it'
+)
+A_FRAGMENT = (
+    '"Match": browsers keep fragments for themselves: leave out what begins with #, or put the pattern in quotes if '
+    "names of files have the sign"
+)
+A_QUERY = (
+    '"{}": only paths are compared, without what follows ?: leave it out; some sections have "When query NAME =VALUE"'
+)
 NO_HOST = (
     "the section [HOST] is missing: each file of sites/ is a host, and has it; move other files to another folder"
 )
+
+# Patterns whose blanks, commas and signs are meant.
+QUOTED = ('"/my files"', '"/a /b"', '"/a,/b"', '"/c#"', "/d\\#", '"~^/e f"', '"/g,"', "/h,i", "~^/j{1,2}$", "/k?.png")
 
 WHOLE = ("#", "[SERVER]")  # how texts begin that get no head
 # The files, and what is reported: file, line, column, severity, sentence.
@@ -832,6 +850,92 @@ REPORTS = {
     "an exact path with an escape": (
         {HOST: "[REDIRECT]\n    Match =/caf%C3%A9\n    To /c\n"},
         [(HOST, 4, 16, "error", '"Match": paths are compared without escapes: write "=/café"')],
+    ),
+    "two patterns of a rule": (
+        {HOST: "[RULES]\n    Match /a /b\n    Action deny\n"},
+        [(HOST, 4, 14, "error", SECOND_PATTERN.format("Match"))],
+    ),
+    "a path and a glob": (
+        {HOST: "[HEADERS]\n    Match /a *.css\n    Expires 1d\n"},
+        [(HOST, 4, 14, "error", SECOND_PATTERN.format("Match"))],
+    ),
+    "two patterns of a backend": (
+        {HOST: "[PROXY]\n    Match /api /v2\n    To http://127.0.0.1:1\n"},
+        [(HOST, 4, 16, "error", SECOND_PATTERN.format("Match"))],
+    ),
+    "two patterns of scripts": (
+        {HOST: "[CGI]\n    Match /a /b\n    Root /usr/lib/cgi-bin\n"},
+        [(HOST, 4, 14, "error", SECOND_PATTERN.format("Match"))],
+    ),
+    "two patterns of a login": (
+        {HOST: "[AUTH]\n    Match /a /b\n    Type Forward\n    To http://127.0.0.1:9\n"},
+        [(HOST, 4, 14, "error", SECOND_PATTERN.format("Match"))],
+    ),
+    "two patterns of an alias": (
+        {HOST: "[ALIAS]\n    Match /a /b\n    To /tmp\n"},
+        [(HOST, 4, 14, "error", SECOND_PATTERN.format("Match"))],
+    ),
+    "two patterns of limits": (
+        {HOST: "[LIMITS]\n    Match /a /b\n    MaxBodySize 5M\n"},
+        [(HOST, 4, 14, "error", SECOND_PATTERN.format("Match"))],
+    ),
+    "two exceptions": (
+        {HOST: "[MAINTENANCE]\n    FlagFile /none\n    Except =/a =/b\n"},
+        [(HOST, 5, 16, "error", SECOND_PATTERN.format("Except"))],
+    ),
+    "a second pattern behind a comma": (
+        {HOST: "[RULES]\n    Match /a, /b\n    Action deny\n"},
+        [(HOST, 4, 15, "error", SECOND_PATTERN.format("Match"))],
+    ),
+    "patterns with a comma": (
+        {HOST: "[RULES]\n    Match /a,/b\n    Action deny\n"},
+        [(HOST, 4, 13, "error", A_COMMA.format("Match"))],
+    ),
+    "globs with a comma": (
+        {HOST: "[RULES]\n    Match *.bak,*.old\n    Action deny\n"},
+        [(HOST, 4, 16, "error", A_COMMA.format("Match"))],
+    ),
+    "a comma behind a pattern": (
+        {HOST: "[RULES]\n    Match /a,\n    Action deny\n"},
+        [(HOST, 4, 13, "error", A_COMMA.format("Match"))],
+    ),
+    "a comma in a list of patterns": (
+        {HOST: "    Precompressed br\n    PrecompressedMatch *.css, *.js\n"},
+        [(HOST, 4, 29, "error", A_COMMA.format("PrecompressedMatch"))],
+    ),
+    "a pattern with a blank": (
+        {HOST: "[RULES]\n    Match /my files\n    Action deny\n"},
+        [(HOST, 4, 15, "error", A_BLANK)],
+    ),
+    "an expression with a blank": (
+        {HOST: "[RULES]\n    Match ~^/my files\n    Action deny\n"},
+        [(HOST, 4, 17, "error", A_BLANK)],
+    ),
+    "a pattern with a fragment": (
+        {HOST: "[RULES]\n    Match /a#b\n    Action deny\n"},
+        [(HOST, 4, 13, "error", A_FRAGMENT)],
+    ),
+    "a pattern with a query": (
+        {HOST: "[RULES]\n    Match /a?x=1\n    Action deny\n"},
+        [(HOST, 4, 13, "error", A_QUERY.format("Match"))],
+    ),
+    "an exact path with a query": (
+        {HOST: "[REDIRECT]\n    Match =/a?x\n    To /b\n"},
+        [(HOST, 4, 14, "error", A_QUERY.format("Match"))],
+    ),
+    "an expression with a query": (
+        {HOST: "[REWRITE]\n    Match ~^/a\\?id=([0-9]+)\n    To /b\n"},
+        [(HOST, 4, 16, "error", A_QUERY.format("Match"))],
+    ),
+    "a plugin for a path with a query": (
+        {HOST: "[HANDLERS]\n    Match /a?x=1 static\n"},
+        [(HOST, 4, 13, "error", A_QUERY.format("Match"))],
+    ),
+    "patterns in quotes": (
+        {HOST: "".join(f'[RULES]\n    Match {match}\n    Action deny\n' for match in QUOTED)}, []
+    ),
+    "a condition with a query": (
+        {HOST: "[REDIRECT]\n    Match /a\n    When header Referer ~\\?x=%20\n    To /b\n"}, []
     ),
     "an exception with an escape": (
         {HOST: "[MAINTENANCE]\n    FlagFile /none\n    Except *%2ecss\n"},

@@ -50,6 +50,10 @@ struct mk_pattern {
 MK_API int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
                             struct mk_buf *error);
 
+/* Like mk_pattern_parse() for an expression, with its ~, that is compared with texts that need not be paths. */
+MK_API int mk_pattern_parse_expression(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
+                                       struct mk_buf *error);
+
 /*
  * Matches a path.
  * Returns 1 (it matches), 0 (it does not), or, for expressions only, -EOVERFLOW (it takes too much time or memory) or

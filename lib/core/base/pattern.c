@@ -131,6 +131,35 @@ static int check_escapes(struct mk_pattern *pattern, struct mk_str text, struct 
     return -EINVAL;
 }
 
+MK_COLD int mk_pattern_parse_expression(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
+                                        struct mk_buf *error)
+{
+    assert(text.len && text.p[0] == '~');
+    *pattern = (struct mk_pattern){.text = text};
+    return parse_regex(pattern, text, arena, error);
+}
+
+/* Returns the length of the name of a query's parameter, `?name=` or `?a[]=`, at `i`; 0: there is none. */
+static size_t count_parameter_bytes(struct mk_str text, size_t i)
+{
+    size_t end = i + 1;
+    while (end < text.len && mk_is_name_byte(text.p[end], "_-.[]"))
+        end++;
+    return text.p[i] == '?' && end > i + 1 && end < text.len && text.p[end] == '=' ? end - i : 0;
+}
+
+/* Returns where a pattern has a query, which is never compared; NULL: it has none. A ? alone is of globs and names. */
+static const char *find_query(struct mk_str text)
+{
+    bool is_regex = text.p[0] == '~', is_exact = text.p[0] == '=';
+    for (size_t i = 1; i < text.len; i++) {
+        bool is_sign = text.p[i] == '?' && (!is_regex || text.p[i - 1] == '\\');
+        if (is_sign && (is_exact || count_parameter_bytes(text, i)))
+            return text.p + i;
+    }
+    return NULL;
+}
+
 MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
                              struct mk_buf *error)
 {
@@ -138,6 +167,10 @@ MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, str
     if (text.len == 0)
         return set_error(error, "a pattern for paths is missing");
     if (check_escapes(pattern, text, error) < 0)
+        return -EINVAL;
+    if (check_fault(pattern, find_query(text), error,
+                    "only paths are compared, without what follows ?: leave it out; some sections have \"When query "
+                    "NAME =VALUE\"") < 0)
         return -EINVAL;
     if (text.p[0] == '~')
         return parse_regex(pattern, text, arena, error);

@@ -61,7 +61,11 @@ static struct mk_str quote_words(struct mk__conf *conf)
     for (uint32_t i = 0; i < conf->words.n; i++) {
         if (i)
             mk_buf_addc(&text, ' ');
-        mk__value_quote(conf->words.word[i], &text);
+        struct mk_str word = conf->words.word[i];
+        if (conf->words.quoted[i] && word.len && memchr(word.p, ',', word.len)) /* which separates patterns if bare */
+            mk__value_add_quoted(word, &text);
+        else
+            mk__value_quote(word, &text);
     }
     struct mk_str copy = text.err ? MK_STR_NONE : mk_arena_dup(&conf->arena, mk_buf_str(&text));
     mk_buf_release(&text);
@@ -158,7 +162,8 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
 {
     const struct mk__words *w = &conf->words;
     size_t fault = 0;
-    struct mk_conf_value value = {.text = mk_buf_str(&w->text), .words = w->word, .n = w->n, .fault = &fault};
+    struct mk_conf_value value = {
+        .text = mk_buf_str(&w->text), .words = w->word, .n = w->n, .fault = &fault, .quoted = w->quoted};
     MK_BUF_ON_STACK(error, MK__SCAN_LINE_MAX + 1024); /* a sentence may quote what the line has */
     if (origin.source) {
         value.dir = origin.source->dir;

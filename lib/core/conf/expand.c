@@ -38,8 +38,10 @@ static void begin_word(struct expansion *e)
         mk_buf_addc(&w->text, ' ');
     e->open = true;
     e->start = w->text.len;
-    if (w->n < MK__WORDS_MAX)
-        w->col[w->n] = e->col;
+    if (w->n >= MK__WORDS_MAX)
+        return;
+    w->col[w->n] = e->col;
+    w->quoted[w->n] = e->quoted;
 }
 
 static void end_word(struct expansion *e)
@@ -110,6 +112,18 @@ static bool expand_variable(struct expansion *e, struct mk_str inside)
     return add_variable(e, name, value);
 }
 
+/* Adds the character at the start of `s`, which a backslash may escape. Returns its length there. */
+static size_t add_character(struct expansion *e, struct mk_str s)
+{
+    struct mk__words *w = e->words;
+    bool escaped = mk__scan_is_escape(s, e->quoted);
+    begin_word(e);
+    if (escaped && w->n < MK__WORDS_MAX)
+        w->quoted[w->n] = true;
+    mk_buf_addc(&w->text, s.p[escaped]);
+    return escaped ? 2 : 1;
+}
+
 static bool expand_word(struct expansion *e, const struct mk__scan_word *word, uint32_t col)
 {
     struct mk_str s = word->raw;
@@ -123,12 +137,7 @@ static bool expand_word(struct expansion *e, const struct mk__scan_word *word, u
         e->col = col + (uint32_t)(s.p - word->raw.p) + word->quoted;
         if (n && !expand_variable(e, mk_str(s.p + 2, n - 3)))
             return false;
-        if (!n) {
-            n = mk__scan_is_escape(s, word->quoted) ? 2 : 1;
-            begin_word(e);
-            mk_buf_addc(&e->words->text, s.p[n - 1]);
-        }
-        s = mk_str_after(s, n);
+        s = mk_str_after(s, n ? n : add_character(e, s));
     }
     end_word(e);
     return true;
@@ -169,6 +178,7 @@ bool mk__expand_literal(struct mk_str word, struct mk__words *words)
     mk_buf_adds(&words->text, word);
     words->word[0] = mk_buf_str(&words->text);
     words->col[0] = 0;
+    words->quoted[0] = true;
     words->n = 1;
     return !words->text.err && !mk_str_has_control(word);
 }

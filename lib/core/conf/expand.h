@@ -22,6 +22,7 @@ struct mk__words {
     uint32_t n;
     struct mk_str word[MK__WORDS_MAX];
     uint32_t col[MK__WORDS_MAX]; /* column of each word */
+    bool quoted[MK__WORDS_MAX];  /* whether it is in quotes, or has an escape */
     char storage[MK__WORDS_BYTES_MAX];
 };
 

@@ -196,11 +196,69 @@ static void print_string(const struct mk_conf_key *key, const void *field, struc
     mk__value_quote(*(const struct mk_str *)field, out);
 }
 
-int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+/* Returns where a list with commas has its first comma; SIZE_MAX: it is none, or its commas may be of an expression. */
+static size_t find_comma(struct mk_str text)
+{
+    static const char *const starts[] = {"/", "=/", "*.", "~"};
+    bool is_regex = text.p[0] == '~';
+    for (size_t i = 1; i < text.len; i++) {
+        struct mk_str next = mk_str_after(text, i + 1);
+        if (text.p[i] == ',' && !next.len)
+            return i;
+        for (size_t k = is_regex ? 3 : 0; text.p[i] == ',' && k < MK_COUNT_OF(starts); k++)
+            if (mk_str_starts(next, mk_str_c(starts[k])))
+                return i;
+    }
+    return SIZE_MAX;
+}
+
+/* Tells whether a word looks like a pattern, and not like the end of one with a blank. */
+static bool starts_pattern(struct mk_str word)
+{
+    return word.len && (memchr("/=~", word.p[0], 3) || memchr(word.p, '*', word.len));
+}
+
+/* Checks what only a word without quotes cannot have: a comma of a list, a fragment. */
+static int check_bare_pattern(const struct mk_conf_value *value, struct mk_str word, struct mk_buf *error)
+{
+    size_t comma = find_comma(word);
+    if (comma != SIZE_MAX)
+        return mk_conf_fault(value, 0, comma, error,
+                             "a comma does not separate patterns, and is part of a path: put the pattern in quotes if "
+                             "paths have it");
+    const char *hash = memchr(word.p, '#', word.len);
+    if (!hash)
+        return 0;
+    return mk_conf_fault(value, 0, (size_t)(hash - word.p), error,
+                         "browsers keep fragments for themselves: leave out what begins with #, or put the pattern in "
+                         "quotes if names of files have the sign");
+}
+
+/* Checks that a value is one pattern: a second one behind a blank would be part of the first, which then never matches.
+ */
+static int check_one_pattern(const struct mk_conf_value *value, struct mk_buf *error)
+{
+    struct mk_str first = value->n ? value->words[0] : MK_STR("");
+    bool is_sign = mk_str_eq(first, MK_STR("~")) || mk_str_eq(first, MK_STR("~*")) || mk_str_eq(first, MK_STR("^~"));
+    if (!first.len || is_sign || first.p[0] == '\'') /* mk_pattern_parse() has a sentence */
+        return 0;
+    if (value->n > 1 && starts_pattern(value->words[1]))
+        return mk_conf_fault(value, 1, 0, error,
+                             "this is a second pattern, and one is taken here: write a section for each, or an "
+                             "expression such as ~^/(a|b)(/|$)");
+    if (value->n > 1)
+        return mk_conf_fault(value, 1, 0, error, "a blank ends a pattern: put it in quotes if paths have the blank");
+    return value->quoted && !value->quoted[0] ? check_bare_pattern(value, first, error) : 0;
+}
+
+typedef int (*parse_pattern_fn)(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
+                                struct mk_buf *error);
+
+static int parse_pattern(const struct mk_conf_value *value, struct mk_pattern *pattern, parse_pattern_fn parse,
+                         struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str text = mk_arena_dup(arena, value->text);
-    struct mk_pattern *pattern = field;
-    int r = text.p ? mk_pattern_parse(pattern, text, arena, error) : -ENOMEM;
+    int r = text.p ? parse(pattern, text, arena, error) : -ENOMEM;
     if (r == -EINVAL && value->fault)
         *value->fault = (size_t)(pattern->text.p - text.p);
     if (r < 0 || pattern->kind != MK_PATTERN_REGEX)
@@ -208,6 +266,17 @@ int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_ar
     struct mk_str place = mk_conf_place(value, arena);
     mk__regex_set_location(pattern->regex, place);
     return place.p ? 0 : -ENOMEM;
+}
+
+int mk_conf_expression(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    return parse_pattern(value, field, mk_pattern_parse_expression, arena, error);
+}
+
+int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    int err = check_one_pattern(value, error);
+    return err < 0 ? err : parse_pattern(value, field, mk_pattern_parse, arena, error);
 }
 
 int mk_conf_patterns(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
@@ -219,6 +288,9 @@ int mk_conf_patterns(const struct mk_conf_value *value, void *field, struct mk_a
         if (!items)
             return -ENOMEM;
         word.text = value->words[i];
+        word.words = &value->words[i];
+        word.n = 1;
+        word.quoted = value->quoted ? &value->quoted[i] : NULL;
         list->items = items;
         int err = mk_conf_pattern(&word, &items[list->n], arena, error);
         if (err == -EINVAL && value->fault)
@@ -512,10 +584,14 @@ static bool is_bare(struct mk_str text)
 
 void mk__value_quote(struct mk_str text, struct mk_buf *out)
 {
-    if (is_bare(text)) {
+    if (is_bare(text))
         mk_buf_adds(out, text);
-        return;
-    }
+    else
+        mk__value_add_quoted(text, out);
+}
+
+void mk__value_add_quoted(struct mk_str text, struct mk_buf *out)
+{
     mk_buf_addc(out, '"');
     for (size_t i = 0; i < text.len; i++) {
         char c = text.p[i];

@@ -23,5 +23,7 @@ MK_COLD void mk__value_describe(const struct mk_conf_key *key, struct mk_buf *ou
 
 /* Appends a text as one word that can be read again: bare, or in quotes if necessary. */
 MK_COLD void mk__value_quote(struct mk_str text, struct mk_buf *out);
+/* Writes a text in quotes. */
+MK_COLD void mk__value_add_quoted(struct mk_str text, struct mk_buf *out);
 
 #endif

@@ -53,7 +53,7 @@ static int parse_value(const struct mk_conf_value *value, unsigned word, struct 
     if (text.len && text.p[0] == '~') {
         struct mk_conf_value expression = {
             .text = text, .words = &text, .n = 1, .dir = value->dir, .origin = value->origin, .fault = &fault};
-        int err = mk_conf_pattern(&expression, &v.pattern, arena, error);
+        int err = mk_conf_expression(&expression, &v.pattern, arena, error);
         if (err == -EINVAL)
             return mk_conf_fault(value, word, fault, error, NULL);
         return err < 0 ? err : add_value(c, v, arena);

@@ -54,6 +54,8 @@ static const struct {
     {"**/x", "/a/x", true},
     {"/a?c", "/abc", true},
     {"/a?c", "/a/c", false},
+    {"/a?=", "/ab=", true},
+    {"/v1?x.css", "/v1.x.css", true},
 };
 
 /* Whether the first of two leaves nothing to the second. */
@@ -144,6 +146,22 @@ TEST(refuses)
         mk_buf_init_fixed(&error, storage, sizeof(storage));
         assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(bad[i]), NULL, &error), -EINVAL);
         assert_true(error.len > 10);
+    }
+}
+
+TEST(refuses_queries)
+{
+    static const struct {
+        const char *pattern;
+        size_t fault;
+    } rows[] = {{"/a?x=1", 2}, {"/a/*.php?id[]=*", 8}, {"=/a?x", 3}, {"=/a?", 3}, {"~^/a\\?x=", 5}, {"**/a?x-y=1", 4}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct mk_pattern pattern;
+        struct mk_str text = mk_str_c(rows[i].pattern);
+        MK_BUF_ON_STACK(error, 256);
+        assert_int_equal(mk_pattern_parse(&pattern, text, NULL, &error), -EINVAL);
+        assert_true(pattern.text.p == text.p + rows[i].fault);
+        assert_non_null(memmem(error.data, error.len, "When query", 10));
     }
 }
 
