@@ -215,8 +215,10 @@ MK_API void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const
 MK_API bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset);
 /* Returns whether the section appears in a file: a check is also called for one that holds only defaults. */
 MK_API bool mk_conf_is_given(const struct mk_conf_check *check);
-/* Like mk_conf_error(), at the `nth` item of a list, or line of a repeated key, from 0. */
+/* Like mk_conf_error() and mk_conf_warn(), at the `nth` item of a list, or line of a repeated key, from 0. */
 MK_API void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
+    MK_PRINTF(4, 5);
+MK_API void mk_conf_warn_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
     MK_PRINTF(4, 5);
 
 /* Adds copies of the words of a value, from the n-th one on (from 0), to a list. Returns 0 or -ENOMEM. */

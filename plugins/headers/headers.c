@@ -6,6 +6,7 @@
 #include <monkey/base/pattern.h>
 #include <monkey/counters.h>
 #include <monkey/inspect.h>
+#include <monkey/kit/variables.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>
@@ -132,10 +133,26 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
+/* Warns of variables, which are sent as they are. A template of a URI may be meant, or a text. */
+static void check_values(const struct mk_conf_check *check, const struct header_changes *changes, size_t offset)
+{
+    unsigned nth = 0;
+    for (const struct header_change *c = changes->first; c; c = c->next, nth++) {
+        struct mk_variable_found found;
+        if (mk_variable_find_in(c->value, &found))
+            mk_conf_warn_nth(check, offset, nth,
+                             "headers of responses have no variables: \"%.*s\" is sent as it is%s%s",
+                             MK_STR_ARG(found.text),
+                             found.here ? "; RequestSet of [PROXY] and formats of logs have it as $" : "",
+                             found.here ? found.here : "");
+    }
+}
+
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
     struct headers_rule *r = section;
-    (void)check;
+    check_values(check, &r->set, offsetof(struct headers_rule, set));
+    check_values(check, &r->add, offsetof(struct headers_rule, add));
     int n = snprintf(r->text, sizeof(r->text), "max-age=%llu", (unsigned long long)(r->expires_ms / 1000));
     assert(n > 0 && (size_t)n < sizeof(r->text));
     r->max_age = mk_str(r->text, (size_t)n);

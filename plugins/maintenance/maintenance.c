@@ -6,6 +6,7 @@
 #include <monkey/base/file.h>
 #include <monkey/counters.h>
 #include <monkey/inspect.h>
+#include <monkey/kit/variables.h>
 
 #include "flag.h"
 
@@ -104,9 +105,13 @@ static const struct mk_conf_key keys[] = {
 };
 
 /* A file that is made in sites/ would be a host at the next reload. */
-static void check_flag_path(const struct mk_conf_check *check, void *section)
+static void check_section(const struct mk_conf_check *check, void *section)
 {
     const struct maintenance_conf *conf = section;
+    struct mk_variable_found found;
+    if (mk_variable_find_in(conf->text, &found))
+        mk_conf_warn(check, offsetof(struct maintenance_conf, text),
+                     "a text has no variables: \"%.*s\" is sent as it is", MK_STR_ARG(found.text));
     if (conf->file.is_relative)
         mk_conf_warn(check, offsetof(struct maintenance_conf, file),
                      "a path without a slash at its start begins at the folder of this file: write all of it, such as "
@@ -126,7 +131,7 @@ static const struct mk_conf_section sections[] = {
      .size = sizeof(struct maintenance_conf),
      .keys = keys,
      .foreign = renamed,
-     .check = check_flag_path,
+     .check = check_section,
      .doc = MK_CONF_DOC(
          "Takes the host, or some of its paths, out of service, and back, without a restart. The first section that "
          "matches a path is used.")},

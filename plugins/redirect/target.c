@@ -2,25 +2,32 @@
 #include "target.h"
 
 #include <monkey/base/escape.h>
+#include <monkey/kit/variables.h>
 
 #include <assert.h>
 #include <errno.h>
 
 #define VARIABLES \
     "a target has no variables such as \"%.*s\": KeepPath appends what follows the prefix of Match, and $1 to $9 are " \
-    "the captures of a regular expression; write a dollar as %%24"
+    "the captures of a regular expression%s; write a dollar as %%24, a brace as %%7B"
+#define OWN_HOST "; a target that begins with / has the scheme and the host of the request"
 
 /* ── captures ── */
 
-/* Returns the name of a variable that begins at `at`, as other servers have them, with its dollar; empty: there is
- * none. */
-static struct mk_str find_variable(struct mk_str to, size_t at)
+/* Returns the first variable as other servers have them, such as $name, with its signs; empty: there is none. */
+static struct mk_variable_found find_variable(struct mk_str to)
 {
-    size_t end = at + 1;
-    bool named = to.p[at] == '$' && end < to.len && mk_is_name_byte(to.p[end], "_") && !mk_is_digit(to.p[end]);
-    while (named && end < to.len && mk_is_name_byte(to.p[end], "_"))
-        end++;
-    return mk_str(to.p + at, named ? end - at : 0);
+    struct mk_variable_found found;
+    bool known = mk_variable_find_in(to, &found);
+    size_t before = known ? (size_t)(found.text.p - to.p) : to.len;
+    for (size_t i = 0; i + 1 < before; i++) {
+        size_t end = i + 1;
+        while (to.p[i] == '$' && !mk_is_digit(to.p[i + 1]) && end < to.len && mk_is_name_byte(to.p[end], "_"))
+            end++;
+        if (end > i + 1)
+            return (struct mk_variable_found){.text = mk_str(to.p + i, end - i)};
+    }
+    return known ? found : (struct mk_variable_found){.text = MK_STR("")};
 }
 
 static bool is_capture(struct mk_str to, size_t at)
@@ -106,11 +113,21 @@ size_t target_find_host_end(struct mk_str to)
     return at + mk_str_until(mk_str_after(to, at), "/?#").len;
 }
 
+static int check_variables(const struct mk_conf_value *value, struct mk_buf *error)
+{
+    struct mk_variable_found found = find_variable(value->text);
+    if (!found.text.len)
+        return 0;
+    bool is_host = found.here && strcmp(found.here, "host") == 0;
+    mk_buf_addf(error, VARIABLES, MK_STR_ARG(found.text), is_host ? OWN_HOST : "");
+    return mk_conf_fault(value, 0, (size_t)(found.text.p - value->text.p), error, NULL);
+}
+
 static int check_bytes(const struct mk_conf_value *value, struct mk_buf *error)
 {
     size_t n = mk_str_visible_len(value->text, "\\"); /* browsers treat a backslash as a slash */
     if (n == value->text.len)
-        return 0;
+        return check_variables(value, error);
     return mk_conf_fault(value, 0, n, error,
                          "a target is a URI without blanks and backslashes; write other bytes as %XX");
 }
@@ -140,6 +157,11 @@ int target_parse_host(const struct mk_conf_value *value, void *field, struct mk_
     if (mk_str_ieq(value->text, MK_STR("https")))
         return mk_conf_fault(value, 0, 0, error,
                              "write \"Redirect https\" in [TLS], which redirects unencrypted requests");
+    struct mk_variable_found found = find_variable(value->text);
+    if (found.text.len)
+        return mk_conf_fault(value, 0, (size_t)(found.text.p - value->text.p), error,
+                             "this target has no variables: the path and the query of the request follow it; write a "
+                             "dollar as %24, a brace as %7B");
     if (value->n > 1)
         return mk_conf_fault(value, 0, 0, error,
                              "one URI is needed, to which all requests are redirected; [REDIRECT] has a status and "
@@ -196,17 +218,6 @@ int target_parse_path(const struct mk_conf_value *value, void *field, struct mk_
     return err < 0 ? err : copy_target(value, field, arena);
 }
 
-static void check_variables(const struct mk_conf_check *check, struct mk_str to, size_t to_offset)
-{
-    for (size_t i = 0; i < to.len; i++) {
-        struct mk_str variable = find_variable(to, i);
-        if (!variable.len)
-            continue;
-        mk_conf_error(check, to_offset, VARIABLES, MK_STR_ARG(variable));
-        return;
-    }
-}
-
 void target_check_captures(const struct mk_conf_check *check, const struct mk_pattern *match, size_t match_offset,
                            struct mk_str to, size_t to_offset)
 {
@@ -214,7 +225,6 @@ void target_check_captures(const struct mk_conf_check *check, const struct mk_pa
     bool compiled = match->kind != MK_PATTERN_REGEX || match->regex;
     if (!compiled || !match->text.p || mk_conf_is_wrong(check, match_offset))
         return; /* the pattern is missing or wrong, which was reported */
-    check_variables(check, to, to_offset);
     for (size_t i = 0; i < to.len; i++) {
         if (!is_capture(to, i))
             continue;

@@ -74,6 +74,21 @@ static bool is_name(struct mk_str text)
            (mk_str_ieq(extension, MK_STR(".html")) || mk_str_ieq(extension, MK_STR(".htm")));
 }
 
+/* Returns where a text has what looks like a variable of another server, $name, {name} or %{NAME}; NULL: nowhere. */
+static const char *find_variable(struct mk_str text)
+{
+    for (size_t i = 0; i + 2 < text.len; i++) {
+        struct mk_str name = mk_str_after(text, i + 1);
+        bool is_lower = name.p[0] >= 'a' && name.p[0] <= 'z';
+        if ((text.p[i] == '$' && (is_lower || name.p[0] == '{')) || (text.p[i] == '%' && name.p[0] == '{'))
+            return text.p + i;
+        if (text.p[i] == '{' && is_lower && mk_str_is_name(mk_str_until(name, "}"), "._") &&
+            memchr(name.p, '}', name.len))
+            return text.p + i;
+    }
+    return NULL;
+}
+
 static int load_page(const struct static_site *site, struct error_pages *all, const struct mk_conf_pair *pair,
                      uint64_t *ret_status)
 {
@@ -134,6 +149,9 @@ static int report_page(const struct error_source *from, uint32_t nth, int err, u
                       MK_STR_ARG(pair->value));
     else if (err < 0)
         return report_unreadable(from, nth, err);
+    else if (!mk_str_starts(pair->value, MK_STR("/")) && find_variable(pair->value))
+        mk_host_warn(from->host, from->conf, 0, nth, "a page has no variables: \"%.*s\" is sent as it is",
+                     MK_STR_ARG(mk_str_until(mk_str_c(find_variable(pair->value)), " <\"")));
     else if (status == 414 || status == 431)
         mk_host_warn(from->host, from->conf, 0, nth,
                      "a request whose head is too long has no host: clients get the server's page for %u", status);

@@ -244,6 +244,20 @@ static bool is_valid_entry(struct mk_str word)
     return dollar == at && (!at || !memchr(at + 1, '$', word.len - (size_t)(at + 1 - word.p)));
 }
 
+/* Returns what to write in place of a word that is none. */
+static const char *get_hint(struct mk_str word)
+{
+    const char *dollar = memchr(word.p, '$', word.len);
+    bool is_query = dollar && memchr(word.p, '?', (size_t)(dollar - word.p));
+    if (is_query)
+        return ": leave out what begins with ?, as a script gets the query of the request";
+    if (mk_str_starts(word, MK_STR("@")))
+        return ": what other files than these are for is a section [PROXY] or [FASTCGI], with a Match of its own";
+    if (dollar || mk_str_until(word, "{").len < word.len)
+        return ": write $path for the path of the request, the only variable here";
+    return "";
+}
+
 void mk__static_find_check_tryfiles(const struct mk_conf_check *check, struct static_host *host)
 {
     const struct mk_conf_list *list = &host->try_files;
@@ -256,8 +270,7 @@ void mk__static_find_check_tryfiles(const struct mk_conf_check *check, struct st
             mk_conf_error_nth(
                 check, offset, i,
                 "\"TryFiles\" takes names that begin with \"/\" or $path, and a last =CODE, not \"%.*s\"%s",
-                MK_STR_ARG(word),
-                mk_str_starts(word, MK_STR("$uri")) ? ": write $path for the path of the request" : "");
+                MK_STR_ARG(word), get_hint(word));
         host->n_tries++;
     }
 }

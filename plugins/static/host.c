@@ -5,6 +5,7 @@
 #include "static.h"
 
 #include <monkey/base/arena.h>
+#include <monkey/base/escape.h>
 #include <monkey/base/file.h>
 
 #include <assert.h>
@@ -236,6 +237,49 @@ static int open_root(struct mk_host *host, struct static_site *site, const struc
     return err == -ENOMEM ? err : -EINVAL;
 }
 
+/* Tells whether a name has what URLs have, and names of files hardly: an escape, a query, a variable. */
+static bool is_of_url(struct mk_str name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (mk_percent_value(name.p + i, name.len - i) >= 0 || memchr("?{", name.p[i], 2))
+            return true;
+    return false;
+}
+
+static bool has_file(const struct static_site *site, struct mk_str name)
+{
+    int fd = mk__static_open_beneath(site->root_fd, name.p);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Refuses names of TryFiles that are written as in a URL, and warns of those of Indexfile, unless there is such a file.
+ */
+static int check_names(struct mk_host *host, const struct static_site *site)
+{
+    const struct mk_conf_list *tries = &site->host->try_files, *index = &site->host->index;
+    int result = 0;
+    for (uint32_t i = 0; site->root_fd >= 0 && i < site->host->n_tries; i++) {
+        struct mk_str name = tries->items[i];
+        if (!mk_str_starts(name, MK_STR("/")) || memchr(name.p, '$', name.len) || !is_of_url(name) ||
+            has_file(site, mk_str_after(name, 1)))
+            continue;
+        mk_host_error(host, site->host, offsetof(struct static_host, try_files), i,
+                      "there is no file %.*s below the document root: a name is written as it is, without escapes, "
+                      "queries and variables but $path",
+                      MK_STR_ARG(name));
+        result = -EINVAL;
+    }
+    for (uint32_t i = 0; site->root_fd >= 0 && i < index->n; i++)
+        if (is_of_url(index->items[i]) && !has_file(site, index->items[i]))
+            mk_host_warn(host, site->host, offsetof(struct static_host, index), i,
+                         "the document root has no file %.*s: a name is written as it is, without escapes, queries and "
+                         "variables",
+                         MK_STR_ARG(index->items[i]));
+    return result;
+}
+
 int mk__static_host_start(struct mk_host *host, void **ret_state)
 {
     const struct static_host *conf = mk_host_conf(host, &mk__static_settings_sections[SETTINGS_HOST]);
@@ -247,6 +291,8 @@ int mk__static_host_start(struct mk_host *host, void **ret_state)
     site->hints_at_listing = mk_generation_is_one_shot(mk_host_generation(host));
     site->settings = mk__static_settings_merge(site, site->settings);
     int err = open_root(host, site, conf);
+    if (err == 0)
+        err = check_names(host, site);
     if (err != -ENOMEM) {
         int pages = mk__static_errors_load(host, site, &mk__static_settings_sections[SETTINGS_ERROR_PAGES]);
         err = err < 0 && pages != -ENOMEM ? err : pages;

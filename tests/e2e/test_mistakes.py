@@ -28,6 +28,16 @@ SOME_PATHS = "; a section for some paths has a line Match, such as [HEADERS], [A
 A_BACKEND = "; a backend is a section [PROXY], in a file of sites/"
 PROXY = '; write "Match /PATH" and "To http://HOST:PORT" in [PROXY], in a file of sites/'
 
+ONLY_PATH = ": write $path for the path of the request, the only variable here"
+AS_IT_IS = (
+    " below the document root: a name is written as it is, without escapes, queries and variables but $path"
+)
+OWN_HOST = "; a target that begins with / has the scheme and the host of the request"
+NO_VARIABLES = (
+    '"To": a target has no variables such as "{}": KeepPath appends what follows the prefix of Match, and $1 to $9 are '
+    "the captures of a regular expression{}; write a dollar as %24, a brace as %7B"
+)
+
 # What the text of a case is put below, unless it begins with its own line.
 SERVER, HOST, LOAD = "monkey.conf", "default", "plugins.load"
 HEADS = {SERVER: "[SERVER]\n", HOST: "[HOST]\n    DocumentRoot {root}\n", LOAD: "[PLUGINS]\n"}
@@ -404,16 +414,93 @@ CASES = {
         "    TryFiles $uri /index.html\n",
         3,
         14,
-        '"TryFiles" takes names that begin with "/" or $path, and a last =CODE, not "$uri": write $path for the path '
-        "of the request",
+        '"TryFiles" takes names that begin with "/" or $path, and a last =CODE, not "$uri"' + ONLY_PATH,
+    ),
+    "nginx: a script with arguments": (
+        HOST,
+        "    TryFiles $path /index.php?$args\n",
+        3,
+        20,
+        '"TryFiles" takes names that begin with "/" or $path, and a last =CODE, not "/index.php?$args": leave out what '
+        "begins with ?, as a script gets the query of the request",
+    ),
+    "Caddy: {path}": (
+        HOST,
+        "    TryFiles {path} /index.html\n",
+        3,
+        14,
+        '"TryFiles" takes names that begin with "/" or $path, and a last =CODE, not "{path}"' + ONLY_PATH,
+    ),
+    "a name with an escape": (
+        HOST,
+        "    TryFiles $path /a%20b.html\n",
+        3,
+        20,
+        "there is no file /a%20b.html" + AS_IT_IS,
+    ),
+    "a name with a query": (
+        HOST,
+        "    TryFiles $path /index.html?a=b =404\n",
+        3,
+        20,
+        "there is no file /index.html?a=b" + AS_IT_IS,
     ),
     "nginx: variables of a target": (
         HOST,
         "[REDIRECT]\n    Match /\n    To https://a.example$request_uri\n",
         5,
-        8,
-        'a target has no variables such as "$request_uri": KeepPath appends what follows the prefix of Match, and $1 '
-        "to $9 are the captures of a regular expression; write a dollar as %24",
+        25,
+        NO_VARIABLES.format("$request_uri", ""),
+    ),
+    "nginx: the host of a target": (
+        HOST,
+        "[REDIRECT]\n    Match /\n    To https://${host}/a\n",
+        5,
+        16,
+        '${host} is neither set with @SET nor in the environment; ${host:-x} would give it a default',
+    ),
+    "nginx: $host in a target": (
+        HOST,
+        "[REDIRECT]\n    Match /\n    To https://$host/a\n",
+        5,
+        16,
+        NO_VARIABLES.format("$host", OWN_HOST),
+    ),
+    "Caddy: a target": (
+        HOST,
+        "[REDIRECT]\n    Match /\n    To https://{host}{uri}\n",
+        5,
+        16,
+        NO_VARIABLES.format("{host}", OWN_HOST),
+    ),
+    "Apache: a target": (
+        HOST,
+        "[REDIRECT]\n    Match /\n    To https://%{HTTP_HOST}%{REQUEST_URI}\n",
+        5,
+        16,
+        NO_VARIABLES.format("%{HTTP_HOST}", OWN_HOST),
+    ),
+    "HAProxy: a target": (
+        HOST,
+        "[REDIRECT]\n    Match /\n    To https://a.example%[path]\n",
+        5,
+        25,
+        NO_VARIABLES.format("%[path]", ""),
+    ),
+    "a variable of a rewrite": (
+        HOST,
+        "[REWRITE]\n    Match /a\n    To /b?h=$http_x_a\n",
+        5,
+        13,
+        NO_VARIABLES.format("$http_x_a", ""),
+    ),
+    "a variable of a host's target": (
+        HOST,
+        "    Redirect https://a.example{uri}\n",
+        3,
+        31,
+        '"Redirect": this target has no variables: the path and the query of the request follow it; write a dollar as '
+        "%24, a brace as %7B",
     ),
     "nginx: a variable of a header": (
         HOST,
@@ -833,6 +920,8 @@ A_FRAGMENT = (
 A_QUERY = (
     '"{}": only paths are compared, without what follows ?: leave it out; some sections have "When query NAME =VALUE"'
 )
+AS_HEADER = 'headers of responses have no variables: "{}" is sent as it is'
+AS_VARIABLE = "; RequestSet of [PROXY] and formats of logs have it as $"
 NO_HOST = (
     "the section [HOST] is missing: each file of sites/ is a host, and has it; move other files to another folder"
 )
@@ -937,6 +1026,39 @@ REPORTS = {
     "a condition with a query": (
         {HOST: "[REDIRECT]\n    Match /a\n    When header Referer ~\\?x=%20\n    To /b\n"}, []
     ),
+    "variables of headers": (
+        {HOST: "[HEADERS]\n    Set X $remote_addr\n    Add Y b\n    Add Z a:%{HTTP_HOST}e\n    Add T {time_now}\n"},
+        [
+            (HOST, 4, 9, "warning", AS_HEADER.format("$remote_addr") + AS_VARIABLE + "client"),
+            (HOST, 6, 9, "warning", AS_HEADER.format("%{HTTP_HOST}") + AS_VARIABLE + "host"),
+            (HOST, 7, 9, "warning", AS_HEADER.format("{time_now}")),
+        ],
+    ),
+    "headers with signs": (
+        {HOST: '[HEADERS]\n    Set NEL "{\\"a\\": {\\"b\\": 1}}"\n    Set X $5\n    Set Y "50 %, US$"\n'},
+        [],
+    ),
+    "variables of pages": (
+        {HOST: '[ERROR_PAGES]\n    404 "no $request_uri here"\n    403 "<p>{host}</p>"\n    410 "$5, {a b}, 50 %"\n'},
+        [
+            (HOST, 4, 5, "warning", 'a page has no variables: "$request_uri" is sent as it is'),
+            (HOST, 5, 5, "warning", 'a page has no variables: "{host}" is sent as it is'),
+        ],
+    ),
+    "a variable of a text": (
+        {HOST: "[MAINTENANCE]\n    FlagFile /none\n    Text {remote_host}\n"},
+        [(HOST, 5, 10, "warning", 'a text has no variables: "{remote_host}" is sent as it is')],
+    ),
+    "an index with an escape": (
+        {HOST: "    Indexfile my%20index.html index.html\n"},
+        [
+            (
+                HOST, 3, 15, "warning",
+                "the document root has no file my%20index.html: a name is written as it is, without escapes, queries "
+                "and variables",
+            )
+        ],
+    ),
     "an exception with an escape": (
         {HOST: "[MAINTENANCE]\n    FlagFile /none\n    Except *%2ecss\n"},
         [(HOST, 5, 13, "error", '"Except": paths are compared without escapes: write "*.css"')],
@@ -1037,6 +1159,19 @@ def check(tmp_path, site_root):
         return run("-c", tmp_path / "conf", "-t")
 
     return write
+
+
+def test_names_as_in_urls(tmp_path):
+    """Names of files may have what URLs have: such a file is tried, and is no mistake."""
+    root = tmp_path / "www"
+    root.mkdir()
+    for name in ("a%20b.html", "c?d", "{e}.html"):
+        (root / name).write_text(name)
+    tries = "$path /c?d /{e}.html /a%20b.html"
+    text = f"[HOST]\n    DocumentRoot {root}\n    Indexfile a%20b.html\n    TryFiles {tries}\n"
+    write_config(tmp_path / "conf", root, files={"sites/default": text})
+    result = run("-c", tmp_path / "conf", "-t")
+    assert (result.returncode, PLACE.findall(result.stderr)) == (0, []), result.stderr
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

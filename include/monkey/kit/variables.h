@@ -40,6 +40,16 @@ MK_API const char *mk_variable_find_nearest(struct mk_str name);
  * the logger has. Any thread.
  */
 MK_API const char *mk_variable_find_foreign(struct mk_str name);
+/* A variable in a text that has none, with its signs, and its name here; NULL: it has none, or may have any. */
+struct mk_variable_found {
+    struct mk_str text;
+    const char *here;
+};
+/*
+ * Finds the first variable in a text, as this server and others write them, of a name that is known: $host, ${host},
+ * {host}, %{HTTP_HOST}, %[path]. For directives whose value is sent as it is. Any thread.
+ */
+MK_API bool mk_variable_find_in(struct mk_str text, struct mk_variable_found *ret);
 /* Sets `*best`, NULL at first, to the name `own` of a variable if that is nearer to `name`, and near. Any thread. */
 MK_API void mk_variable_prefer_nearer(struct mk_str name, const char *own, const char **best);
 /* Tells whether `name` is that of a variable `own`, or begins with it if there is an argument. Any thread. */

@@ -307,6 +307,14 @@ void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *
     va_end(args);
 }
 
+void mk_conf_warn_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report_problem(check, true, offset, nth, format, args);
+    va_end(args);
+}
+
 /* Returns whether a line has the key, even if its value was wrong. */
 static bool has_setting(const struct mk__conf_values *values, const struct mk_conf_key *key)
 {

@@ -11,10 +11,12 @@
 
 /* ── variables of other servers, and the ones to write here ── */
 
-static const struct {
+struct foreign_name {
     struct mk_str name;
-    const char *here;
-} foreign_variables[] = {
+    const char *here; /* NULL: there is none */
+};
+
+static const struct foreign_name foreign_variables[] = {
     {MK_STR("remote_addr"), "client"},
     {MK_STR("remote_host"), "client"},
     {MK_STR("binary_remote_addr"), "client"},
@@ -43,6 +45,49 @@ static const struct {
     {MK_STR("ssl_server_name"), "tls_server_name"},
     {MK_STR("ssl_client_s_dn"), "tls_client"},
     {MK_STR("http_x_forwarded_for"), "header_x_forwarded_for"},
+    {MK_STR("hostport"), "host"},
+    {MK_STR("url.authority"), "host"},
+    {MK_STR("url.path"), "path"},
+    {MK_STR("url.query"), "query"},
+    {MK_STR("qsa"), "query"},
+    {MK_STR("http.request.host"), "host"},
+    {MK_STR("http.request.method"), "method"},
+    {MK_STR("http.request.uri"), "target"},
+    {MK_STR("http.request.orig_uri"), "target"},
+    {MK_STR("http.request.uri.path"), "path"},
+    {MK_STR("http.request.uri.query"), "query"},
+    {MK_STR("http.request.remote.host"), "client"},
+    {MK_STR("http.auth.user.id"), "user"},
+    {MK_STR("unique_id"), "request_id"},
+};
+
+/* Names in texts that mean nothing here, or the beginnings of names. */
+static const struct foreign_name foreign_others[] = {
+    {MK_STR("scheme"), NULL},        {MK_STR("request_scheme"), NULL},
+    {MK_STR("https"), NULL},         {MK_STR("server_port"), NULL},
+    {MK_STR("port"), NULL},          {MK_STR("remote"), NULL},
+    {MK_STR("remote_port"), NULL},   {MK_STR("hostname"), NULL},
+    {MK_STR("document_root"), NULL}, {MK_STR("request_filename"), NULL},
+    {MK_STR("realpath_root"), NULL}, {MK_STR("is_args"), NULL},
+    {MK_STR("proxy_host"), NULL},    {MK_STR("proxy_add_x_forwarded_for"), NULL},
+    {MK_STR("time_now"), NULL},
+};
+static const struct foreign_name foreign_prefixes[] = {
+    {MK_STR("http.request.header."), "header_NAME"},
+    {MK_STR("header."), "header_NAME"},
+    {MK_STR("http_"), "header_NAME"},
+    {MK_STR("http.request."), NULL},
+    {MK_STR("url."), NULL},
+    {MK_STR("arg_"), NULL},
+    {MK_STR("cookie_"), NULL},
+    {MK_STR("cookie."), NULL},
+    {MK_STR("sent_http_"), NULL},
+    {MK_STR("upstream_"), NULL},
+    {MK_STR("ssl_"), NULL},
+    {MK_STR("tls_"), NULL},
+    {MK_STR("env."), NULL},
+    {MK_STR("re."), NULL},
+    {MK_STR("labels."), NULL},
 };
 
 const char *mk_variable_find_foreign(struct mk_str name)
@@ -51,6 +96,67 @@ const char *mk_variable_find_foreign(struct mk_str name)
         if (mk_str_ieq(name, foreign_variables[i].name))
             return foreign_variables[i].here;
     return NULL;
+}
+
+/* The signs before a name and behind it, the longer ones first. No end: it ends with another byte. */
+static const struct {
+    struct mk_str start, end;
+    bool always; /* whatever the name is */
+} forms[] = {
+    {MK_STR("%{"), MK_STR("}"), true}, {MK_STR("%["), MK_STR("]"), true}, {MK_STR("${"), MK_STR("}"), false},
+    {MK_STR("{"), MK_STR("}"), false}, {MK_STR("$"), MK_STR(""), false},
+};
+
+/* Returns the length of a name; those in brackets may have dots and what names a header. */
+static size_t count_name_bytes(struct mk_str text, bool bracketed)
+{
+    size_t n = 0;
+    while (n < text.len && mk_is_name_byte(text.p[n], bracketed ? "_.-:()" : "_"))
+        n++;
+    return n;
+}
+
+static bool is_known(struct mk_str name, const char **ret_here)
+{
+    const struct mk_variable *own = mk_variable_find(name);
+    *ret_here = own && !own->arg ? own->name : mk_variable_find_foreign(name);
+    if (own || *ret_here)
+        return true;
+    for (size_t i = 0; i < MK_COUNT_OF(foreign_others); i++)
+        if (mk_str_ieq(name, foreign_others[i].name))
+            return true;
+    for (size_t i = 0; i < MK_COUNT_OF(foreign_prefixes); i++) {
+        size_t n = foreign_prefixes[i].name.len;
+        *ret_here = foreign_prefixes[i].here;
+        if (name.len > n && mk_str_ieq(mk_str(name.p, n), foreign_prefixes[i].name))
+            return true;
+    }
+    *ret_here = NULL;
+    return false;
+}
+
+/* Tells whether a text begins with a variable. */
+static bool begins_variable(struct mk_str text, struct mk_variable_found *ret)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(forms); i++) {
+        struct mk_str start = forms[i].start, end = forms[i].end;
+        if (!mk_str_starts(text, start))
+            continue;
+        struct mk_str rest = mk_str_after(text, start.len);
+        struct mk_str name = mk_str(rest.p, count_name_bytes(rest, end.len));
+        bool closed = mk_str_starts(mk_str_after(rest, name.len), end);
+        ret->text = mk_str(text.p, start.len + name.len + end.len);
+        return name.len && closed && (is_known(name, &ret->here) || forms[i].always);
+    }
+    return false;
+}
+
+bool mk_variable_find_in(struct mk_str text, struct mk_variable_found *ret)
+{
+    for (; text.len; text = mk_str_after(text, 1))
+        if (begins_variable(text, ret))
+            return true;
+    return false;
 }
 
 /* ── the variables of a request ── */
