@@ -465,7 +465,10 @@ MK_API struct mk_str mk_host_name(const struct mk_host *host, unsigned n);
 MK_API bool mk_host_has_name(const struct mk_host *host, struct mk_str name);
 /* Returns true if `text` is the address of one of the server's Listen lines, written in the same way. */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
-/* Returns true if one of the server's Listen lines has an address that is none of the list. */
+/*
+ * Returns true if one of the server's Listen lines has an address that is none of the list, and none of the lists of
+ * earlier calls: the plugin serves nothing else at those of its list. While a configuration is loaded.
+ */
 MK_API bool mk_host_listens_elsewhere(const struct mk_host *host, const struct mk_conf_list *listeners);
 /*
  * Keeps the listener of that address open until a drain ends; others close when it begins. Connections that are
@@ -576,6 +579,13 @@ MK_API bool mk_generation_is_check(const struct mk_generation *g);
  * only root can open must be opened now. Sets the user and group. Main thread.
  */
 MK_API bool mk_generation_drops_root(const struct mk_generation *g, uint32_t *ret_uid, uint32_t *ret_gid);
+/*
+ * Returns true if a file at the path would be a host of the next load: its folder is sites/. While a configuration is
+ * loaded. Main thread.
+ */
+MK_API bool mk_generation_is_in_sites(const struct mk_generation *g, struct mk_str path);
+/* Returns true if root has started this server, which is another user by now (`User`). */
+MK_API bool mk_generation_has_dropped_root(const struct mk_generation *g);
 /* Returns true if `User` checks what a reload can do after a start as root, which has opened files of its own. */
 MK_API bool mk_generation_is_after_root(const struct mk_generation *g);
 

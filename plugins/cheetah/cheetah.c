@@ -177,9 +177,14 @@ static int check_generation(struct mk_generation *g, void *ctx)
     MK_BUF_ON_STACK(error, 512);
     if (plugin_commands_check(g, is_own_command, &error) < 0)
         return report_conflict(g, state->conf, &error);
-    mk_buf_adds(&path,
-                state->conf->listen.len ? state->conf->listen : mk_str_c(endpoint_default_path(&process->endpoints)));
-    if (path.err || path.len > ENDPOINT_PATH_MAX)
+    bool has_path = state->conf->listen.len;
+    mk_buf_adds(&path, has_path ? state->conf->listen : mk_str_c(endpoint_default_path(&process->endpoints, g)));
+    if (!has_path && mk_generation_has_dropped_root(g) && endpoint_needs_root(mk_buf_cstr(&path)))
+        mk_buf_addf(&error,
+                    "only root can open the socket %s, and a reload does not open it: restart the server, or write "
+                    "Listen with a path in a folder of its user",
+                    mk_buf_cstr(&path));
+    else if (path.err || path.len > ENDPOINT_PATH_MAX)
         mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX);
     else if (mk_generation_is_check(g))
         return 0;

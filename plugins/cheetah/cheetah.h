@@ -334,7 +334,10 @@ struct endpoint {
     unsigned refs;     /* generations */
     unsigned watchers; /* workers that hold it in their loop, all in one thread */
     bool closed;       /* by endpoint_close() */
-    bool watched;      /* its event is in `loop` */
+    bool watched;      /* its event is in `loop`, unless it is paused */
+    bool paused;       /* `retry` waits: a connection could not be accepted */
+    uint64_t warned_ms;
+    struct mk_timer retry;
     struct mk_loop *loop;
     struct mk_event event;
     void (*on_accept)(struct endpoint *e, int fd); /* the descriptor is close-on-exec and does not block */
@@ -370,6 +373,8 @@ void endpoint_unwatch(struct endpoint *e, bool loop_lives);
  * Returns the path that is used if the configuration has none: the same for the process as long as it lives, since it
  * may give its rights up after the first one.
  */
-const char *endpoint_default_path(struct endpoints *all);
+const char *endpoint_default_path(struct endpoints *all, const struct mk_generation *g);
+/* Tells whether only root can open a socket at the path, and there is none: a start can, a reload after User cannot. */
+bool endpoint_needs_root(const char *path);
 
 #endif

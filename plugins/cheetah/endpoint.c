@@ -2,6 +2,7 @@
 #include "cheetah.h"
 
 #include <monkey/base/arena.h>
+#include <monkey/base/log_limit.h>
 #include <monkey/log.h>
 
 #include <assert.h>
@@ -18,7 +19,7 @@
 
 #define ROOT_PATH "/run/monkey-shell.sock"
 
-enum { BACKLOG = 8, ACCEPTS_AT_ONCE = 8 };
+enum { BACKLOG = 8, ACCEPTS_AT_ONCE = 8, RETRY_MS = 100 };
 
 /* Returns whether the process before has passed a socket at this path on. */
 static bool is_inherited(const char *path)
@@ -32,10 +33,10 @@ static bool is_inherited(const char *path)
 }
 
 /* After User the process is not root's any more, but it, or the one before an upgrade, may have been. */
-static void print_default_path(struct mk_buf *out)
+static void print_default_path(const struct mk_generation *g, struct mk_buf *out)
 {
     const char *dir = getenv("XDG_RUNTIME_DIR");
-    if (geteuid() == 0 || is_inherited(ROOT_PATH))
+    if (geteuid() == 0 || mk_generation_has_dropped_root(g) || is_inherited(ROOT_PATH))
         mk_buf_addf(out, ROOT_PATH);
     else if (dir && dir[0] == '/')
         mk_buf_addf(out, "%s/monkey-shell.sock", dir);
@@ -43,12 +44,18 @@ static void print_default_path(struct mk_buf *out)
         mk_buf_addf(out, "/tmp/monkey-shell-%u.sock", geteuid());
 }
 
-const char *endpoint_default_path(struct endpoints *all)
+bool endpoint_needs_root(const char *path)
+{
+    struct stat st;
+    return strcmp(path, ROOT_PATH) == 0 && (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode));
+}
+
+const char *endpoint_default_path(struct endpoints *all, const struct mk_generation *g)
 {
     if (!all->default_path[0]) {
         struct mk_buf out;
         mk_buf_init_fixed(&out, all->default_path, sizeof(all->default_path));
-        print_default_path(&out);
+        print_default_path(g, &out);
         mk_buf_cstr(&out);
     }
     return all->default_path;
@@ -164,9 +171,33 @@ static int open_socket(struct endpoint *e, struct mk_buf *error)
 
 static void stop_watching(struct endpoint *e)
 {
-    if (e->watched)
+    if (e->watched && !e->paused)
         mk_event_del(e->loop, &e->event);
-    e->watched = false;
+    if (e->paused)
+        mk_timer_cancel(&e->retry);
+    e->watched = e->paused = false;
+}
+
+/* An error that comes each time must not become a busy loop, since the socket stays readable. */
+static void pause_accepting(struct endpoint *e, int err)
+{
+    uint64_t now_ms = mk_loop_now_ms(e->loop);
+    if (now_ms >= e->warned_ms + MK_LOG_LIMIT_MS)
+        mk_log_warn("cheetah: cannot accept shells at %s: %s; trying again every %d ms", e->path, strerror(err),
+                    RETRY_MS);
+    if (now_ms >= e->warned_ms + MK_LOG_LIMIT_MS)
+        e->warned_ms = now_ms;
+    mk_event_del(e->loop, &e->event);
+    e->paused = true;
+    mk_timer_arm(e->loop, &e->retry, RETRY_MS);
+}
+
+static void end_pause(struct mk_timer *timer)
+{
+    struct endpoint *e = MK_CONTAINER_OF(timer, struct endpoint, retry);
+    e->paused = mk_event_add(e->loop, &e->event, EPOLLIN) < 0;
+    if (e->paused)
+        mk_timer_arm(e->loop, &e->retry, RETRY_MS);
 }
 
 static void accept_shells(struct mk_event *event, uint32_t events)
@@ -179,8 +210,12 @@ static void accept_shells(struct mk_event *event, uint32_t events)
     }
     for (unsigned i = 0; i < ACCEPTS_AT_ONCE; i++) {
         int fd = accept4(event->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
+        if (fd < 0 && (errno == EAGAIN || errno == EINTR))
             return;
+        if (fd < 0) {
+            pause_accepting(e, errno);
+            return;
+        }
         e->on_accept(e, fd);
     }
 }
@@ -208,6 +243,7 @@ struct endpoint *endpoint_get(struct endpoints *all, const char *path, struct mk
     }
     *e = (struct endpoint){.refs = 1, .event = {accept_shells, -1}};
     mk_list_init(&e->node);
+    mk_timer_init(&e->retry, end_pause);
     snprintf(e->path, sizeof(e->path), "%s", path);
     e->event.fd = open_socket(e, error);
     if (e->event.fd >= 0) {
@@ -261,7 +297,7 @@ int endpoint_watch(struct endpoint *e, struct mk_loop *loop)
 
 void endpoint_accept(struct endpoint *e)
 {
-    int err = e->watched ? mk_event_change(e->loop, &e->event, EPOLLIN) : 0;
+    int err = e->watched && !e->paused ? mk_event_change(e->loop, &e->event, EPOLLIN) : 0;
     assert(err == 0);
     (void)err;
 }
@@ -270,6 +306,10 @@ void endpoint_unwatch(struct endpoint *e, bool loop_lives)
 {
     assert(e->watchers);
     e->watched &= loop_lives;
+    if (!loop_lives && e->paused) {
+        mk_timer_cancel(&e->retry);
+        e->paused = false;
+    }
     if (--e->watchers == 0)
         stop_watching(e);
 }

@@ -66,6 +66,11 @@ static int open_log(struct mk_host *host, struct log_table *t, struct logger_log
     if (dest->kind == MK_LOG_DEST_OFF)
         return 0;
     struct mk_generation *g = mk_host_generation(host);
+    if (dest->kind == MK_LOG_DEST_FILE && mk_generation_is_in_sites(g, dest->path)) {
+        mk_host_error(host, logs->settings, offsets[log], 0,
+                      "%s would be a host, as each file of sites/ is: write a path in another folder", dest->path.p);
+        return -EINVAL;
+    }
     int err = mk_generation_is_after_root(g) ? 0 : mk_log_target_check(t->writer, dest);
     int number = err == 0 ? add_target(t, dest, logs->settings->when_full == WHEN_FULL_WAIT) : -1;
     if (err == 0 && number < 0)

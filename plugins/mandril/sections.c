@@ -346,16 +346,42 @@ static bool begins_shared(struct mk_host *host, unsigned section, const void *co
     return first;
 }
 
+/* Tells whether no address is in both lists; false if one of them is for all clients. */
+static bool are_networks_apart(const struct mk_networks *a, const struct mk_networks *b)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t k = 0; k < b->n; k++)
+            if (mk_network_contains(&a->items[i], &b->items[k].address) ||
+                mk_network_contains(&b->items[k], &a->items[i].address))
+                return false;
+    return a->n && b->n;
+}
+
+/* Tells whether no request can meet the conditions of both rules. Files of networks may change. */
+static bool are_apart(const struct conditions *a, const struct conditions *b)
+{
+    return mk_pattern_is_apart(&a->match, &b->match) ||
+           (!a->file.len && !b->file.len && are_networks_apart(&a->networks, &b->networks));
+}
+
 /* What no rule denies is allowed: a rule that allows is an exception of later ones, or of a login. */
 static void check_allowing(struct mk_host *host, const struct host_state *state, size_t n)
 {
-    const struct rule *rule = &state->rules[n];
-    bool has_effect = rule->conf->action.kind != ACTION_ALLOW || mk_host_uses_access(host);
-    for (size_t i = n + 1; i < state->n_rules && !has_effect; i++)
-        has_effect = state->rules[i].conf->action.kind != ACTION_ALLOW;
-    if (!has_effect)
+    const struct rule_conf *rule = state->rules[n].conf;
+    bool has_effect = rule->action.kind != ACTION_ALLOW || mk_host_uses_access(host), denies = false;
+    for (size_t i = n + 1; i < state->n_rules && !has_effect; i++) {
+        const struct rule_conf *later = state->rules[i].conf;
+        denies |= later->action.kind != ACTION_ALLOW;
+        has_effect = later->action.kind != ACTION_ALLOW && !are_apart(&rule->when, &later->when);
+    }
+    if (!has_effect && denies)
         mk_host_warn(
-            host, rule->conf, offsetof(struct rule_conf, action), 0,
+            host, rule, offsetof(struct rule_conf, action), 0,
+            "this has no effect: no [RULES] behind it denies any of these paths to these clients, and what none "
+            "denies is allowed");
+    else if (!has_effect)
+        mk_host_warn(
+            host, rule, offsetof(struct rule_conf, action), 0,
             "this has no effect: what no [RULES] denies is allowed; for these clients alone, write a section with "
             "\"Action deny\" behind it");
 }

@@ -210,10 +210,10 @@ void rewrite_write_if(const struct mapping *m, struct mk_str value, struct mk_bu
 /* Opens the counter; for the start of the process. */
 void ambiguous_open(void);
 
-/* ── Max-Forwards: how many proxies may pass a TRACE or OPTIONS on (RFC 9110 section 7.6.2) ── */
+/* ── Max-Forwards: how many proxies may pass an OPTIONS on (RFC 9110 section 7.6.2) ── */
 
 /*
- * Responds to a TRACE or OPTIONS that may not be passed on any more: to OPTIONS with 204, to TRACE with 405, and with
+ * Responds to a TRACE, and to an OPTIONS that may not be passed on any more: to OPTIONS with 204, to TRACE with 405, and with
  * 400 if the number is none. Returns false if the request is to be passed on.
  */
 bool forwards_end_here(struct mk_request *req);

@@ -48,9 +48,10 @@ static void report_ambiguous(struct mk_request *req, struct mk_str name)
 
 /* ── Max-Forwards ── */
 
+/* Of TRACE, too, which is not passed on. */
 static bool is_counted(const struct mk_request *req)
 {
-    return mk_request_method(req) == MK_OPTIONS || mk_request_method(req) == MK_TRACE;
+    return mk_request_method(req) == MK_OPTIONS;
 }
 
 bool forwards_end_here(struct mk_request *req)
@@ -61,6 +62,8 @@ bool forwards_end_here(struct mk_request *req)
         mk_response_error(req, 400);
         return true;
     }
+    if (mk_request_method(req) == MK_TRACE) /* the response would show scripts of a page its cookies */
+        left = 0;
     if (left == 0)
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
     return left == 0;

@@ -3,7 +3,9 @@
 
 import contextlib
 import os
+import pwd
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -278,3 +280,28 @@ def test_a_year_of_checks_and_reloads(site, user):
         assert one.check() == [], (number, listen)
         one.reload()
         assert ask(("127.0.0.1", port)) == 200
+
+
+@root_only
+@pytest.mark.skipif(not (build.PLUGINS / "cheetah.so").exists(), reason="this preset has no plugins")
+def test_shell_after_user(site):
+    """[CHEETAH] that comes after the rights were given up has no default path: a reload does not move it to a folder
+    that any user can write. With a path of the user it comes."""
+    one, port = site(User=USER), free_port()
+    one.write(f"127.0.0.1:{port}")
+    one.start()
+    conf = one.conf / "plugins/cheetah/cheetah.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text("[CHEETAH]\n")
+    if os.path.exists("/run/monkey-shell.sock"):
+        pytest.skip("another server has the default path")
+    one.reload("the new configuration cannot be used, the old one stays")
+    assert "only root can open the socket /run/monkey-shell.sock, and a reload does not open it" in one.server.log
+    assert not os.path.exists(f"/tmp/monkey-shell-{pwd.getpwnam(USER).pw_uid}.sock")
+    assert not one.check()  # a start can open it
+    path = one.folder / "run"
+    path.mkdir()
+    shutil.chown(path, USER)
+    conf.write_text(f"[CHEETAH]\n    Listen {path}/shell\n")
+    one.reload()
+    assert (path / "shell").is_socket()

@@ -875,6 +875,11 @@ NO_EFFECT = (
     "this has no effect: what no [RULES] denies is allowed; for these clients alone, write a section with "
     '"Action deny" behind it'
 )
+NO_DENY_OF_THESE = (
+    "this has no effect: no [RULES] behind it denies any of these paths to these clients, and what none denies is "
+    "allowed"
+)
+IN_SITES = "would be a host, as each file of sites/ is: write a path in another folder"
 NO_EFFECT_ON_CONNECTIONS = (
     "this has no effect: what no [CONNECTIONS] refuses is accepted; for these clients alone, write a section that "
     "drops all others behind it"
@@ -1090,6 +1095,27 @@ REPORTS = {
         {HOST: ALLOW + "[AUTH]\n    Type Forward\n    To http://127.0.0.1:9\n    Satisfy any\n"}, []
     ),
     "an allow, and a page of the cache": ({HOST: ALLOW + "[CACHE]\n    Admin /cache\n"}, []),
+    "an allow of other paths than the deny": (
+        {HOST: "[RULES]\n    Match /a\n    Action allow\n[RULES]\n    Match /b\n    Action deny\n"},
+        [(HOST, 5, 12, "warning", NO_DENY_OF_THESE)],
+    ),
+    "an allow of other globs than the deny": (
+        {HOST: "[RULES]\n    Match /a/*.css\n    Action allow\n[RULES]\n    Match /b/**\n    Action deny\n"},
+        [(HOST, 5, 12, "warning", NO_DENY_OF_THESE)],
+    ),
+    "an allow of other clients than the deny": (
+        {HOST: ALLOW + "[RULES]\n    Network 198.51.100.0/24 2001:db8::/32\n    Action deny\n"},
+        [(HOST, 5, 12, "warning", NO_DENY_OF_THESE)],
+    ),
+    "an allow of clients of the deny": (
+        {HOST: ALLOW + "[RULES]\n    Network 198.51.100.0/24 192.0.0.0/16\n    Action deny\n"}, []
+    ),
+    "an allow of paths that the deny may have": (
+        {HOST: "[RULES]\n    Match /a\n    Action allow\n[RULES]\n    Match ~b\n    Action deny\n"}, []
+    ),
+    "an allow of a path below that of the deny": (
+        {HOST: "[RULES]\n    Match /a/b\n    Action allow\n[RULES]\n    Match /a/\n    Action deny\n"}, []
+    ),
     "an allow and a deny": ({HOST: ALLOW + DENY}, []),
     "an allow, and a deny of all hosts": ({HOST: ALLOW, SERVER: ONE_LISTENER + DENY}, []),
     "scripts in the document root": (
@@ -1135,6 +1161,28 @@ REPORTS = {
     "the status at the only listener": (
         {SERVER: ONE_LISTENER + "[STATUS]\n    Enabled On\n    Listener 127.0.0.1:0\n"},
         [(SERVER, 5, 14, "warning", NOWHERE_ELSE)],
+    ),
+    "the status and health at both listeners": (
+        {
+            SERVER: "[SERVER]\n    Listen 127.0.0.1:0\n    Listen 127.0.0.2:0\n[STATUS]\n    Enabled On\n"
+            "    Listener 127.0.0.1:0\n[HEALTH]\n    LivenessPath /l\n    Listener 127.0.0.2:0\n"
+        },
+        [(SERVER, 6, 14, "warning", NOWHERE_ELSE)],
+    ),
+    "a log among the hosts": (
+        {HOST: "[LOGGER]\n    AccessLog access.log\n    ErrorLog {conf}/logs/../sites/error.log\n"},
+        [
+            (HOST, 4, 15, "error", "{conf}/sites/access.log " + IN_SITES),
+            (HOST, 5, 14, "error", "{conf}/logs/../sites/error.log " + IN_SITES),
+        ],
+    ),
+    "a log beside the hosts": ({HOST: "[LOGGER]\n    AccessLog ../access.log\n"}, []),
+    "files of the server among the hosts": (
+        {SERVER: ONE_LISTENER + "    ErrorLog sites/error.log\n    PidFile sites/pid\n"},
+        [
+            (SERVER, 3, 14, "error", "{conf}/sites/error.log " + IN_SITES),
+            (SERVER, 4, 13, "error", "{conf}/sites/pid " + IN_SITES),
+        ],
     ),
     "an empty host": ({HOST: "#\n"}, [(HOST, 1, 1, "error", NO_HOST)]),
     "a host that begins with another section": (
@@ -1198,6 +1246,7 @@ def test_report(tmp_path, site_root, case):
         for file, text in files.items()
     }
     write_config(tmp_path / "conf", site_root, files=texts)
+    (tmp_path / "conf/logs").mkdir()
     result = run("-c", tmp_path / "conf", "-t")
     found = [
         (os.path.basename(m["file"]), int(m["line"]), int(m["col"]), m["severity"], m["text"])

@@ -9,6 +9,7 @@ import hashlib
 import pathlib
 import re
 import signal
+import socket
 import time
 
 import pytest
@@ -84,6 +85,11 @@ int accept4(int fd, struct sockaddr *restrict addr, socklen_t *restrict len, int
     return NEXT(accept4, fd, addr, len, flags);
 }
 
+int eventfd_read(int fd, eventfd_t *value)
+{
+    return NEXT(eventfd_read, fd, value);
+}
+
 int epoll_ctl(int poll, int op, int fd, struct epoll_event *event)
 {
     int type = 0;
@@ -138,8 +144,33 @@ def test_a_call_that_always_fails(serve, tmp_path, call, error, sentence):
                 client.response()
         await_true(lambda: spin(server) < 0.2, 60, "a server that sleeps")
     assert server.alive and was_called(go, call)
+    if call == "epoll_ctl":
+        assert server.log.count("a descriptor cannot be watched, and its connection ends") == 1
     if sentence:
         assert len(re.findall("accept: ", server.log)) <= 2
+    server.stop()
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "cheetah.so").exists(), reason="this preset has no plugins")
+@pytest.mark.parametrize("error", OF_CONNECTIONS + OF_THE_SOCKET)
+def test_accept4_of_shells(serve, tmp_path, error):
+    """The listener of shells pauses, and serves the shells that wait once it may."""
+    go, path = tmp_path / "go", tmp_path / "s"
+    env = {**preload(tmp_path, FAILING), "GO": str(go), "accept4": str(getattr(errno, error))}
+    config = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
+    server = serve({"Workers": 1}, config=config, env=env)
+    go.touch()
+    with socket.socket(socket.AF_UNIX) as shell:
+        shell.connect(str(path))
+        server.wait_log("cheetah: cannot accept shells at .*; trying again every 100 ms")
+        await_true(lambda: spin(server) < 0.2, 60, "a server that sleeps")
+        assert server.log.count("cheetah: cannot accept") <= 2 and was_called(go, "accept4")
+        go.unlink()
+        shell.sendall(b"plugins\n")
+        shell.settimeout(30)
+        assert shell.recv(1)
+        go.touch()
+        server.wait_log("cheetah: ")
     server.stop()
 
 
@@ -222,6 +253,21 @@ def test_waits_of_the_loop(serve, tmp_path):
     assert was_called(go, "epoll_wait") and server.log.count("epoll_wait: ") == 1
     server.stop()
     client.close()
+
+
+def test_wake_ups_that_cannot_be_read(serve, tmp_path):
+    """The descriptor of a loop stays readable: messages come all the same, and the loop sleeps between them."""
+    go = tmp_path / "go"
+    server = serve({"Workers": 1}, env={**preload(tmp_path, FAILING), "GO": str(go), "eventfd_read": str(errno.EPERM)})
+    go.touch()
+    for times in (1, 2):
+        server.send_signal(signal.SIGHUP)
+        server.wait_log("the new configuration is in use", times)
+        with server.connect() as client:
+            assert client.ask().status == 200
+        await_sleep([server.pid])
+    assert was_called(go, "eventfd_read")
+    server.stop()
 
 
 def test_eventfd_at_a_reload(serve, tmp_path):

@@ -88,6 +88,9 @@ MK_API struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk
  */
 MK_API bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *later);
 
+/* Returns whether no path matches both. False when this is not certain. */
+MK_API bool mk_pattern_is_apart(const struct mk_pattern *a, const struct mk_pattern *b);
+
 MK_C_END
 
 #endif

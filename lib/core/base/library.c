@@ -90,77 +90,119 @@ static void make_unique_path(int fd, char *to, size_t size)
 }
 
 /*
+ * The objects that are open. One that is open already is opened again by the path that it has, since glibc keeps each
+ * further path of an object as long as that: a reload opens all modules again. Of more objects than this many, those of
+ * others get new paths.
+ *
  * Sanitizers open an object by its path when they report an error. So where one is in the process, the descriptor whose
- * number is in that path stays open as long as the object: of this many objects, those of others have no names in
- * reports.
+ * number is in that path stays open as long as the object.
  */
-enum { KEPT_FDS_MAX = 64 };
+enum { OBJECTS_MAX = 64, UNIQUE_PATH_BYTES = 96 };
 
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
+static pthread_mutex_t objects_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct object {
     void *handle; /* NULL: the place is free */
-    int fd;
+    dev_t device;
+    ino_t inode;    /* is not used again, as the object has mapped the file */
+    int fd;         /* -1: it is not kept */
     unsigned opens; /* dlopen() has returned the handle so often, and dlclose() has not got it again */
-} kept_fds[KEPT_FDS_MAX];
+    char path[UNIQUE_PATH_BYTES];
+} objects[OBJECTS_MAX];
 
-/* Returns the place of an object; KEPT_FDS_MAX: it has none. */
-static int find_kept(const void *handle)
+/* Returns the place of an object, or NULL. */
+static struct object *find_object(const void *handle)
 {
     int i = 0;
-    while (i < KEPT_FDS_MAX && kept_fds[i].handle != handle)
+    while (i < OBJECTS_MAX && objects[i].handle != handle)
         i++;
-    return i;
+    return i < OBJECTS_MAX ? &objects[i] : NULL;
 }
 
-/* Returns whether the descriptor is kept now. An object that was open already has the path of the first one. */
-static bool add_kept(void *handle, int fd)
+/* Returns a copy of the object of this file that is open; without a handle if there is none. */
+static struct object find_same_file(int fd)
 {
-    int i = find_kept(handle);
-    if (i < KEPT_FDS_MAX) {
-        kept_fds[i].opens++;
+    struct stat st;
+    struct object found = {.handle = NULL};
+    if (fstat(fd, &st) < 0)
+        return found;
+    pthread_mutex_lock(&objects_lock);
+    for (int i = 0; i < OBJECTS_MAX && !found.handle; i++)
+        if (objects[i].handle && objects[i].device == st.st_dev && objects[i].inode == st.st_ino)
+            found = objects[i];
+    pthread_mutex_unlock(&objects_lock);
+    return found;
+}
+
+/*
+ * Opens the object of this file that is open already, and writes its path. Returns NULL if there is none; another
+ * thread may have closed it meanwhile, and its path may lead to another object.
+ */
+static void *open_again(int fd, char path[UNIQUE_PATH_BYTES])
+{
+    struct object known = find_same_file(fd);
+    void *handle = known.handle ? dlopen(known.path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : NULL;
+    if (handle && handle != known.handle) {
+        dlclose(handle);
+        handle = NULL;
+    }
+    memcpy(path, known.path, sizeof(known.path));
+    return handle;
+}
+
+/* Adds an object, or one more opening of it. Returns whether its descriptor is kept. */
+static bool add_object(void *handle, int fd, const char *path)
+{
+    bool has_sanitizer = dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path");
+    struct stat st;
+    struct object *o = find_object(handle);
+    if (o) {
+        o->opens++;
         return false;
     }
-    i = find_kept(NULL);
-    if (i == KEPT_FDS_MAX)
+    o = find_object(NULL);
+    if (!o || fstat(fd, &st) < 0)
         return false;
-    kept_fds[i].handle = handle;
-    kept_fds[i].fd = fd;
-    kept_fds[i].opens = 1;
-    return true;
+    *o = (struct object){handle, st.st_dev, st.st_ino, has_sanitizer ? fd : -1, 1, ""};
+    snprintf(o->path, sizeof(o->path), "%s", path);
+    return has_sanitizer;
 }
 
 /* Closes the descriptor that an object was opened by, or keeps it. `handle`: NULL if it was not opened. */
-static void close_or_keep(int fd, void *handle)
+static void close_or_keep(int fd, void *handle, const char *path)
 {
-    bool has_sanitizer = dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path");
-    pthread_mutex_lock(&kept_lock);
-    if (!handle || !has_sanitizer || !add_kept(handle, fd))
+    pthread_mutex_lock(&objects_lock);
+    if (!handle || !add_object(handle, fd, path))
         close(fd);
-    pthread_mutex_unlock(&kept_lock);
+    pthread_mutex_unlock(&objects_lock);
 }
 
-/* Returns the descriptor of an object that is closed for the last time, which is not kept any more, or -1. */
-static int take_kept(const void *handle)
+/* Takes an object out that is closed for the last time. Returns whether it was in. */
+static bool take_object(const void *handle, struct object *ret)
 {
-    int fd = -1;
-    pthread_mutex_lock(&kept_lock);
-    int i = find_kept(handle);
-    if (i < KEPT_FDS_MAX && --kept_fds[i].opens == 0) {
-        kept_fds[i].handle = NULL;
-        fd = kept_fds[i].fd;
+    pthread_mutex_lock(&objects_lock);
+    struct object *o = find_object(handle);
+    bool taken = o && --o->opens == 0;
+    if (taken) {
+        *ret = *o;
+        o->handle = NULL;
     }
-    pthread_mutex_unlock(&kept_lock);
-    return fd;
+    pthread_mutex_unlock(&objects_lock);
+    return taken;
 }
 
-/* Keeps the descriptor again if the object stays in memory, as with -z nodelete; else closes it. */
-static void close_if_unmapped(int fd, void *handle, const void *address)
+/* Keeps the object if it stays in memory, as with -z nodelete; else closes its descriptor. */
+static void forget_if_unmapped(const struct object *taken, const void *address)
 {
     Dl_info info;
-    pthread_mutex_lock(&kept_lock);
-    if (!address || !dladdr(address, &info) || !add_kept(handle, fd))
-        close(fd);
-    pthread_mutex_unlock(&kept_lock);
+    pthread_mutex_lock(&objects_lock);
+    struct object *o = address && dladdr(address, &info) && !find_object(taken->handle) ? find_object(NULL) : NULL;
+    if (o)
+        *o = *taken;
+    if (o)
+        o->opens = 0;
+    else if (taken->fd >= 0)
+        close(taken->fd);
+    pthread_mutex_unlock(&objects_lock);
 }
 
 /* Returns an address in the object, or NULL. */
@@ -204,17 +246,15 @@ static void *open_object(const char *name, struct mk_buf *error)
     return handle;
 }
 
-/* Opens the object of a descriptor, which is checked first. `path`: of the file, or NULL for a new one. */
+/* Opens the object of a descriptor, which is checked first. */
 static void *open_checked(int fd, const char *path, struct mk_buf *error)
 {
-    char unique[128];
     const char *reason = check_file(fd);
     if (reason) {
         mk_buf_addf(error, "%s", reason);
         return NULL;
     }
-    make_unique_path(fd, unique, sizeof(unique));
-    return open_object(path ? path : unique, error);
+    return open_object(path, error);
 }
 
 /* Copies the bytes from the beginning of the file. Returns 0 or -errno. */
@@ -249,6 +289,16 @@ static int copy_file(int from, const char *name)
     return err < 0 ? err : to;
 }
 
+/* Opens the file by a path that no other has, or the object of it that is open. */
+static void *open_unique(int fd, char path[UNIQUE_PATH_BYTES], struct mk_buf *error)
+{
+    void *handle = open_again(fd, path);
+    if (handle)
+        return handle;
+    make_unique_path(fd, path, UNIQUE_PATH_BYTES);
+    return open_checked(fd, path, error);
+}
+
 /* The inode of the copy and the path are not used again, so that dlopen() finds no older object. */
 void *mk_library_open_copy(int fd, const char *name, int *ret_copy, struct mk_buf *error)
 {
@@ -261,10 +311,12 @@ void *mk_library_open_copy(int fd, const char *name, int *ret_copy, struct mk_bu
         mk_buf_addf(error, "%s", regular ? strerror(-copy) : "not a regular file");
         return NULL;
     }
-    void *handle = open_checked(copy, NULL, error);
+    char path[UNIQUE_PATH_BYTES];
+    make_unique_path(copy, path, sizeof(path));
+    void *handle = open_checked(copy, path, error);
     if (handle && ret_copy)
         *ret_copy = fcntl(copy, F_DUPFD_CLOEXEC, 0);
-    close_or_keep(copy, handle);
+    close_or_keep(copy, handle, path);
     return handle;
 }
 
@@ -279,19 +331,22 @@ void *mk_library_open(const char *file, enum mk_library_mode mode, struct mk_buf
         mk_buf_addf(error, "%s", strerror(-fd));
         return NULL;
     }
-    void *handle = mode == MK_LIBRARY_COPY ? mk_library_open_copy(fd, slash ? slash + 1 : file, NULL, error)
-                                           : open_checked(fd, mode == MK_LIBRARY_SHARED ? file : NULL, error);
-    close_or_keep(fd, mode == MK_LIBRARY_REPLACED ? handle : NULL);
+    char path[UNIQUE_PATH_BYTES] = "";
+    void *handle = mode == MK_LIBRARY_COPY       ? mk_library_open_copy(fd, slash ? slash + 1 : file, NULL, error)
+                   : mode == MK_LIBRARY_REPLACED ? open_unique(fd, path, error)
+                                                 : open_checked(fd, file, error);
+    close_or_keep(fd, mode == MK_LIBRARY_REPLACED ? handle : NULL, path);
     return handle;
 }
 
 void mk_library_close(void *handle)
 {
-    int fd = take_kept(handle);
-    const void *address = fd >= 0 ? find_address(handle) : NULL;
+    struct object taken;
+    bool was_last = take_object(handle, &taken);
+    const void *address = was_last ? find_address(handle) : NULL;
     dlclose(handle);
-    if (fd >= 0)
-        close_if_unmapped(fd, handle, address);
+    if (was_last)
+        forget_if_unmapped(&taken, address);
 }
 
 int mk_library_find(void *handle, const struct mk_library_symbol *symbols, size_t n, struct mk_buf *error)

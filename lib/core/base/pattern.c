@@ -411,3 +411,34 @@ bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *
         return false;
     }
 }
+
+/* ── whether no path matches two patterns ── */
+
+/* Returns the text that all paths of a prefix or a glob with slashes begin with; empty for others. */
+static struct mk_str find_head(const struct mk_pattern *pattern)
+{
+    struct mk_str head = mk_str(pattern->text.p, 0);
+    bool is_path = pattern->kind == MK_PATTERN_PREFIX || pattern->kind == MK_PATTERN_GLOB;
+    while (is_path && head.len < pattern->text.len &&
+           (pattern->kind == MK_PATTERN_PREFIX || !memchr("*?", head.p[head.len], 2)))
+        head.len++;
+    return head;
+}
+
+/* Tells whether nothing that begins with the longer head of the two can match the shorter one. */
+static bool are_heads_apart(const struct mk_pattern *a, const struct mk_pattern *b)
+{
+    struct mk_str one = find_head(a), other = find_head(b);
+    if (one.len > other.len)
+        return are_heads_apart(b, a);
+    if (memcmp(one.p, other.p, one.len) != 0)
+        return true;
+    return a->kind == MK_PATTERN_PREFIX && other.len > one.len && !match_prefix(one, other);
+}
+
+bool mk_pattern_is_apart(const struct mk_pattern *a, const struct mk_pattern *b)
+{
+    if (a->kind == MK_PATTERN_EXACT)
+        return mk_pattern_match(b, a->text) == 0;
+    return b->kind == MK_PATTERN_EXACT ? mk_pattern_match(a, b->text) == 0 : are_heads_apart(a, b);
+}

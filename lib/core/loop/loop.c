@@ -5,6 +5,7 @@
  */
 #include "loop/loop.h"
 
+#include "base/log_limited.h"
 #include "base/poll.h"
 
 #include <assert.h>
@@ -84,16 +85,30 @@ static void ignore_event(struct mk_event *event, uint32_t events)
 /* Replaces an event in the batch that was removed during this turn. */
 static struct mk_event removed_event = {.ready = ignore_event, .fd = -1};
 
+/* Logs that a descriptor cannot be watched, which a sandbox or the limit of watches may cause for each one. */
+static int report_control(const struct mk_loop *loop, int err)
+{
+    static const char format[] = "epoll_ctl: %s: a descriptor cannot be watched, and its connection ends";
+    struct mk__log_limited_note note;
+    if (err == 0 || !mk__log_limited_admits(MK_LOG_WARN, loop, format, &note))
+        return err;
+    MK_BUF_ON_STACK(line, 256);
+    mk_buf_addf(&line, format, strerror(-err));
+    mk__log_limited_add_note(&line, &note);
+    mk_log_warn("%s", mk_buf_cstr(&line));
+    return err;
+}
+
 int mk_event_add(struct mk_loop *loop, struct mk_event *event, uint32_t events)
 {
     assert(mk__loop_is_owner(loop) && !loop->closed && event->ready);
-    return loop->poller->control(loop, EPOLL_CTL_ADD, event, events);
+    return report_control(loop, loop->poller->control(loop, EPOLL_CTL_ADD, event, events));
 }
 
 int mk_event_change(struct mk_loop *loop, struct mk_event *event, uint32_t events)
 {
     assert(mk__loop_is_owner(loop) && !loop->closed);
-    return loop->poller->control(loop, EPOLL_CTL_MOD, event, events);
+    return report_control(loop, loop->poller->control(loop, EPOLL_CTL_MOD, event, events));
 }
 
 void mk_event_del(struct mk_loop *loop, struct mk_event *event)
@@ -229,7 +244,11 @@ static void on_wakeup(struct mk_event *event, uint32_t events)
 {
     eventfd_t count;
     (void)events;
-    eventfd_read(event->fd, &count); /* mk__loop_turn() reads the inbox */
+    if (eventfd_read(event->fd, &count) == 0 || errno == EAGAIN) /* mk__loop_turn() reads the inbox */
+        return;
+    /* It stays readable: from now on only the next write is an event. */
+    struct mk_loop *loop = MK_CONTAINER_OF(event, struct mk_loop, wakeup_event);
+    loop->poller->control(loop, EPOLL_CTL_MOD, event, EPOLLIN | EPOLLET);
 }
 
 /* ── the turn ── */

@@ -147,6 +147,7 @@ void mk_server_check_only(struct mk_server *s)
 void mk_server_drops_root(struct mk_server *s)
 {
     s->source.drops_root = true;
+    s->source.was_root = geteuid() == 0;
 }
 
 void mk_server_check_after_root(struct mk_server *s)

@@ -7,6 +7,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Returns the host of a name at a listener of this generation; NULL: the listener is not one of them. */
@@ -69,6 +71,27 @@ bool mk_generation_drops_root(const struct mk_generation *g, uint32_t *ret_uid, 
     *ret_uid = user->id;
     *ret_gid = group->name.p ? group->id : user->group;
     return true;
+}
+
+bool mk_generation_is_in_sites(const struct mk_generation *g, struct mk_str path)
+{
+    struct stat sites, folder;
+    MK_BUF_ON_STACK(text, PATH_MAX);
+    const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
+    if (!g->dir || !slash)
+        return false;
+    mk_buf_addf(&text, "%s/sites", g->dir);
+    if (text.err || stat(mk_buf_cstr(&text), &sites) < 0)
+        return false;
+    text.len = 0;
+    mk_buf_addf(&text, "%.*s", (int)(slash + 1 - path.p), path.p);
+    return !text.err && stat(mk_buf_cstr(&text), &folder) == 0 && folder.st_dev == sites.st_dev &&
+           folder.st_ino == sites.st_ino;
+}
+
+bool mk_generation_has_dropped_root(const struct mk_generation *g)
+{
+    return g->was_root && geteuid() != 0;
 }
 
 bool mk_generation_is_after_root(const struct mk_generation *g)

@@ -77,6 +77,7 @@ struct mk__generation_source {
     bool check_only;                   /* it will not be started */
     bool check_only_supervised;        /* the same if it says Supervisor On */
     bool drops_root, after_root;       /* of mk_server_drops_root() and mk_server_check_after_root() */
+    bool was_root;                     /* root started the server */
     const struct mk__program *program; /* NULL: nothing */
     struct mk__override {
         const char *section, *key, *value, *origin;
@@ -120,7 +121,8 @@ struct mk_generation {
     uint8_t plugin_slots[MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
     struct mk__spools *spools;              /* for bodies that wait; NULL: no plugin has any */
     bool check_only;                        /* it is only checked or shown */
-    bool drops_root, after_root;            /* as the source says */
+    bool drops_root, after_root, was_root;  /* as the source says */
+    const char *dir;                        /* likewise, while it is loaded */
     bool in_program;                        /* a program has the server in it (<monkey/embed.h>) */
     bool one_shot;                          /* a folder is served, and no program is started for it */
     bool stopped;                           /* the plugins' stops were called */

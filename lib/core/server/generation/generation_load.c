@@ -192,6 +192,21 @@ static void read_h2_settings(struct mk_generation *g)
         mk__conf_warn(g->conf, section, "[HTTP2] has no effect: this build has no HTTP/2, clients have HTTP/1.1");
 }
 
+/* Refuses files that the server writes, and would read as hosts at the next load. */
+static void check_written_files(struct mk_generation *g)
+{
+    const struct {
+        struct mk_str path;
+        size_t offset;
+    } files[] = {{g->settings->error_log, offsetof(struct mk__settings, error_log)},
+                 {g->settings->pid_file, offsetof(struct mk__settings, pid_file)}};
+    for (size_t i = 0; i < MK_COUNT_OF(files); i++)
+        if (mk_generation_is_in_sites(g, files[i].path))
+            mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, files[i].offset, 0),
+                           "%s would be a host, as each file of sites/ is: write a path in another folder",
+                           files[i].path.p);
+}
+
 static int read_server(struct mk_generation *g, const struct mk__generation_source *source)
 {
     g->set = mk__conf_set_new(g->conf, MK_CONF_SCOPE_SERVER);
@@ -206,6 +221,7 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
     g->settings = mk__conf_get(g->set, &mk__section_server);
     if (!g->settings || err == -ENOMEM)
         return -ENOMEM;
+    check_written_files(g);
     if (source->program)
         mk__process_keys_warn(g->conf, g->set, g->settings);
     g->workers = g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_count();
@@ -497,6 +513,8 @@ int mk__generation_load(struct mk_generation *g, const struct mk__generation_sou
     g->in_program = source->program;
     g->drops_root = source->drops_root;
     g->after_root = source->after_root;
+    g->was_root = source->was_root;
+    g->dir = source->dir;
     g->one_shot = source->root && !source->program;
     mk__module_lock_hooks();
     int err = load_generation(g, source);

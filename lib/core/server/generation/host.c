@@ -60,10 +60,12 @@ static bool is_in_list(const struct mk_conf_list *list, struct mk_str text)
 bool mk_host_listens_elsewhere(const struct mk_host *host, const struct mk_conf_list *listeners)
 {
     const struct mk__listen_confs *all = &host->generation->settings->listen;
-    for (uint32_t i = 0; i < all->n; i++)
-        if (!is_in_list(listeners, all->items[i].text))
-            return true;
-    return false;
+    bool is_left = false;
+    for (uint32_t i = 0; i < all->n; i++) {
+        all->items[i].reserved |= is_in_list(listeners, all->items[i].text);
+        is_left |= !all->items[i].reserved;
+    }
+    return is_left;
 }
 
 void mk_host_use_access(struct mk_host *host)

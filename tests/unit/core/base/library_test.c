@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include <monkey/base/library.h>
@@ -110,6 +111,34 @@ TEST(the_same_file)
 }
 
 /* The file of a copy may be overwritten and truncated: what runs does not change. */
+/* Returns the bytes that the process has allocated. */
+static size_t count_heap_bytes(void)
+{
+    size_t (*of_sanitizer)(void) = NULL;
+    void *found = dlsym(RTLD_DEFAULT, "__sanitizer_get_current_allocated_bytes");
+    memcpy(&of_sanitizer, &found, sizeof(found));
+    return of_sanitizer ? of_sanitizer() : mallinfo2().uordblks;
+}
+
+/* A reload opens its modules before the former ones are closed: the C library would keep a path of each. */
+TEST(opened_again_without_memory)
+{
+    if (!write_zlib("libagain.so"))
+        skip();
+    void *handle = open_library(mk_test_path("libagain.so"), MK_LIBRARY_REPLACED);
+    assert_non_null(handle);
+    size_t before = 0;
+    for (int i = 0; i < 100; i++) {
+        void *next = open_library(mk_test_path("libagain.so"), MK_LIBRARY_REPLACED);
+        assert_ptr_equal(next, handle);
+        mk_library_close(handle);
+        if (i == 0)
+            before = count_heap_bytes();
+    }
+    assert_int_equal(count_heap_bytes(), before);
+    mk_library_close(handle);
+}
+
 TEST(a_copy_keeps_its_bytes)
 {
     static char zeros[300000];

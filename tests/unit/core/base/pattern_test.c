@@ -149,6 +149,28 @@ TEST(refuses)
     }
 }
 
+TEST(apart)
+{
+    static const struct {
+        const char *a, *b;
+        bool apart;
+    } rows[] = {
+        {"/a", "/b", true},          {"/a", "/ab", true},      {"/a", "/a/", false},        {"/a/b", "/a", false},
+        {"=/a", "/a", false},        {"=/ab", "/a", true},     {"=/a.css", "*.css", false}, {"=/a", "*.css", true},
+        {"/a/*.css", "/b/**", true}, {"/a/*", "/a/**", false}, {"/ab*", "/a", true},        {"/a*", "/a", false},
+        {"/a/b*", "/a", false},      {"*.css", "*.js", false}, {"*.css", "/a", false},      {"**/a", "/b", false},
+        {"/", "/a?b", false},        {"=/a", "=/b", true},     {"=/a", "=/a", false},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct mk_pattern a, b;
+        MK_BUF_ON_STACK(error, 256);
+        assert_int_equal(mk_pattern_parse(&a, mk_str_c(rows[i].a), NULL, &error), 0);
+        assert_int_equal(mk_pattern_parse(&b, mk_str_c(rows[i].b), NULL, &error), 0);
+        if (mk_pattern_is_apart(&a, &b) != rows[i].apart || mk_pattern_is_apart(&b, &a) != rows[i].apart)
+            fail_msg("%s %s", rows[i].a, rows[i].b);
+    }
+}
+
 TEST(refuses_queries)
 {
     static const struct {

@@ -13,10 +13,16 @@ TEST(names)
         "a.dpkg-dist", "a.example.org.rpmnew",
         "a.rpmsave",   "#a#",
         "sites/#a#",   "#a#b#",
-        ".a.swp",
+        ".a.swp",      "a.old",
+        "a.save",      "a.save.1",
+        "a.bak1",      "a.BAK2",
+        "a.old-3",     "a.~1~",
+        "a.dpkg-new",  "a.dpkg-divert",
+        "a.disabled",
     };
-    static const char *const hosts[] = {"default", "a.example",     "bak", "a.bak/default", "#a", "#",
-                                        "a#",      "a.bak.example", "~a"};
+    static const char *const hosts[] = {
+        "default",   "a.example", "bak", "a.bak/default", "#a",   "#",     "a#", "a.bak.example", "~a", "a1",
+        "192.0.2.1", "old",       "1",   "a.old.example", "bold", "site-2"};
     for (size_t i = 0; i < COUNT(skipped); i++)
         if (!mk__skipped_files_describe(skipped[i]))
             fail_msg("%s", skipped[i]);
