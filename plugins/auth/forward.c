@@ -105,6 +105,7 @@ static int open_tls(struct forward *f, struct mk_host *host, const struct auth_c
 int forward_open(struct forward *f, struct mk_host *host, const struct auth_conf *conf,
                  struct mk_stats_registry *registry)
 {
+    mk_target_check(host, conf, offsetof(struct auth_conf, forward.to), 0, conf->forward.to.dial);
     *f = (struct forward){.conf = &conf->forward,
                           .transport = &mk_transport_plain,
                           .registry = registry,

@@ -213,8 +213,8 @@ void ambiguous_open(void);
 /* ── Max-Forwards: how many proxies may pass an OPTIONS on (RFC 9110 section 7.6.2) ── */
 
 /*
- * Responds to a TRACE, and to an OPTIONS that may not be passed on any more: to OPTIONS with 204, to TRACE with 405, and with
- * 400 if the number is none. Returns false if the request is to be passed on.
+ * Responds to a TRACE with 405, and to an OPTIONS that may not be passed on any more with 204, or with 400 if the
+ * number is none. Returns false if the request is to be passed on.
  */
 bool forwards_end_here(struct mk_request *req);
 

@@ -69,7 +69,7 @@ bool forwards_end_here(struct mk_request *req)
     return left == 0;
 }
 
-/* Writes the header: for TRACE and OPTIONS with one less, for other methods with the client's value. */
+/* Writes the header: for OPTIONS with one less, for other methods with the client's value. */
 static void write_max_forwards(struct mk_buf *out, struct mk_request *req, struct mk_str value)
 {
     uint64_t left;

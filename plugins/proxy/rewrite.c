@@ -6,6 +6,7 @@
 #include <monkey/base/escape.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <strings.h>
 
 /* ── origins and prefixes of a request ── */
@@ -49,6 +50,48 @@ static bool is_trusted(struct mk_request *req)
     return mk_generation_trusts(mk_worker_generation(mk_request_worker(req)), &peer);
 }
 
+/* Returns the first element of a header that is a list; empty: there is none. */
+static struct mk_str get_first(struct mk_request *req, struct mk_str name)
+{
+    struct mk_str value = mk_request_header_by_name(req, name);
+    return mk_str_trim(mk_str_until(value.p ? value : MK_STR(""), ","));
+}
+
+/* Returns the host of the first element of Forwarded (RFC 7239), which may be in quotes; empty: it has none. */
+static struct mk_str get_forwarded_host(struct mk_request *req)
+{
+    struct mk_str rest = get_first(req, MK_STR("Forwarded")), name = MK_STR("host=");
+    while (rest.len) {
+        struct mk_str pair = mk_str_trim(mk_str_split(&rest, ';'));
+        if (pair.len < name.len || !mk_str_ieq(mk_str(pair.p, name.len), name))
+            continue;
+        struct mk_str host = mk_str_after(pair, name.len);
+        return host.len && host.p[0] == '"' ? mk_str_until(mk_str_after(host, 1), "\"") : host;
+    }
+    return MK_STR("");
+}
+
+static bool has_port(struct mk_str authority)
+{
+    const char *colon = authority.len ? memrchr(authority.p, ':', authority.len) : NULL;
+    return colon && !memchr(colon, ']', authority.len - (size_t)(colon - authority.p));
+}
+
+/* Returns what a trusted proxy says the client has asked; empty: nothing. Its port may have a header of its own. */
+static struct mk_str get_forwarded_authority(struct mk_request *req)
+{
+    struct mk_str host = get_first(req, MK_STR("X-Forwarded-Host"));
+    if (!host.len)
+        host = get_forwarded_host(req);
+    uint64_t port;
+    if (!host.len || has_port(host) || !mk_str_u64(get_first(req, MK_STR("X-Forwarded-Port")), UINT16_MAX, &port))
+        return host;
+    size_t size = host.len + sizeof(":65535");
+    char *text = mk_arena_alloc(mk_request_arena(req), size);
+    int n = text ? snprintf(text, size, "%.*s:%u", MK_STR_ARG(host), (unsigned)port) : 0;
+    return text ? mk_str(text, (size_t)n) : host;
+}
+
 int mapping_init(struct mapping *m, struct mk_request *req, const struct proxy_conf *conf)
 {
     const struct mk_target *to = &conf->gateway.to;
@@ -59,7 +102,7 @@ int mapping_init(struct mapping *m, struct mk_request *req, const struct proxy_c
         .host = mk_request_host(req),
     };
     if (is_trusted(req))
-        m->client.authorities[1] = mk_request_header_by_name(req, MK_STR("X-Forwarded-Host"));
+        m->client.authorities[1] = get_forwarded_authority(req);
     if (!conf->strip_prefix && !to->path.p)
         return 0;
     m->backend.prefix = to->path;

@@ -9,7 +9,7 @@ import pytest
 
 from harness import build
 from harness.groups import GROUPS, group
-from harness.server import run, section, write_config
+from harness.server import free_port, run, section, write_config
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -122,3 +122,14 @@ def test_unix_sockets(folder, site_root, kind, name, problem):
     output, found = warnings_of(folder, site_root, "127.0.0.1:8017", text, config)
     wanted = f"the socket {folder / name} {problem}: requests get 502 until it can be used"
     assert [sentence for _, _, sentence in found if "socket" in sentence] == [wanted] * (problem is not None), output
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "auth.so").exists(), reason="this preset has no plugins")
+@pytest.mark.parametrize("own", [True, False])
+def test_own_listeners_of_logins(folder, site_root, own):
+    port = free_port()
+    to = f"http://127.0.0.1:{port if own else free_port()}/check"
+    text = section("AUTH", {"Type": "Forward", "To": to})
+    write_config(folder / "conf", site_root, {"Listen": f"127.0.0.1:{port}"}, text=text)
+    result = run("-c", folder / "conf", "-t")
+    assert (ITSELF in result.stderr) == own and result.returncode == 0, result.stderr

@@ -243,6 +243,15 @@ int mk__listen_retire(int fd)
     return set_option(fd, SOL_SOCKET, SO_BINDTOIFINDEX, INT_MAX);
 }
 
+int mk__listen_unretire(int fd)
+{
+    int bound = 0;
+    socklen_t len = sizeof(bound);
+    if (getsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &bound, &len) < 0 || bound != INT_MAX)
+        return 0;
+    return set_option(fd, SOL_SOCKET, SO_BINDTOIFINDEX, 0);
+}
+
 bool mk__listen_has_fast_open(void)
 {
     char text[16] = "";

@@ -64,6 +64,8 @@ MK_COLD void mk__listen_unlink(int fd, const char *path);
  * do it, nor can it for a link-local address.
  */
 MK_COLD int mk__listen_retire(int fd);
+/* Undoes that for a socket from another process, if it is so. Returns 0 or -errno: it gets no connections. */
+int mk__listen_unretire(int fd);
 
 /* Returns whether TCP Fast Open is enabled for servers in this network namespace. */
 bool mk__listen_has_fast_open(void);

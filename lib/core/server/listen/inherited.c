@@ -58,6 +58,13 @@ int mk__inherited_add(struct mk__listeners *s, int fd, bool own)
     int err = check_socket(fd, &addr);
     if (err < 0)
         return err;
+    err = mk__listen_unretire(fd);
+    if (err < 0) { /* a reload had retired it when its process died; this one has no right to undo that */
+        mk_log_warn("closing an inherited socket that gets no connections any more: a reload had ended it (%s)",
+                    strerror(-err));
+        close(fd);
+        return 0;
+    }
     struct mk__inherited *one = mk_account_alloc(NULL, sizeof(*one));
     if (!one)
         return -ENOMEM;

@@ -3,6 +3,7 @@
 #include "folder.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/server.h"
@@ -44,6 +45,33 @@ static void prepare(unsigned workers)
 {
     unsigned failed;
     assert_int_equal(mk__listeners_prepare(&server.listeners, &settings, workers, &failed), 0);
+}
+
+static bool accepts(const struct mk__addr *addr)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool connects = connect(fd, &addr->sa, addr->len) == 0;
+    close(fd);
+    return connects;
+}
+
+/* The process before died amid a reload that no longer had the socket, and this configuration has it again. */
+TEST(a_retired_socket)
+{
+    struct mk__addr addr;
+    char text[32];
+    mk__listeners_init(&server.listeners);
+    int fd = open_listener("127.0.0.1:0", &addr);
+    snprintf(text, sizeof(text), "127.0.0.1:%u", mk__addr_port(&addr));
+    if (mk__listen_retire(fd) < 0)
+        skip();
+    assert_false(accepts(&addr));
+    set_listen(1, (const char *[]){text});
+    assert_int_equal(mk_server_inherit(&server, fd, true), 0);
+    prepare(1);
+    mk__listeners_commit(&server.listeners, &settings);
+    assert_true(accepts(&addr));
+    mk__listeners_release(&server.listeners);
 }
 
 TEST(port_0_leaves_what_is_named)
