@@ -4,11 +4,6 @@
 #include <monkey/base/arena.h>
 #include <monkey/log.h>
 
-#include <pthread.h>
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct admin *first; /* under the lock */
-
 const char *const admin_state_names[ADMIN_STATES] = {
     [ADMIN_UNSET] = "", [ADMIN_UP] = "up", [ADMIN_DRAIN] = "drain", [ADMIN_DOWN] = "down"};
 
@@ -32,28 +27,30 @@ static struct admin *make_admin(struct mk_str group, struct mk_str line)
     if (!admin)
         return NULL;
     char *text = (char *)(admin + 1);
-    *admin = (struct admin){.next = first, .group = {text, group.len}, .line = {text + group.len, line.len}};
+    *admin = (struct admin){.next = upstream_process.admins,
+                            .group = {text, group.len},
+                            .line = {text + group.len, line.len}};
     if (group.len) /* else its name is refused */
         memcpy(text, group.p, group.len);
     memcpy(text + group.len, line.p, line.len);
     const struct mk_counter_label labels[] = {{"upstream", admin->group}, {"server", admin->line}};
     for (unsigned i = 0; i < ADMIN_COUNTS; i++)
         admin->counters[i] = mk_counter_open(&infos[i], labels, MK_COUNT_OF(labels));
-    first = admin;
+    upstream_process.admins = admin;
     return admin;
 }
 
 struct admin *admin_hold(struct mk_str group, struct mk_str line)
 {
-    pthread_mutex_lock(&lock);
-    struct admin *admin = first;
+    lock_take(&upstream_process.admins_lock);
+    struct admin *admin = upstream_process.admins;
     while (admin && !(mk_str_eq(admin->group, group) && mk_str_eq(admin->line, line)))
         admin = admin->next;
     if (!admin)
         admin = make_admin(group, line);
     if (admin)
         admin->refs++;
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.admins_lock);
     return admin;
 }
 
@@ -81,18 +78,18 @@ static void update_shown(struct admin *admin)
 
 enum admin_state admin_get_state(struct admin *admin)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.admins_lock);
     enum admin_state state = find_state(admin);
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.admins_lock);
     return state == ADMIN_UNSET ? ADMIN_UP : state;
 }
 
 void admin_release(struct admin *admin)
 {
-    struct admin **at = &first;
+    struct admin **at = &upstream_process.admins;
     if (!admin)
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.admins_lock);
     bool is_last = --admin->refs == 0;
     while (is_last && *at != admin)
         at = &(*at)->next;
@@ -100,28 +97,28 @@ void admin_release(struct admin *admin)
         *at = admin->next;
         show_state(admin, ADMIN_UNSET);
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.admins_lock);
     if (is_last)
         mk_account_free(NULL, admin, 0);
 }
 
 bool admin_has(struct mk_str group, struct mk_str line)
 {
-    pthread_mutex_lock(&lock);
-    const struct admin *admin = first;
+    lock_take(&upstream_process.admins_lock);
+    const struct admin *admin = upstream_process.admins;
     while (admin && !(mk_str_eq(mk_counter_label_truncate(admin->group), group) &&
                       mk_str_eq(mk_counter_label_truncate(admin->line), line)))
         admin = admin->next;
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.admins_lock);
     return admin != NULL;
 }
 
 void admin_set_state(struct admin *admin, enum admin_state state)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.admins_lock);
     atomic_store(&admin->state, (uint32_t)state);
     update_shown(admin);
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.admins_lock);
 }
 
 /* ── configurations ── */
@@ -147,19 +144,19 @@ static void log_changes(const struct admin *admin, enum admin_state state, uint3
 
 void admin_configure(struct admin *admin, enum admin_state state, uint32_t weight, bool is_reload)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.admins_lock);
     log_changes(admin, state, weight, is_reload);
     admin->configured = state;
     admin->weight = weight;
     admin->is_current = true;
     update_shown(admin);
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.admins_lock);
 }
 
 void admin_end_configuring(void)
 {
-    pthread_mutex_lock(&lock);
-    for (struct admin *admin = first; admin; admin = admin->next) {
+    lock_take(&upstream_process.admins_lock);
+    for (struct admin *admin = upstream_process.admins; admin; admin = admin->next) {
         if (admin->configured != ADMIN_UNSET && !admin->is_current) {
             log_change(admin, "removed", "");
             admin->configured = ADMIN_UNSET;
@@ -167,5 +164,5 @@ void admin_end_configuring(void)
         }
         admin->is_current = false;
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.admins_lock);
 }

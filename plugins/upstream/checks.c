@@ -8,14 +8,14 @@
 
 void runners_init(struct runners *all)
 {
-    pthread_mutex_init(&all->lock, NULL);
+    lock_init(&all->lock, LOCK_RUNNERS);
     mk_list_init(&all->running);
 }
 
 void runners_release(struct runners *all)
 {
     assert(mk_list_empty(&all->running));
-    pthread_mutex_destroy(&all->lock);
+    lock_destroy(&all->lock);
 }
 
 void runner_init(struct runner *runner)
@@ -45,9 +45,9 @@ static void stop_users(struct runner_user *user)
 
 static void end_runner(struct runners *all, struct runner *runner)
 {
-    pthread_mutex_lock(&all->lock);
+    lock_take(&all->lock);
     mk_list_del(&runner->node);
-    pthread_mutex_unlock(&all->lock);
+    lock_release(&all->lock);
     stop_users(runner->first);
     runner->worker = NULL;
 }
@@ -56,12 +56,12 @@ static void end_runner(struct runners *all, struct runner *runner)
 static struct runner *find_runner(struct runners *all, const struct mk_loop *loop)
 {
     struct runner *found = NULL;
-    pthread_mutex_lock(&all->lock);
+    lock_take(&all->lock);
     MK_LIST_EACH_ITEM(&all->running, struct runner, node, runner) {
         if (mk_worker_loop(runner->worker) == loop)
             found = runner;
     }
-    pthread_mutex_unlock(&all->lock);
+    lock_release(&all->lock);
     return found;
 }
 
@@ -74,9 +74,9 @@ void runner_start(struct runners *all, struct runner *runner, struct mk_worker *
         end_runner(all, before);
     assert(!runner->worker);
     runner->worker = worker;
-    pthread_mutex_lock(&all->lock);
+    lock_take(&all->lock);
     mk_list_add(&all->running, &runner->node);
-    pthread_mutex_unlock(&all->lock);
+    lock_release(&all->lock);
     for (struct runner_user *user = runner->first; user; user = user->next)
         user->start(user, worker);
 }

@@ -9,8 +9,6 @@
 #include <monkey/kit/fastcgi.h>
 #include <monkey/plugin.h>
 
-#include <pthread.h>
-
 /*
  * The check of a server: a request or a connection now and then, whose results the server keeps. In the thread of the
  * runner.
@@ -77,12 +75,7 @@ struct runner {
     struct mk_worker *worker; /* NULL: they do not run; in the thread of the first worker */
 };
 
-/* The runners of the process: one for each of its servers. */
-struct runners {
-    pthread_mutex_t lock;
-    struct mk_list running;
-};
-
+/* Of the process (process.h). */
 void runners_init(struct runners *all);
 void runners_release(struct runners *all);
 

@@ -301,9 +301,9 @@ static int balance_members(struct mk_upstream_group *group, const uint64_t *key,
     case UPSTREAM_FIRST:
         return balance_first(c->candidates, c->n);
     case UPSTREAM_ROUND_ROBIN:
-        pthread_mutex_lock(&group->turns_lock);
+        lock_take(&group->turns_lock);
         chosen = balance_round_robin(c->candidates, c->turns, c->n);
-        pthread_mutex_unlock(&group->turns_lock);
+        lock_release(&group->turns_lock);
         return chosen;
     default:
         return balance_least_loaded(c->candidates, c->n, get_random(group));

@@ -197,14 +197,14 @@ static int update_members(struct mk_upstream_group *group)
         return -ENOMEM;
     if (group->has_tokens)
         make_tokens(members, group->sticky_key);
-    pthread_mutex_lock(&group->pool->lock);
-    pthread_mutex_lock(&group->turns_lock);
+    lock_take(&group->pool->lock);
+    lock_take(&group->turns_lock);
     if (former)
         take_turns(members, former);
-    pthread_mutex_unlock(&group->turns_lock);
+    lock_release(&group->turns_lock);
     atomic_store_explicit(&group->members, members, memory_order_release);
     atomic_fetch_add(&group->version, 1);
-    pthread_mutex_unlock(&group->pool->lock);
+    lock_release(&group->pool->lock);
     if (!former)
         return 0;
     retire_members(former);
@@ -269,7 +269,7 @@ struct mk_upstream_group *group_make(const struct upstream_conf *conf, struct na
     group->conf = conf;
     group->admins = (struct admin **)&group->watches[conf->servers.n];
     group->pool = pool_hold(conf->name);
-    pthread_mutex_init(&group->turns_lock, NULL);
+    lock_init(&group->turns_lock, LOCK_TURNS);
     mk_random(&group->seed, sizeof(group->seed)); /* any will do */
     names_lock();
     int err = group->pool ? open_members(group, names) : -ENOMEM;
@@ -283,10 +283,10 @@ struct mk_upstream_group *group_make(const struct upstream_conf *conf, struct na
 static void end_current(const struct mk_upstream_group *group)
 {
     struct pool *pool = group->pool;
-    pthread_mutex_lock(&pool->lock);
+    lock_take(&pool->lock);
     if (pool->current == group)
         pool->current = NULL;
-    pthread_mutex_unlock(&pool->lock);
+    lock_release(&pool->lock);
 }
 
 void group_free(struct mk_upstream_group *group)
@@ -303,7 +303,7 @@ void group_free(struct mk_upstream_group *group)
         free_members(group->members);
     if (group->pool)
         pool_release(group->pool);
-    pthread_mutex_destroy(&group->turns_lock);
+    lock_destroy(&group->turns_lock);
     mk_account_free(NULL, group, get_bytes(group->conf));
 }
 
@@ -311,9 +311,9 @@ void group_make_current(struct mk_upstream_group *group)
 {
     uint64_t now = mk_time_monotonic_ms();
     struct pool *pool = group->pool;
-    pthread_mutex_lock(&pool->lock);
+    lock_take(&pool->lock);
     pool->current = group;
-    pthread_mutex_unlock(&pool->lock);
+    lock_release(&pool->lock);
     const struct members *members = group_members(group);
     for (unsigned i = 0; i < members->n; i++)
         group_note_room(pool, members->items[i].server, false, now);

@@ -131,8 +131,8 @@ static inline bool member_takes(const struct member *m, bool is_sticky)
 struct mk_upstream_group {
     struct mk_upstream_group *next;
     const struct upstream_conf *conf;
-    struct pool *pool;          /* held */
-    pthread_mutex_t turns_lock; /* of RoundRobin */
+    struct pool *pool;      /* held */
+    struct lock turns_lock; /* of RoundRobin */
     _Atomic uint64_t seed;
     _Atomic bool tries_ejected; /* more servers are ejected than EjectMost allows */
     /* replaced under the locks of names and of the pool */

@@ -10,7 +10,6 @@
 #include <monkey/log.h>
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 enum {
@@ -41,17 +40,14 @@ struct name {
     unsigned unlogged;  /* changes since then */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct mk_list all = {&all, &all}; /* struct name, under the lock */
-
 void names_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.names_lock);
 }
 
 void names_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.names_lock);
 }
 
 /* ── the log ── */
@@ -197,7 +193,7 @@ static bool is_for(const struct name *name, const struct name_conf *conf)
 
 static struct name *find_name(const struct name_conf *conf)
 {
-    MK_LIST_EACH_ITEM(&all, struct name, node, name)
+    MK_LIST_EACH_ITEM(&upstream_process.names, struct name, node, name)
         if (is_for(name, conf))
             return name;
     return NULL;
@@ -242,7 +238,7 @@ static struct name *make_name(const struct name_conf *conf)
         free_name(name);
         return NULL;
     }
-    mk_list_add(&all, &name->node);
+    mk_list_add(&upstream_process.names, &name->node);
     return name;
 }
 

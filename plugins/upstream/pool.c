@@ -4,9 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pool *first; /* under the lock */
-
 static const struct mk_counter_info infos[POOL_COUNTS] = {
     [POOL_QUEUED] = {"upstream", "queued_requests", "requests that wait for a server with room", MK_COUNTER_LEVEL},
     [POOL_HELD] = {"upstream", "held_requests", "requests that wait until a server responds", MK_COUNTER_LEVEL},
@@ -19,47 +16,47 @@ static struct pool *make_pool(struct mk_str name)
     struct pool *pool = mk_account_alloc(NULL, sizeof(*pool) + name.len);
     if (!pool)
         return NULL;
-    *pool = (struct pool){.next = first, .name = {pool->name_bytes, name.len}};
+    *pool = (struct pool){.next = upstream_process.pools, .name = {pool->name_bytes, name.len}};
     if (name.len)
         memcpy(pool->name_bytes, name.p, name.len);
-    pthread_mutex_init(&pool->lock, NULL);
+    lock_init(&pool->lock, LOCK_POOL);
     mk_list_init(&pool->queues);
     const struct mk_counter_label label = {"upstream", pool->name};
     for (unsigned i = 0; i < POOL_COUNTS; i++)
         pool->counters[i] = mk_counter_open(&infos[i], &label, 1);
-    first = pool;
+    upstream_process.pools = pool;
     return pool;
 }
 
 struct pool *pool_hold(struct mk_str name)
 {
-    pthread_mutex_lock(&lock);
-    struct pool *pool = first;
+    lock_take(&upstream_process.pools_lock);
+    struct pool *pool = upstream_process.pools;
     while (pool && !mk_str_eq(pool->name, name))
         pool = pool->next;
     if (!pool)
         pool = make_pool(name);
     if (pool)
         pool->refs++;
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.pools_lock);
     return pool;
 }
 
 void pool_release(struct pool *pool)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.pools_lock);
     bool is_last = --pool->refs == 0;
     if (is_last) {
-        struct pool **at = &first;
+        struct pool **at = &upstream_process.pools;
         while (*at != pool)
             at = &(*at)->next;
         *at = pool->next;
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.pools_lock);
     if (!is_last)
         return;
     assert(mk_list_empty(&pool->queues)); /* a request holds its generation, and that its groups */
-    pthread_mutex_destroy(&pool->lock);
+    lock_destroy(&pool->lock);
     mk_account_free(NULL, pool, sizeof(*pool) + pool->name.len);
 }
 
@@ -67,7 +64,7 @@ static bool is_used(struct mk_str labels, void *ctx)
 {
     char storage[MK_COUNTER_LABEL_VALUE_BYTES];
     struct mk_str name = mk_counter_label_get(labels, MK_STR("upstream"), storage);
-    const struct pool *pool = first;
+    const struct pool *pool = upstream_process.pools;
     (void)ctx;
     while (pool && !mk_str_eq(mk_counter_label_truncate(pool->name), name))
         pool = pool->next;
@@ -76,9 +73,9 @@ static bool is_used(struct mk_str labels, void *ctx)
 
 void pools_hide_unused(void)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.pools_lock);
     mk_counters_hide("upstream", "upstream", is_used, NULL);
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.pools_lock);
 }
 
 /* ── queues ── */

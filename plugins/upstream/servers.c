@@ -6,18 +6,12 @@
 #include <monkey/log.h>
 
 #include <errno.h>
-#include <pthread.h>
 
 enum { ARENA_BYTES_MAX = 65536, EJECTIONS_MAX = 16, REASON_BYTES = 256 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct server *first;    /* under the lock */
-static _Atomic unsigned n_gone; /* servers of `first` that no list has */
-static struct mk_epoch_queue retired_queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &retired_queue.first};
-
 struct mk_epoch_queue *servers_retired(void)
 {
-    return &retired_queue;
+    return &upstream_process.retired;
 }
 
 static const struct mk_counter_info infos[SERVER_COUNTS] = {
@@ -98,7 +92,9 @@ static struct server *make_server(struct pool *pool, struct mk_str name, struct 
     struct server *server = mk_account_alloc(NULL, sizeof(*server));
     if (!server)
         return NULL;
-    *server = (struct server){.next = first, .pool = pool_hold(pool->name), .admin = admin_hold(pool->name, name)};
+    *server = (struct server){.next = upstream_process.servers,
+                              .pool = pool_hold(pool->name),
+                              .admin = admin_hold(pool->name, name)};
     int err = init_server(server, name, address);
     if (!server->admin || err < 0) {
         free_server(server);
@@ -106,7 +102,7 @@ static struct server *make_server(struct pool *pool, struct mk_str name, struct 
     }
     open_counters(server);
     mk_counter_add(server->counters[SERVER_UP], NULL, 1);
-    first = server;
+    upstream_process.servers = server;
     return server;
 }
 
@@ -119,18 +115,18 @@ static bool is_server(const struct server *server, const struct pool *pool, stru
 
 struct server *servers_hold(struct pool *pool, struct mk_str name, struct mk_str address)
 {
-    pthread_mutex_lock(&lock);
-    struct server *server = first;
+    lock_take(&upstream_process.servers_lock);
+    struct server *server = upstream_process.servers;
     while (server && !is_server(server, pool, name, address))
         server = server->next;
     if (!server)
         server = make_server(pool, name, address);
     if (server) {
         server->refs++;
-        n_gone -= server->is_gone;
+        upstream_process.gone_servers -= server->is_gone;
         server->is_gone = false;
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.servers_lock);
     return server;
 }
 
@@ -152,39 +148,39 @@ static void end_counting(struct server *server)
  */
 static void free_unused(struct server *server)
 {
-    pthread_mutex_lock(&lock);
-    struct server **at = &first;
+    lock_take(&upstream_process.servers_lock);
+    struct server **at = &upstream_process.servers;
     while (*at && *at != server)
         at = &(*at)->next;
     bool is_unused = *at && server->is_gone && !server->load;
     if (is_unused) {
         *at = server->next;
-        n_gone--;
+        upstream_process.gone_servers--;
         end_counting(server);
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.servers_lock);
     if (!is_unused)
         return;
-    mk_epoch_retire(&retired_queue, &server->retired, free_retired);
-    mk_epoch_reclaim(&retired_queue);
+    mk_epoch_retire(&upstream_process.retired, &server->retired, free_retired);
+    mk_epoch_reclaim(&upstream_process.retired);
 }
 
 void server_get(struct server *server)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.servers_lock);
     server->refs++;
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.servers_lock);
 }
 
 void server_release(struct server *server)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.servers_lock);
     bool is_last = --server->refs == 0;
     if (is_last) {
         server->is_gone = true;
-        n_gone++;
+        upstream_process.gone_servers++;
     }
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.servers_lock);
     if (is_last)
         free_unused(server);
 }
@@ -194,7 +190,7 @@ static bool is_used(struct mk_str labels, void *ctx)
     char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
     struct mk_str group = mk_counter_label_get(labels, MK_STR("upstream"), storage[0]);
     struct mk_str name = mk_counter_label_get(labels, MK_STR("server"), storage[1]);
-    const struct server *server = first;
+    const struct server *server = upstream_process.servers;
     (void)ctx;
     while (server && !(mk_str_eq(mk_counter_label_truncate(server->base.group), group) &&
                        mk_str_eq(mk_counter_label_truncate(server->base.name), name)))
@@ -204,9 +200,9 @@ static bool is_used(struct mk_str labels, void *ctx)
 
 void servers_hide_unused(void)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.servers_lock);
     mk_counters_hide("upstream", "server", is_used, NULL);
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.servers_lock);
 }
 
 /* ── requests ── */
@@ -219,7 +215,8 @@ void server_note_begin(struct server *server, const struct mk_worker *worker)
 
 void server_drop_load(struct server *server)
 {
-    if (atomic_fetch_sub(&server->load, 1) == 1 && n_gone) /* another thread may free it by now */
+    if (atomic_fetch_sub(&server->load, 1) == 1 &&
+        upstream_process.gone_servers) /* another thread may free it by now */
         free_unused(server);
 }
 
@@ -296,14 +293,14 @@ void server_note_failure(struct server *server, const struct upstream_conf *conf
 uint64_t server_begin_checks(struct server *server, uint64_t id, uint64_t now_ms)
 {
     struct server_checks *c = &server->checks;
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.servers_lock);
     if (c->id != id) {
         c->id = id;
         c->next_ms = now_ms;
         c->state.in_row = 0;
     }
     uint64_t wait = c->next_ms > now_ms ? c->next_ms - now_ms : 0;
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.servers_lock);
     return wait;
 }
 
@@ -367,12 +364,12 @@ uint32_t server_note_check(struct server *server, const struct health_rules *rul
     mk_counter_add(server->counters[SERVER_CHECKS], worker, 1);
     if (reason)
         mk_counter_add(server->counters[SERVER_FAILED_CHECKS], worker, 1);
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.servers_lock);
     struct health_state s = server->checks.state = health_next(server->checks.state, rules, !reason);
     uint32_t wait = health_get_wait_ms(&s, rules, random);
     server->checks.next_ms = now_ms + wait;
     uint8_t before = set_health(server, s.health, worker, now_ms);
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.servers_lock);
     bool was_ejected = !reason && s.health != HEALTH_DOWN && end_ejection_by_check(server, worker, now_ms);
     log_transition(server, before, &s, reason, was_ejected);
     return wait;
@@ -380,10 +377,10 @@ uint32_t server_note_check(struct server *server, const struct health_rules *rul
 
 void server_end_checks(struct server *server, const struct mk_worker *worker, uint64_t now_ms)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&upstream_process.servers_lock);
     server->checks = (struct server_checks){0};
     uint8_t before = set_health(server, HEALTH_UNKNOWN, worker, now_ms);
-    pthread_mutex_unlock(&lock);
+    lock_release(&upstream_process.servers_lock);
     if (before == HEALTH_DOWN)
         mk_log_info("upstream %.*s: %.*s is not checked any more, and gets requests again",
                     MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address));

@@ -3,6 +3,7 @@
 #define UPSTREAM_SERVERS_H
 
 #include "conf.h"
+#include "process.h"
 
 #include <monkey/base/epoch.h>
 #include <monkey/base/list.h>
@@ -10,7 +11,6 @@
 #include <monkey/counters.h>
 #include <monkey/upstreams.h>
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -162,8 +162,8 @@ struct mk_upstream_queue {
 
 struct pool {
     struct pool *next;
-    unsigned refs; /* under the lock of all pools, as `next` */
-    pthread_mutex_t lock;
+    unsigned refs;                           /* under the lock of all pools, as `next` */
+    struct lock lock;                        /* LOCK_POOL */
     const struct mk_upstream_group *current; /* that of the configuration in use, under the lock; NULL: none */
     struct mk_list queues;                   /* in the order of their first requests, likewise */
     uint64_t order;                          /* of the next request that waits, likewise */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conf.h"
+#include "process.h"
 
 #include <monkey/base/siphash.h>
 #include <monkey/log.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -107,15 +107,13 @@ int sticky_read_key(const char *path, uint64_t key[2])
 
 int sticky_get_own_key(uint64_t key[2])
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static uint64_t own[2];
-    static bool is_made;
-    pthread_mutex_lock(&lock);
-    int r = is_made ? 0 : mk_siphash_key(own);
-    r = !is_made && r == 0 ? 1 : r;
-    is_made |= r > 0;
-    memcpy(key, own, sizeof(own));
-    pthread_mutex_unlock(&lock);
+    struct sticky_key *own = &upstream_process.sticky;
+    lock_take(&own->lock);
+    int r = own->is_made ? 0 : mk_siphash_key(own->key);
+    r = !own->is_made && r == 0 ? 1 : r;
+    own->is_made |= r > 0;
+    memcpy(key, own->key, sizeof(own->key));
+    lock_release(&own->lock);
     return r;
 }
 

@@ -15,10 +15,6 @@
 
 extern const struct mk_plugin mk_plugin_upstream;
 
-struct process {
-    struct runners runners;
-};
-
 /* The groups of a generation, and what runs once for them. */
 struct generation {
     struct mk_upstream_group *first;
@@ -33,8 +29,6 @@ enum {
     FIRST_LOOKUP_MS = 2000, /* of all names of a configuration that are new */
     PLACE_BYTES_MAX = 8192,
 };
-
-static unsigned generations; /* in the hooks of the configuration */
 
 /* ── for other plugins ── */
 
@@ -142,14 +136,11 @@ static const struct mk_upstreams upstreams = {
 
 static int start_process(void **ret_state)
 {
-    struct process *process = mk_account_alloc(NULL, sizeof(*process));
-    if (!process || lookups_init() < 0) {
-        mk_account_free(NULL, process, sizeof(*process));
+    if (lookups_init() < 0)
         return -ENOMEM;
-    }
-    runners_init(&process->runners);
+    runners_init(&upstream_process.runners);
     mk_epoch_queue_init(servers_retired());
-    *ret_state = process;
+    *ret_state = &upstream_process;
     return 0;
 }
 
@@ -159,7 +150,6 @@ static void stop_process(void *state)
     runners_release(&process->runners);
     mk_epoch_queue_release(servers_retired());
     lookups_release();
-    mk_account_free(NULL, process, sizeof(*process));
 }
 
 /* ── generations ── */
@@ -192,7 +182,7 @@ static void stop_generation(struct mk_generation *g, void *state)
         group_free(group);
     }
     mk_account_free(NULL, own, sizeof(*own));
-    if (--generations > 0)
+    if (--upstream_process.generations > 0)
         hide_unused();
 }
 
@@ -227,14 +217,14 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     struct generation *own = mk_account_alloc(NULL, sizeof(*own));
     if (!own)
         return -ENOMEM;
-    *own = (struct generation){.is_reload = generations > 0};
+    *own = (struct generation){.is_reload = upstream_process.generations > 0};
     names_init(&own->names);
     runner_init(&own->runner);
     own->names_user = (struct runner_user){.start = start_names, .stop = stop_names};
     runner_add(&own->runner, &own->names_user);
     checks_init(&own->checks);
     runner_add(&own->runner, &own->checks.user);
-    generations++;
+    upstream_process.generations++;
     int err = make_groups(g, own);
     if (err == 0)
         names_resolve(&own->names, FIRST_LOOKUP_MS);

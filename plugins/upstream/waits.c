@@ -88,9 +88,9 @@ static void on_granted(struct mk_message *message)
 {
     struct mk_upstream_wait *wait = MK_CONTAINER_OF(message, struct mk_upstream_wait, message);
     struct pool *pool = wait->group->pool;
-    pthread_mutex_lock(&pool->lock); /* the thread that has granted it has left pool_grant() then */
+    lock_take(&pool->lock); /* the thread that has granted it has left pool_grant() then */
     wait->state = POOL_IDLE;
-    pthread_mutex_unlock(&pool->lock);
+    lock_release(&pool->lock);
     mk_timer_cancel(&wait->timer);
     deliver_server(wait, 0, wait->server);
 }
@@ -243,12 +243,12 @@ static void on_timer(struct mk_timer *timer)
     struct pool *pool = wait->group->pool;
     struct mk_upstream_server *server = NULL;
     uint64_t now = mk_loop_now_ms(wait->loop);
-    pthread_mutex_lock(&pool->lock);
+    lock_take(&pool->lock);
     bool is_granted = wait->state != POOL_WAITING; /* the message is on its way */
     int r = is_granted      ? MK_AGAIN
             : wait->is_held ? continue_holding(wait, now, &server)
                             : continue_queueing(wait, now, &server);
-    pthread_mutex_unlock(&pool->lock);
+    lock_release(&pool->lock);
     if (r != MK_AGAIN)
         deliver_server(wait, r, server);
     else if (!is_granted)
@@ -349,14 +349,14 @@ int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, co
     tries->n_sent += is_costly_retry(tries);
     init_wait(wait, group, loop, preference, tries);
     if (group->conf->max_connections)
-        pthread_mutex_lock(&pool->lock);
+        lock_take(&pool->lock);
     int r = choose_or_wait(preference, tries, wait, now, ret);
     if (group->conf->max_connections)
-        pthread_mutex_unlock(&pool->lock);
+        lock_release(&pool->lock);
     if (r == -ENXIO && group->conf->hold_ms && can_wait(tries)) {
-        pthread_mutex_lock(&pool->lock);
+        lock_take(&pool->lock);
         r = begin_holding(wait, now);
-        pthread_mutex_unlock(&pool->lock);
+        lock_release(&pool->lock);
     }
     wait->is_active = r == MK_AGAIN;
     if (wait->is_active)
@@ -373,13 +373,13 @@ void group_cancel(struct mk_upstream_wait *wait)
         return;
     struct pool *pool = wait->group->pool;
     wait->is_active = false;
-    pthread_mutex_lock(&pool->lock);
+    lock_take(&pool->lock);
     if (wait->state == POOL_WAITING)
         pool_remove(pool, wait);
     else
         server = wait->server;
     wait->state = POOL_IDLE;
-    pthread_mutex_unlock(&pool->lock);
+    lock_release(&pool->lock);
     mk_timer_cancel(&wait->timer);
     if (!server)
         return;
@@ -391,9 +391,9 @@ void group_cancel(struct mk_upstream_wait *wait)
 
 static void grant_slots(struct pool *pool, bool is_held, struct serving *serving)
 {
-    pthread_mutex_lock(&pool->lock);
+    lock_take(&pool->lock);
     serve_waits(pool, is_held, serving);
-    pthread_mutex_unlock(&pool->lock);
+    lock_release(&pool->lock);
 }
 
 const struct mk_loop *group_note_room(struct pool *pool, const struct server *server, bool is_well, uint64_t now_ms)
