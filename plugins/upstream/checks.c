@@ -1,93 +1,287 @@
 // SPDX-License-Identifier: Apache-2.0
+/*
+ * Checks of servers: the request of one, what its response says, and which servers of a generation have one.
+ */
 #include "checks.h"
 
+#include <monkey/base/dial.h>
+#include <monkey/base/siphash.h>
+#include <monkey/kit/fastcgi.h>
 #include <monkey/kit/target.h>
 
 #include <assert.h>
 #include <errno.h>
 
-void runners_init(struct runners *all)
+enum {
+    NAME_BYTES_MAX = 256,
+    ARENA_BYTES_MAX = 65536,
+    REQUEST_BYTES_MAX = 32768,
+    REASON_BYTES = 800,
+    REASON_PATH_MAX = 200,
+    UPDATE_MS = 1000, /* how often servers of names that have come and gone are looked for */
+};
+
+/* ── requests ── */
+
+#define USER_AGENT "monkey (check)"
+
+static void write_http(const struct check_conf *conf, struct mk_str host, struct mk_buf *out)
 {
-    lock_init(&all->lock, LOCK_RUNNERS);
-    mk_list_init(&all->running);
+    mk_buf_addf(out, "%.*s %.*s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: " USER_AGENT "\r\nConnection: close\r\n",
+                MK_STR_ARG(conf->method), MK_STR_ARG(conf->what.path), MK_STR_ARG(host));
+    for (uint32_t i = 0; i < conf->headers.n; i++)
+        mk_buf_adds(out, conf->headers.lines[i]);
+    mk_buf_adds(out, MK_STR("\r\n"));
 }
 
-void runners_release(struct runners *all)
+/* ── FastCGI ── */
+
+/* Writes the variable of a line "NAME: VALUE\r\n", as HTTP_NAME. */
+static void write_header(struct mk_str line, struct mk_buf *out)
 {
-    assert(mk_list_empty(&all->running));
-    lock_destroy(&all->lock);
+    char name[NAME_BYTES_MAX];
+    size_t len = (size_t)((const char *)memchr(line.p, ':', line.len) - line.p);
+    size_t n = mk_cgi_header_variable(mk_str(line.p, len), name, sizeof(name));
+    mk_fastcgi_add_pair(mk_str(name, n), mk_str_trim(mk_str(line.p + len + 1, line.len - len - 3)), out);
 }
 
-void runner_init(struct runner *runner)
+static struct mk_str get_name(struct mk_str host)
 {
-    *runner = (struct runner){0};
-    mk_list_init(&runner->node);
+    const char *colon = memrchr(host.p, ':', host.len);
+    bool has_port = colon && !memchr(colon, ']', host.len - (size_t)(colon - host.p));
+    return has_port ? mk_str(host.p, (size_t)(colon - host.p)) : host;
 }
 
-void runner_add(struct runner *runner, struct runner_user *user)
+static void write_fastcgi(const struct check_conf *conf, struct mk_str host, struct mk_buf *out)
 {
-    struct runner_user **end = &runner->first;
-    assert(!runner->worker);
-    while (*end)
-        end = &(*end)->next;
-    *end = user;
-    user->next = NULL;
+    struct mk_str uri = conf->what.path, query = uri, path = mk_str_split(&query, '?');
+    const struct {
+        struct mk_str name, value;
+    } rows[] = {
+        {MK_STR("GATEWAY_INTERFACE"), MK_STR("CGI/1.1")},
+        {MK_STR("SERVER_SOFTWARE"), MK_STR("monkey")},
+        {MK_STR("SERVER_PROTOCOL"), MK_STR("HTTP/1.1")},
+        {MK_STR("SERVER_NAME"), get_name(host)},
+        {MK_STR("REQUEST_METHOD"), conf->method},
+        {MK_STR("REQUEST_URI"), uri},
+        {MK_STR("QUERY_STRING"), query},
+        {MK_STR("SCRIPT_NAME"), path},
+        {MK_STR("SCRIPT_FILENAME"), path},
+        {MK_STR("REDIRECT_STATUS"), MK_STR("200")},
+        {MK_STR("HTTP_HOST"), host},
+        {MK_STR("HTTP_USER_AGENT"), MK_STR(USER_AGENT)},
+    };
+    size_t params = mk_fastcgi_begin(out, false);
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
+        mk_fastcgi_add_pair(rows[i].name, rows[i].value, out);
+    for (uint32_t i = 0; i < conf->headers.n; i++)
+        write_header(conf->headers.lines[i], out);
+    mk_fastcgi_end_params(out, params); /* fits: the limits of the keys are below that of a record */
+    mk_fastcgi_add_header(out, MK_FASTCGI_STDIN, 0);
 }
 
-/* In the opposite order. */
-static void stop_users(struct runner_user *user)
+void check_request_write(const struct check_conf *conf, struct mk_str host, struct mk_buf *out)
 {
-    if (!user)
-        return;
-    stop_users(user->next);
-    user->stop(user);
+    if (conf->what.kind == CHECK_FASTCGI)
+        write_fastcgi(conf, host, out);
+    else
+        write_http(conf, host, out);
 }
 
-static void end_runner(struct runners *all, struct runner *runner)
+/* ── results ── */
+
+static bool has_text(struct mk_str body, struct mk_str text)
 {
-    lock_take(&all->lock);
-    mk_list_del(&runner->node);
-    lock_release(&all->lock);
-    stop_users(runner->first);
-    runner->worker = NULL;
+    return !text.len || (body.len && memmem(body.p, body.len, text.p, text.len));
 }
 
-/* Returns the runner in the thread of a loop; NULL: there is none. */
-static struct runner *find_runner(struct runners *all, const struct mk_loop *loop)
+enum check_result check_evaluate(const struct check_conf *conf, const struct mk_http_response *response,
+                                 struct mk_buf *reason)
 {
-    struct runner *found = NULL;
-    lock_take(&all->lock);
-    MK_LIST_EACH_ITEM(&all->running, struct runner, node, runner) {
-        if (mk_worker_loop(runner->worker) == loop)
-            found = runner;
+    if (response->err < 0)
+        mk_buf_addf(reason, "%s", response->error);
+    if (response->err < 0)
+        return mk_dial_error_is_own(response->err) ? CHECK_NOT_MADE : CHECK_FAILED;
+    if (!check_conf_asks(conf))
+        return CHECK_PASSED;
+    bool has_status = mk_status_set_has(&conf->statuses, response->status);
+    if (has_status && has_text(response->body, conf->text))
+        return CHECK_PASSED;
+    struct mk_str path = conf->what.path;
+    path.len = path.len < REASON_PATH_MAX ? path.len : REASON_PATH_MAX;
+    mk_buf_addf(reason, "%.*s %.*s: ", MK_STR_ARG(conf->method), MK_STR_ARG(path));
+    if (has_status)
+        mk_buf_addf(reason, "the text was not found");
+    else
+        mk_buf_addf(reason, "%u", response->status);
+    return CHECK_FAILED;
+}
+
+static void log_failure_to_check(struct check *check, const char *reason, uint64_t now_ms)
+{
+    unsigned missing;
+    uint64_t hash = mk_log_limit_hash(0, reason);
+    if (mk_log_limit_is_due(&check->limit, 1, hash, now_ms, &missing))
+        mk_log_error("upstream %.*s: %.*s cannot be checked: %s", MK_STR_ARG(check->server->base.group),
+                     MK_STR_ARG(check->server->base.address), reason);
+}
+
+/* Returns the ms until the next check. */
+static uint32_t note_result(struct check *check, const struct mk_http_response *response, uint64_t now_ms)
+{
+    const struct check_conf *conf = check->conf;
+    const struct health_rules rules = {(uint32_t)conf->down, (uint32_t)conf->up, conf->interval_ms};
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
+    enum check_result result = check_evaluate(conf, response, &reason);
+    const char *text = mk_buf_cstr(&reason);
+    if (result == CHECK_NOT_MADE) {
+        log_failure_to_check(check, text, now_ms);
+        return conf->interval_ms;
     }
-    lock_release(&all->lock);
-    return found;
+    bool was_out = server_is_down(check->server) || server_is_ejected(check->server, now_ms);
+    uint32_t wait =
+        server_note_check(check->server, &rules, result == CHECK_FAILED ? text : NULL, check->worker, now_ms);
+    if (was_out && !server_is_down(check->server) && !server_is_ejected(check->server, now_ms))
+        group_note_up(check->server, now_ms);
+    return wait;
 }
 
-void runner_start(struct runners *all, struct runner *runner, struct mk_worker *worker)
+/* ── running one ── */
+
+static void on_response(struct mk_http_client *client, const struct mk_http_response *response)
 {
-    if (mk_worker_index(worker) != 0)
-        return;
-    struct runner *before = find_runner(all, mk_worker_loop(worker));
-    if (before)
-        end_runner(all, before);
-    assert(!runner->worker);
-    runner->worker = worker;
-    lock_take(&all->lock);
-    mk_list_add(&all->running, &runner->node);
-    lock_release(&all->lock);
-    for (struct runner_user *user = runner->first; user; user = user->next)
-        user->start(user, worker);
+    struct check *check = MK_CONTAINER_OF(client, struct check, exchange);
+    struct mk_loop *loop = mk_worker_loop(check->worker);
+    mk_timer_arm(loop, &check->timer, note_result(check, response, mk_loop_now_ms(loop)));
 }
 
-void runner_stop(struct runners *all, struct runner *runner, const struct mk_worker *worker)
+static void on_check_timer(struct mk_timer *timer)
 {
-    if (mk_worker_index(worker) == 0 && runner->worker == worker)
-        end_runner(all, runner);
+    struct check *check = MK_CONTAINER_OF(timer, struct check, timer);
+    const struct mk_http_client_options options = {
+        .target = check->target,
+        .transport = check->client->transport,
+        .settings = check->client->settings,
+        .worker = check->worker,
+        .head = check->request,
+        .codec = check->conf->what.kind == CHECK_FASTCGI ? &mk_fastcgi_codec : NULL,
+        .codec_state = &check->fastcgi,
+        .timeout_ms = check->conf->timeout_ms,
+        .body_bytes_max = check->conf->text.len ? CHECK_BODY_BYTES_MAX : 0,
+    };
+    check->fastcgi = (struct mk_fastcgi_response){0};
+    mk_http_client_start(&check->exchange, mk_worker_loop(check->worker), &options, on_response);
 }
 
-enum { UPDATE_MS = 1000 };
+void check_start(struct check *check, struct mk_worker *worker)
+{
+    struct mk_loop *loop = mk_worker_loop(worker);
+    uint64_t wait = server_begin_checks(check->server, check->id, mk_loop_now_ms(loop));
+    uint32_t most = check->conf->interval_ms;
+    check->worker = worker;
+    mk_timer_arm(loop, &check->timer, wait < most ? (uint32_t)wait : most);
+}
+
+void check_stop(struct check *check)
+{
+    mk_timer_cancel(&check->timer);
+    mk_http_client_cancel(&check->exchange);
+    check->worker = NULL;
+}
+
+/* ── making one ── */
+
+/* Writes host and port, as in a URL. */
+static void write_authority(const struct check *check, struct mk_buf *out)
+{
+    const struct mk_dial_target *target = check->server->base.target;
+    bool is_ipv6 = memchr(target->host.p, ':', target->host.len);
+    unsigned port = check->conf->port ? (unsigned)check->conf->port : target->port;
+    mk_buf_addf(out, is_ipv6 ? "[%.*s]" : "%.*s", MK_STR_ARG(target->host));
+    if (port != UPSTREAM_PORT)
+        mk_buf_addf(out, ":%u", port);
+}
+
+static int make_target(struct check *check, struct mk_str authority)
+{
+    const char *why;
+    const struct mk_dial_target *target = check->server->base.target;
+    check->target = target;
+    if (!check->conf->port)
+        return 0;
+    assert(target->port);
+    struct mk_str text = mk_arena_dup(&check->arena, authority);
+    return text.p ? mk_dial_target_parse(&check->arena, text, UPSTREAM_PORT, &check->target, &why) : -ENOMEM;
+}
+
+static int make_request(struct check *check, struct mk_str authority)
+{
+    const struct check_conf *conf = check->conf;
+    struct mk_str host = conf->host.len ? conf->host : check->target->port ? authority : MK_STR("localhost");
+    struct mk_buf out;
+    if (!check_conf_asks(conf))
+        return 0;
+    mk_buf_init(&out, REQUEST_BYTES_MAX);
+    check_request_write(conf, host, &out);
+    check->request = out.err ? MK_STR_NONE : mk_arena_dup(&check->arena, mk_buf_str(&out));
+    mk_buf_release(&out);
+    return check->request.p ? 0 : -ENOMEM;
+}
+
+/* What makes a check another one: its results do not continue those before. */
+static int make_id(struct check *check)
+{
+    static const uint64_t no_key[2];
+    const struct check_conf *conf = check->conf;
+    const struct mk_str texts[] = {check->target->text, check->request, conf->text, conf->tls_name, conf->tls_ca};
+    struct mk_buf out;
+    mk_buf_init(&out, ARENA_BYTES_MAX);
+    mk_buf_addf(&out, "%d %d %d %lld", conf->what.kind, conf->is_tls, conf->tls_verify, (long long)conf->port);
+    mk_buf_add(&out, &conf->statuses, sizeof(conf->statuses));
+    for (size_t i = 0; i < MK_COUNT_OF(texts); i++) {
+        mk_buf_addf(&out, " %zu:", texts[i].len);
+        mk_buf_adds(&out, texts[i]);
+    }
+    int err = out.err ? -ENOMEM : 0;
+    check->id = mk_siphash(no_key, out.data, out.len) | 1; /* 0 means none */
+    mk_buf_release(&out);
+    return err;
+}
+
+static int prepare_check(struct check *check)
+{
+    MK_BUF_ON_STACK(authority, 512);
+    write_authority(check, &authority);
+    int err = make_target(check, mk_buf_str(&authority));
+    if (err == 0)
+        err = make_request(check, mk_buf_str(&authority));
+    return err == 0 ? make_id(check) : err;
+}
+
+int check_make(const struct check_conf *conf, const struct check_client *client, struct server *server,
+               struct check **ret)
+{
+    struct check *check = mk_account_alloc(NULL, sizeof(*check));
+    if (!check)
+        return -ENOMEM;
+    *check = (struct check){.conf = conf, .client = client, .server = server};
+    mk_arena_init(&check->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    mk_timer_init(&check->timer, on_check_timer);
+    server_get(server);
+    int err = prepare_check(check);
+    if (err < 0)
+        check_free(check);
+    else
+        *ret = check;
+    return err;
+}
+
+void check_free(struct check *check)
+{
+    server_release(check->server);
+    mk_arena_release(&check->arena);
+    mk_account_free(NULL, check, sizeof(*check));
+}
 
 /* ── the servers of a group ── */
 
@@ -148,7 +342,7 @@ static int update_checks(struct check_group *g)
     return err;
 }
 
-/* ── running ── */
+/* ── running those of a generation ── */
 
 /* A server that was checked, and is not under this configuration, may get requests. */
 static void end_checks(struct server *server, struct mk_worker *worker)
@@ -177,7 +371,7 @@ static void update_group(struct check_group *g, struct mk_worker *worker)
             check_start(check, worker);
 }
 
-static void on_timer(struct mk_timer *timer)
+static void on_update_timer(struct mk_timer *timer)
 {
     struct checks *checks = MK_CONTAINER_OF(timer, struct checks, timer);
     for (struct check_group *g = checks->first; g; g = g->next)
@@ -212,7 +406,7 @@ static void stop_checks(struct runner_user *user)
 void checks_init(struct checks *checks)
 {
     *checks = (struct checks){.user = {.start = start_checks, .stop = stop_checks}};
-    mk_timer_init(&checks->timer, on_timer);
+    mk_timer_init(&checks->timer, on_update_timer);
 }
 
 int checks_add(struct checks *checks, const struct mk_upstream_group *group, const struct check_conf *conf)

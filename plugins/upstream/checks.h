@@ -2,12 +2,32 @@
 #ifndef UPSTREAM_CHECKS_H
 #define UPSTREAM_CHECKS_H
 
-#include "check_conf.h"
 #include "groups.h"
 
 #include <monkey/base/log_limit.h>
 #include <monkey/kit/fastcgi.h>
+#include <monkey/kit/http_client.h>
 #include <monkey/plugin.h>
+
+/*
+ * What a response to a check says of its server. Pure.
+ */
+/* What a response, or its lack, says. */
+enum check_result {
+    CHECK_PASSED,
+    CHECK_FAILED,
+    CHECK_NOT_MADE, /* this process lacks resources: nothing is known of the server */
+};
+
+/* Appends the reason why a check has failed, or was not made. */
+enum check_result check_evaluate(const struct check_conf *conf, const struct mk_http_response *response,
+                                 struct mk_buf *reason);
+
+/*
+ * The request of a check, as it is sent. Pure.
+ */
+/* Appends the request of a check of CHECK_HTTP or CHECK_FASTCGI. Errors stay in the buffer. */
+void check_request_write(const struct check_conf *conf, struct mk_str host, struct mk_buf *out);
 
 /*
  * The check of a server: a request or a connection now and then, whose results the server keeps. In the thread of the
@@ -46,47 +66,6 @@ void check_free(struct check *check);
 /* Start and stop it. `worker` is that of the runner. */
 void check_start(struct check *check, struct mk_worker *worker);
 void check_stop(struct check *check);
-
-/*
- * What runs once for all workers, such as checks of servers and lookups of names: in the thread of the first worker of
- * the generation in use. No reload ends that thread.
- *
- *     generation_start   runner_init(), runner_add(): the users of this generation
- *     worker_serve       runner_start(): stops the users of the generation before, then starts these, in one turn
- *     worker_retire,     runner_stop(): the process ends, or has no such generation any more
- *     worker_stop
- *
- * So the users of two generations of a server never run at the same time, and those of one that is refused never do.
- * What lasts over reloads belongs to the process, and `start` finds it there. start and stop are called in the thread;
- * stop also after its end, when its loop is closed.
- */
-/* Of a generation; in the caller's storage, which lasts as long as that. */
-struct runner_user {
-    struct runner_user *next;
-    /* Begins. `worker` is one of the generation, and valid until stop(), which ends all that was begun with it. */
-    void (*start)(struct runner_user *user, struct mk_worker *worker);
-    void (*stop)(struct runner_user *user);
-};
-
-/* The users of a generation. */
-struct runner {
-    struct mk_list node; /* in the list of those that run, under its lock */
-    struct runner_user *first;
-    struct mk_worker *worker; /* NULL: they do not run; in the thread of the first worker */
-};
-
-/* Of the process (process.h). */
-void runners_init(struct runners *all);
-void runners_release(struct runners *all);
-
-void runner_init(struct runner *runner);
-/* Adds a user; before the generation is in use. They start in this order, and stop in the opposite one. */
-void runner_add(struct runner *runner, struct runner_user *user);
-
-/* Starts the users, if this is the first worker; in worker_serve. */
-void runner_start(struct runners *all, struct runner *runner, struct mk_worker *worker);
-/* Stops the users, if they run with this worker; in worker_retire and worker_stop. */
-void runner_stop(struct runners *all, struct runner *runner, const struct mk_worker *worker);
 
 /*
  * The checks of a generation: of each server of the groups that are checked. They run once for all workers.

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Chooses a server of a group: of those that are in use the backups only if there is no other, and of those
- * that are ejected only if too many are, or all. None that is down by its checks.
+ * that are ejected only if too many are, or all. None that is down by its checks. Explains why there is none.
  */
 #include "conf.h"
 #include "groups.h"
 #include "servers.h"
 
-#include <monkey/base/siphash.h>
-#include <monkey/kit/cookie.h>
+#include <monkey/base/time.h>
 #include <monkey/log.h>
 
 #include <errno.h>
+#include <inttypes.h>
+
+/* ── balancing ── */
 
 static uint64_t add_weights(const struct candidate *c, unsigned n)
 {
@@ -109,81 +111,7 @@ int balance_round_robin(const struct candidate *c, struct turn *const *turns, un
     return best;
 }
 
-static const struct {
-    const char *word;
-    bool takes_name;
-} kinds[HASH_BY_KINDS] = {
-    [HASH_BY_CLIENT] = {"Client", false}, [HASH_BY_PATH] = {"Path", false},    [HASH_BY_URL] = {"Url", false},
-    [HASH_BY_HEADER] = {"Header", true},  [HASH_BY_COOKIE] = {"Cookie", true}, [HASH_BY_QUERY] = {"Query", true},
-};
-
-/* Tells whether a header, a cookie or a parameter may have a name, which is compared as the request has it. */
-static bool is_name(struct mk_str s, uint8_t kind)
-{
-    static const char *const others[HASH_BY_KINDS] = {
-        [HASH_BY_HEADER] = "\"(),/:;<=>?@[\\]{}", [HASH_BY_COOKIE] = "=;,", [HASH_BY_QUERY] = "=&#"};
-    return s.len && mk_str_is_visible(s, others[kind]);
-}
-
-int hash_by_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
-{
-    struct hash_by *by = field;
-    for (uint8_t i = 0; i < HASH_BY_KINDS; i++) {
-        if (!mk_str_ieq(value->words[0], mk_str_c(kinds[i].word)) || value->n != (kinds[i].takes_name ? 2 : 1))
-            continue;
-        if (kinds[i].takes_name && !is_name(value->words[1], i))
-            return mk_conf_fault(value, 1, 0, error, "no request can have such a name");
-        by->kind = i;
-        by->name = kinds[i].takes_name ? mk_arena_dup(arena, value->words[1]) : MK_STR("");
-        return by->name.p ? 0 : -ENOMEM;
-    }
-    return mk_conf_fail(error, "it takes Client, Path, Url, Header NAME, Cookie NAME or Query NAME");
-}
-
-struct mk_str hash_by_find_parameter(struct mk_str query, struct mk_str name)
-{
-    while (query.len) {
-        struct mk_str pair = mk_str_split(&query, '&');
-        if (pair.len > name.len && pair.p[name.len] == '=' && memcmp(pair.p, name.p, name.len) == 0)
-            return mk_str(pair.p + name.len + 1, pair.len - name.len - 1);
-    }
-    return MK_STR_NONE;
-}
-
-static struct mk_str find_value(const struct hash_by *by, struct mk_request *req)
-{
-    switch (by->kind) {
-    case HASH_BY_HEADER:
-        return mk_request_header_by_name(req, by->name);
-    case HASH_BY_COOKIE:
-        return mk_request_cookie(req, by->name);
-    case HASH_BY_QUERY:
-        return hash_by_find_parameter(mk_request_query(req), by->name);
-    default:
-        return mk_request_path(req);
-    }
-}
-
-/* The same on each machine and after each start, so that all of them choose alike. */
-static uint64_t hash_bytes(const void *data, size_t len)
-{
-    static const uint64_t key[2] = {0};
-    return mk_siphash(key, data, len);
-}
-
-bool hash_by_get(const struct hash_by *by, struct mk_request *req, uint64_t *ret)
-{
-    if (by->kind == HASH_BY_CLIENT) {
-        struct mk_address client = mk_request_client(req);
-        *ret = hash_bytes(client.bytes, sizeof(client.bytes));
-        return client.family == AF_INET || client.family == AF_INET6;
-    }
-    struct mk_str value = find_value(by, req), query = mk_request_query(req);
-    *ret = hash_bytes(value.p, value.len);
-    if (by->kind == HASH_BY_URL && query.p)
-        *ret += hash_bytes(query.p, query.len);
-    return value.len > 0;
-}
+/* ── choosing ── */
 
 enum { SLOW_PERCENT_LEAST = 10 };
 
@@ -342,4 +270,80 @@ struct member *choice_make(struct mk_upstream_group *group, const struct criteri
     *ret_is_full = choice.is_full;
     int chosen = balance_members(group, criteria->preference->key, &choice);
     return chosen < 0 ? NULL : choice.members[chosen];
+}
+
+/* ── explaining ── */
+
+enum { COUNTS_BYTES = 160 };
+
+/* Of the servers of a group: each is counted once, and what an operator has set comes first. */
+struct counts {
+    unsigned states[ADMIN_STATES], down, ejected, weightless;
+};
+
+static void count_member(struct counts *counts, const struct member *m, uint64_t now_ms)
+{
+    enum admin_state state = member_state(m);
+    if (state != ADMIN_UP)
+        counts->states[state]++;
+    else if (server_is_down(m->server))
+        counts->down++;
+    else if (server_is_ejected(m->server, now_ms))
+        counts->ejected++;
+    else
+        counts->weightless += !member_weight(m);
+}
+
+static void add_count(struct mk_buf *out, unsigned n, const char *text)
+{
+    if (n)
+        mk_buf_addf(out, ", %u %s", n, text);
+}
+
+static void add_counts(const struct counts *counts, struct mk_buf *out)
+{
+    add_count(out, counts->states[ADMIN_DOWN], "set down");
+    add_count(out, counts->states[ADMIN_DRAIN], "set to drain");
+    add_count(out, counts->down, "down by Check");
+    add_count(out, counts->ejected, "ejected by EjectAfter");
+    add_count(out, counts->weightless, "with weight 0");
+}
+
+static void add_states(const struct mk_upstream_group *group, struct mk_buf *out)
+{
+    const struct members *members = group_members(group);
+    struct counts counts = {.down = 0};
+    MK_BUF_ON_STACK(list, COUNTS_BYTES);
+    uint64_t now_ms = mk_time_monotonic_ms();
+    for (unsigned i = 0; i < members->n; i++)
+        count_member(&counts, &members->items[i], now_ms);
+    add_counts(&counts, &list);
+    if (!members->n)
+        mk_buf_adds(out, MK_STR(": it has no servers: its names have no addresses"));
+    else if (list.len)
+        mk_buf_addf(out, ": of %u%.*s", members->n, MK_STR_ARG(mk_buf_str(&list)));
+    else if (members->n == 1)
+        mk_buf_adds(out, MK_STR(": its server could not be reached"));
+    else
+        mk_buf_addf(out, ": none of its %u servers could be reached", members->n);
+}
+
+void explain_failure(const struct mk_upstream_group *group, int err, struct mk_buf *out)
+{
+    const struct upstream_conf *conf = group->conf;
+    uint32_t ms = conf->queue_timeout_ms;
+    if (err == -EBUSY)
+        mk_buf_addf(out,
+                    "all servers of the group have MaxConnections, and Queue is full (they are %" PRId64 " and %" PRId64
+                    ")",
+                    conf->max_connections, conf->queue);
+    else if (err == -ETIMEDOUT)
+        mk_buf_addf(out, "no server of the group had room within QueueTimeout (it is %u %s)",
+                    ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s");
+    else if (err == -ENOMEM)
+        mk_buf_adds(out, MK_STR("there is no memory for the wait for a server of the group"));
+    else {
+        mk_buf_adds(out, MK_STR("no server of the group can be used"));
+        add_states(group, out);
+    }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The commands of commands.h: lists groups with their servers, and sets the state and the weight of a server.
+ * Commands of `monkey shell`: they list groups with their servers, and set the state and the weight of a server.
  */
-#include "commands.h"
 #include "groups.h"
 
 #include <monkey/counters.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check_conf.h"
 #include "conf.h"
 
 #include <monkey/upstreams.h>

@@ -6,6 +6,7 @@
 #include "servers.h"
 
 #include <monkey/base/epoch.h>
+#include <monkey/kit/command.h>
 
 /*
  * Names in lines `Server`, and their addresses: looked up once for the process, again when their time to live is over,
@@ -176,6 +177,8 @@ struct criteria {
  * requests as they may have.
  */
 struct member *choice_make(struct mk_upstream_group *group, const struct criteria *criteria, bool *ret_is_full);
+/* Says why a group has no server for a request, for the log; as mk_upstreams.explain. */
+void explain_failure(const struct mk_upstream_group *group, int err, struct mk_buf *out);
 
 /*
  * The groups of a generation, and which server of one a request gets.
@@ -194,6 +197,9 @@ const struct member *group_find_member(const struct mk_upstream_group *group, co
 
 /* Returns the first group of a generation, in the order of the configuration; NULL: it has none. In upstream.c. */
 const struct mk_upstream_group *groups_first(const struct mk_generation *g);
+
+/* What the plugin adds to `monkey shell`: the commands `upstreams` and `upstream`. Ends with a row without a name. */
+extern const struct mk_command upstream_commands[];
 
 /* ── waits.c ── */
 

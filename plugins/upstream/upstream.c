@@ -4,8 +4,6 @@
  * the hooks.
  */
 #include "checks.h"
-#include "commands.h"
-#include "explain.h"
 
 #include <monkey/base/time.h>
 #include <monkey/kit/cookie.h>

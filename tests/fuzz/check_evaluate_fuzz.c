@@ -3,7 +3,7 @@
  * What a response to a check says of its server: the first bytes are a status, the set of those that are right, and the
  * length of a text, which follows, before a body. The same is found by a search of each place.
  */
-#include "plugins/upstream/check_conf.h"
+#include "plugins/upstream/checks.h"
 
 #include <assert.h>
 #include <stdint.h>

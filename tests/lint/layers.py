@@ -61,7 +61,7 @@ THIRD_PARTY = {
     "archive.h": ("plugins/dirlisting/tar.c",),
     "archive_entry.h": ("plugins/dirlisting/tar.c",),
     "sha256.h": ("plugins/dirlisting/theme.c",),
-    "ares.h": ("plugins/upstream/lookup_state.h", "tests/unit/plugins/"),
+    "ares.h": ("plugins/upstream/lookup.c", "tests/unit/plugins/"),
     "brotli/": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
     "cmocka.h": ("tests/unit/",),
     "event2/": ("docs/examples/embed/",),

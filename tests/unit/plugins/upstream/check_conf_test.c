@@ -4,7 +4,7 @@
 
 #include "arena.h"
 
-#include "plugins/upstream/check_conf.h"
+#include "plugins/upstream/conf.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "plugins/upstream/check_conf.h"
+#include "plugins/upstream/checks.h"
 
 static struct check_conf conf;
 

@@ -2,7 +2,7 @@
 /* The requests of checks: HTTP, and FastCGI variables. */
 #include "testing.h"
 
-#include "plugins/upstream/check_conf.h"
+#include "plugins/upstream/checks.h"
 
 #include <monkey/kit/fastcgi.h>
 

@@ -4,7 +4,6 @@
 
 #include "command_call.h"
 #include "harness.h"
-#include "plugins/upstream/commands.h"
 #include "plugins/upstream/groups.h"
 #include "server/generation/generation.h"
 #include "server/worker/worker.h"

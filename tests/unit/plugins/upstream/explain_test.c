@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the log says of a group that has no server for a request. */
-#include "plugins/upstream/explain.h"
-
 #include "plugins/upstream/group_fixture.h"
 
 static void assert_explained(int err, const char *wanted)

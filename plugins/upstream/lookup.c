@@ -1,17 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lookup_state.h"
+/*
+ * A lookup: questions and answers, through a channel of c-ares, whose sockets are watched in a loop, or while the
+ * caller is blocked.
+ */
+#include "conf.h"
+#include "dns_answer.h"
 
 #include <monkey/base/arena.h>
+#include <monkey/base/poll.h>
+#include <monkey/base/time.h>
 
+#include <ares.h>
 #include <errno.h>
 #include <netdb.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/time.h>
 
 enum {
     TRY_MS = 700,     /* for the first answer of a name server; twice as long in the next round */
     TRIES = 3,        /* of each name server */
     PENDING_MAX = 32, /* questions at the same time: name servers drop what comes in large bursts */
     FAMILIES = 2,
+};
+
+enum { LOOKUP_SOCKETS_MAX = ARES_GETSOCK_MAXNUM - 1 }; /* the macros shift the last one into the sign */
+
+/* What an SRV record names; of a lookup without SRV the one name. */
+struct target {
+    uint16_t priority, weight, port;
+    char host[DNS_NAME_BYTES_MAX + 1];
+};
+
+struct question {
+    struct lookup *lookup;
+    const struct target *target; /* NULL: the question for SRV records */
+    uint16_t type;               /* enum dns_type */
+};
+
+/* A socket of c-ares. */
+struct lookup_socket {
+    struct mk_event event; /* fd < 0: free */
+    struct lookup *lookup;
+};
+
+struct lookup {
+    const struct lookup_query *query;
+    ares_channel channel; /* NULL: not opened */
+    struct target *targets;
+    struct question *questions; /* for the addresses of the targets */
+    struct question srv;
+    unsigned n_targets, n_questions, asked, pending; /* asked: of `questions` */
+    bool is_asking, has_ended;
+    int answer, failure; /* of c-ares: why there are no addresses, and why an answer is missing */
+    struct lookup_result result;
+    /* of lookup_start() */
+    struct mk_loop *loop; /* NULL: lookups_wait() */
+    lookup_fn fn;
+    void *ctx;
+    uint64_t deadline_ms;
+    struct mk_timer timer;
+    struct mk_task task;
+    struct lookup_socket sockets[LOOKUP_SOCKETS_MAX];
+    unsigned n_polled; /* of lookups_wait(): its sockets */
 };
 
 static const struct {
@@ -216,16 +267,92 @@ static void ask_more(struct lookup *l)
         end_lookup(l);
 }
 
-/* ── the library ── */
-
-int lookups_init(void)
+/* Gives up the questions without an answer. */
+static void expire_lookup(struct lookup *l)
 {
-    return ares_library_init(ARES_LIB_INIT_ALL) == ARES_SUCCESS ? 0 : -ENOMEM;
+    l->asked = l->n_questions;
+    if (!l->has_ended)
+        note_status(l, DNS_SRV, ARES_ECANCELLED);
+    if (l->channel)
+        ares_cancel(l->channel);
 }
 
-void lookups_release(void)
+/* Returns how long c-ares can wait for a socket, at most `most`. */
+static uint32_t get_wait(struct lookup *l, uint64_t most)
 {
-    ares_library_cleanup();
+    struct timeval limit = {(time_t)(most / 1000), (suseconds_t)(most % 1000 * 1000)}, storage;
+    const struct timeval *wait = ares_timeout(l->channel, &limit, &storage);
+    return (uint32_t)(wait->tv_sec * 1000 + (wait->tv_usec + 999) / 1000);
+}
+
+/* ── in a loop ── */
+
+/* After a call that may have ended the lookup. */
+static void continue_lookup(struct lookup *l)
+{
+    uint64_t now = mk_loop_now_ms(l->loop);
+    if (l->has_ended) {
+        mk_timer_cancel(&l->timer);
+        mk_task_schedule(l->loop, &l->task);
+        return;
+    }
+    mk_timer_arm(l->loop, &l->timer, get_wait(l, l->deadline_ms > now ? l->deadline_ms - now : 0));
+}
+
+static void on_event(struct mk_event *event, uint32_t events)
+{
+    struct lookup *l = MK_CONTAINER_OF(event, struct lookup_socket, event)->lookup;
+    int fd = event->fd;
+    ares_process_fd(l->channel, events & ~(uint32_t)EPOLLOUT ? fd : ARES_SOCKET_BAD,
+                    events & EPOLLOUT ? fd : ARES_SOCKET_BAD);
+    continue_lookup(l);
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct lookup *l = MK_CONTAINER_OF(timer, struct lookup, timer);
+    if (mk_loop_now_ms(l->loop) >= l->deadline_ms)
+        expire_lookup(l);
+    else
+        ares_process_fd(l->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+    continue_lookup(l);
+}
+
+static void on_end(struct mk_task *task)
+{
+    struct lookup *l = MK_CONTAINER_OF(task, struct lookup, task);
+    l->fn(l, l->ctx);
+}
+
+static struct lookup_socket *find_socket(struct lookup *l, int fd)
+{
+    for (unsigned i = 0; i < LOOKUP_SOCKETS_MAX; i++)
+        if (l->sockets[i].event.fd == fd)
+            return &l->sockets[i];
+    return NULL;
+}
+
+/*
+ * c-ares opens, changes or closes a socket (ares_sock_state_cb). One that cannot be watched is as one without an
+ * answer.
+ */
+static void on_socket(void *ctx, int fd, int readable, int writable)
+{
+    struct lookup *l = ctx;
+    uint32_t events = (readable ? EPOLLIN : 0u) | (writable ? EPOLLOUT : 0u);
+    if (!l->loop)
+        return;
+    struct lookup_socket *socket = find_socket(l, fd);
+    if (socket && events) {
+        mk_event_change(l->loop, &socket->event, events);
+    } else if (socket) {
+        mk_event_del(l->loop, &socket->event);
+        socket->event.fd = -1;
+    } else if (events && (socket = find_socket(l, -1))) {
+        *socket = (struct lookup_socket){.event = {.ready = on_event, .fd = fd}, .lookup = l};
+        if (mk_event_add(l->loop, &socket->event, events) < 0)
+            socket->event.fd = -1;
+    }
 }
 
 /* ── the channel ── */
@@ -248,7 +375,7 @@ static int open_channel(struct lookup *l)
 {
     struct ares_options options = {.timeout = TRY_MS,
                                    .tries = TRIES,
-                                   .sock_state_cb = lookup_on_socket,
+                                   .sock_state_cb = on_socket,
                                    .sock_state_cb_data = l};
     int mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB;
     int status = ares_init_options(&l->channel, &options, mask);
@@ -289,7 +416,8 @@ static int begin_host(struct lookup *l)
     return make_questions(l) < 0 ? ARES_ENOMEM : ARES_SUCCESS;
 }
 
-void lookup_begin(struct lookup *l)
+/* Asks the first questions; from then on the lookup may have ended after each call. */
+static void begin_lookup(struct lookup *l)
 {
     int status = open_channel(l);
     if (status == ARES_SUCCESS && !l->query->is_srv)
@@ -304,13 +432,87 @@ void lookup_begin(struct lookup *l)
         ask_more(l);
 }
 
-void lookup_expire(struct lookup *l)
+void lookup_start(struct lookup *l, struct mk_loop *loop, lookup_fn fn, void *ctx)
 {
-    l->asked = l->n_questions;
+    l->loop = loop;
+    l->fn = fn;
+    l->ctx = ctx;
+    l->deadline_ms = mk_loop_now_ms(loop) + LOOKUP_MS_MAX;
+    mk_timer_init(&l->timer, on_timer);
+    mk_task_init(&l->task, on_end);
+    begin_lookup(l);
+    continue_lookup(l);
+}
+
+/* ── blocking ── */
+
+/* Stores the sockets of a lookup, and how long it can wait. Returns how many there are. */
+static unsigned add_sockets(struct lookup *l, struct pollfd *ret, uint32_t *wait_ms)
+{
+    ares_socket_t fds[LOOKUP_SOCKETS_MAX];
+    unsigned n = 0;
+    int mask = ares_getsock(l->channel, fds, LOOKUP_SOCKETS_MAX);
+    for (unsigned i = 0; i < LOOKUP_SOCKETS_MAX; i++) {
+        short events =
+            (short)((ARES_GETSOCK_READABLE(mask, i) ? POLLIN : 0) | (ARES_GETSOCK_WRITABLE(mask, i) ? POLLOUT : 0));
+        if (events)
+            ret[n++] = (struct pollfd){.fd = fds[i], .events = events};
+    }
+    *wait_ms = get_wait(l, *wait_ms);
+    return n;
+}
+
+static void process_sockets(struct lookup *l, const struct pollfd *fds)
+{
+    for (unsigned i = 0; i < l->n_polled && !l->has_ended; i++)
+        if (fds[i].revents)
+            ares_process_fd(l->channel, fds[i].revents & ~POLLOUT ? fds[i].fd : ARES_SOCKET_BAD,
+                            fds[i].revents & POLLOUT ? fds[i].fd : ARES_SOCKET_BAD);
     if (!l->has_ended)
-        note_status(l, DNS_SRV, ARES_ECANCELLED);
-    if (l->channel)
-        ares_cancel(l->channel);
+        ares_process_fd(l->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+}
+
+/* Waits once. Returns whether a lookup has not ended. */
+static bool wait_once(struct lookup *const *lookups, unsigned n, struct pollfd *fds, uint32_t wait_ms)
+{
+    unsigned total = 0, at = 0;
+    bool is_waiting = false;
+    for (unsigned i = 0; i < n; i++) {
+        struct lookup *l = lookups[i];
+        l->n_polled = l->has_ended ? 0 : add_sockets(l, fds + total, &wait_ms);
+        total += l->n_polled;
+        is_waiting |= !l->has_ended;
+    }
+    if (is_waiting)
+        mk_poll(fds, total, (int)wait_ms);
+    for (unsigned i = 0; i < n; at += lookups[i++]->n_polled)
+        process_sockets(lookups[i], fds + at);
+    return is_waiting;
+}
+
+void lookups_wait(struct lookup *const *lookups, unsigned n, uint32_t ms)
+{
+    uint64_t now = mk_time_monotonic_ms(), end = now + ms;
+    struct pollfd *fds = mk_account_alloc(NULL, n * LOOKUP_SOCKETS_MAX * sizeof(*fds));
+    for (unsigned i = 0; i < n; i++)
+        begin_lookup(lookups[i]);
+    for (; fds && now < end && wait_once(lookups, n, fds, (uint32_t)(end - now)); now = mk_time_monotonic_ms())
+        ;
+    for (unsigned i = 0; i < n; i++)
+        expire_lookup(lookups[i]);
+    mk_account_free(NULL, fds, 0);
+}
+
+/* ── life ── */
+
+int lookups_init(void)
+{
+    return ares_library_init(ARES_LIB_INIT_ALL) == ARES_SUCCESS ? 0 : -ENOMEM;
+}
+
+void lookups_release(void)
+{
+    ares_library_cleanup();
 }
 
 struct lookup *lookup_new(const struct lookup_query *query)
