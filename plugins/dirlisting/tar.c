@@ -35,21 +35,21 @@ enum { BLOCK_BYTES = 32 * 1024 };
 
 /* Open until the process ends. */
 static struct {
+    pthread_mutex_t lock; /* held while it is loaded */
+    bool is_loaded;
     FUNCTIONS(POINTER)
-} library;
+} library = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static const struct mk_library_symbol symbols[] = {FUNCTIONS(SYMBOL)};
-static bool is_loaded;
-static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int tar_load(struct mk_buf *error)
 {
-    pthread_mutex_lock(&load_lock);
-    if (!is_loaded) {
+    pthread_mutex_lock(&library.lock);
+    if (!library.is_loaded) {
         void *handle = mk_library_open("libarchive.so.13", MK_LIBRARY_SHARED, error);
-        is_loaded = handle && mk_library_find(handle, symbols, MK_COUNT_OF(symbols), error) == 0;
+        library.is_loaded = handle && mk_library_find(handle, symbols, MK_COUNT_OF(symbols), error) == 0;
     }
-    pthread_mutex_unlock(&load_lock);
-    return is_loaded ? 0 : -ENOENT;
+    pthread_mutex_unlock(&library.lock);
+    return library.is_loaded ? 0 : -ENOENT;
 }
 
 /* ── writers ── */
@@ -88,7 +88,7 @@ static int set_kind(struct tar *t, enum archive_kind kind)
 
 struct tar *tar_new(enum archive_kind kind, struct mk_buf *out)
 {
-    assert(is_loaded && kind > ARCHIVE_NONE && kind < ARCHIVE_KINDS);
+    assert(library.is_loaded && kind > ARCHIVE_NONE && kind < ARCHIVE_KINDS);
     struct tar *t = mk_account_alloc(NULL, sizeof(*t));
     if (!t)
         return NULL;

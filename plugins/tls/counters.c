@@ -64,12 +64,15 @@ struct cert {
     char text[];
 };
 
-static pthread_mutex_t certs_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cert *first_cert; /* under the certs_lock */
+/* Of the process, so that a certificate of two generations has one counter. */
+static struct {
+    pthread_mutex_t lock;
+    struct cert *first;
+} certs = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct cert *find_cert(struct mk_str host, struct mk_str file)
 {
-    struct cert *cert = first_cert;
+    struct cert *cert = certs.first;
     while (cert && !(mk_str_eq(cert->host, host) && mk_str_eq(cert->file, file)))
         cert = cert->next;
     return cert;
@@ -81,16 +84,16 @@ static struct cert *add_cert(struct mk_str host, struct mk_str file)
     if (!cert)
         return NULL;
     *cert =
-        (struct cert){.next = first_cert, .host = {cert->text, host.len}, .file = {cert->text + host.len, file.len}};
+        (struct cert){.next = certs.first, .host = {cert->text, host.len}, .file = {cert->text + host.len, file.len}};
     memcpy(mempcpy(cert->text, host.p, host.len), file.p, file.len);
     const struct mk_counter_label labels[] = {{"host", host}, {"certificate", file}};
     cert->counter = mk_counter_open(&expiry_info, labels, MK_COUNT_OF(labels));
-    return first_cert = cert;
+    return certs.first = cert;
 }
 
 static void put_cert(struct mk_str host, struct mk_str file)
 {
-    struct cert **at = &first_cert, *cert = find_cert(host, file);
+    struct cert **at = &certs.first, *cert = find_cert(host, file);
     if (!cert || --cert->refs)
         return;
     while (*at != cert)
@@ -104,7 +107,7 @@ static bool is_used(struct mk_str labels, void *ctx)
     char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
     struct mk_str host = mk_counter_label_get(labels, MK_STR("host"), storage[0]);
     struct mk_str file = mk_counter_label_get(labels, MK_STR("certificate"), storage[1]);
-    const struct cert *cert = first_cert;
+    const struct cert *cert = certs.first;
     (void)ctx;
     while (cert && !(mk_str_eq(mk_counter_label_truncate(cert->host), host) &&
                      mk_str_eq(mk_counter_label_truncate(cert->file), file)))
@@ -120,7 +123,7 @@ void expiry_hold(struct tls_generation *t, const struct mk_worker *worker)
         const struct tls_host *tls_host = mk_host_state(host, t->plugin);
         if (!tls_host || !tls_host->watched)
             continue;
-        pthread_mutex_lock(&certs_lock);
+        pthread_mutex_lock(&certs.lock);
         for (uint32_t i = 0; i < tls_host->conf->certificates.n; i++) {
             struct mk_str file = tls_host->conf->certificates.items[i];
             struct cert *cert = find_cert(mk_host_label(host), file);
@@ -128,7 +131,7 @@ void expiry_hold(struct tls_generation *t, const struct mk_worker *worker)
             if (cert)
                 cert->refs++;
         }
-        pthread_mutex_unlock(&certs_lock);
+        pthread_mutex_unlock(&certs.lock);
         expiry_update(tls_host, tls_host_credentials(tls_worker_context(worker, tls_host)));
     }
     expiry_hide_unused(); /* of a former process */
@@ -136,28 +139,28 @@ void expiry_hold(struct tls_generation *t, const struct mk_worker *worker)
 
 void expiry_release(const struct tls_host *tls_host)
 {
-    pthread_mutex_lock(&certs_lock);
+    pthread_mutex_lock(&certs.lock);
     if (tls_host->generation->expiries_held && tls_host->watched)
         for (uint32_t i = 0; i < tls_host->conf->certificates.n; i++)
             put_cert(mk_host_label(tls_host->host), tls_host->conf->certificates.items[i]);
-    pthread_mutex_unlock(&certs_lock);
+    pthread_mutex_unlock(&certs.lock);
 }
 
 void expiry_hide_unused(void)
 {
-    pthread_mutex_lock(&certs_lock);
-    if (first_cert) /* else the process ends, whose successor may have them in use */
+    pthread_mutex_lock(&certs.lock);
+    if (certs.first) /* else the process ends, whose successor may have them in use */
         mk_counters_hide("tls", "certificate", is_used, NULL);
-    pthread_mutex_unlock(&certs_lock);
+    pthread_mutex_unlock(&certs.lock);
 }
 
 void expiry_update(const struct tls_host *tls_host, const struct tls_credentials *credentials)
 {
-    pthread_mutex_lock(&certs_lock);
+    pthread_mutex_lock(&certs.lock);
     for (unsigned i = 0; i < credentials->n_certs; i++) {
         struct cert *cert = find_cert(mk_host_label(tls_host->host), tls_host->conf->certificates.items[i]);
         if (cert)
             mk_counter_set(cert->counter, credentials->certs[i].expiry);
     }
-    pthread_mutex_unlock(&certs_lock);
+    pthread_mutex_unlock(&certs.lock);
 }
