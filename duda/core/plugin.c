@@ -16,6 +16,7 @@
 #include "route/router.h"
 #include "service/host.h"
 
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 
 #include <errno.h>
@@ -356,12 +357,17 @@ static void explain_request(const struct mk_host *host, struct mk_explain *e)
                        MK_STR_ARG(found->conf->name));
 }
 
+static const struct mk_path_hooks path_hooks = {.allows_path = allows_path};
+
+static const struct mk_process_hooks process_hooks = {.reopen = log_reopen_all};
+
+static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_request};
+
 MK_PLUGIN(duda) = {
     MK_PLUGIN_HEAD("duda", "2.0.0", "web services in C"),
     .sections = sections,
     .start = start_plugin,
     .stop = stop_plugin,
-    .reopen = log_reopen_all,
     .generation_start = start_generation,
     .generation_stop = stop_generation,
     .generation_check = check_generation,
@@ -373,6 +379,7 @@ MK_PLUGIN(duda) = {
     .on_content = handle_request,
     .on_response = handle_response,
     .on_done = finish_request,
-    .allows_path = allows_path,
-    .explain = explain_request,
+    .paths = &path_hooks,
+    .process = &process_hooks,
+    .inspection = &inspect_hooks,
 };

@@ -91,7 +91,7 @@ struct mk_named_file {
     struct mk_file file;
 };
 
-/* The functions of a plugin that caches files: mk_plugin.file_cache. */
+/* The functions of a plugin that caches files: mk_plugin_interfaces.file_cache. */
 struct mk_file_cache {
     /*
      * Opens a name for a request, without waiting for a disk. The result is valid in this turn of the loop; a file with
@@ -127,7 +127,7 @@ enum mk_tries {
     MK_TRIES_ALL,  /* a file or status for each path, by a last name without $path, or a last status */
 };
 
-/* The functions of a plugin that serves files: mk_plugin.file_server. Any thread, from worker_start on. */
+/* The functions of a plugin that serves files: mk_plugin_interfaces.file_server. Any thread, from worker_start on. */
 struct mk_file_server {
     /*
      * Passes each name to `loader` that GET of a path of the host opens: those of TryFiles and of the index, the file

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The plugin interface: one const struct with named hooks, all of them optional.
+ * The plugin interface: one const struct with named hooks, all of them optional. Hooks that few plugins have are in
+ * tables (<monkey/hooks.h>), to which the struct points.
  *
  *     MK_PLUGIN(hello) = {
  *         MK_PLUGIN_HEAD("hello", "1.0", "answers /hello"),
@@ -11,13 +12,10 @@
  *
  *     configuration  start ─► generation_start ─► host_start (each host) ─► generation_check ─► worker_start (each
  *                    worker) ─► worker_serve; the stops in the opposite order, worker_retire before them
- *     connection     on_accept ─► on_client ─► (requests) ─► on_close
+ *     connection     on_accept ─► on_client ─► (requests) ─► on_close: <monkey/hooks.h>
  *     request        on_head, on_request ─► on_content ─► on_response ─► on_done
  *                    all, until one         the first     all           all
  *                    handles it             that handles it
- *     other paths    allows_path, open_path: for a plugin that shows other paths of the host than that of the request
- *     files          is_source: which files of a host are programs, whose bytes no plugin sends
- *     transport      functions that carry the bytes of connections (<monkey/transport.h>)
  *
  * The plugins' hooks of one kind are called in the order of plugins.load, or without that file in the one that
  * `monkey -b` prints. Descriptors, timers and messages of a plugin are events of a worker's loop (<monkey/loop.h>).
@@ -46,19 +44,24 @@
 
 MK_C_BEGIN
 
-/* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 26 };
+/*
+ * Changes when this header, one that it includes, or <monkey/hooks.h> changes so that compiled plugins must be compiled
+ * again.
+ */
+enum { MK_PLUGIN_ABI = 27 };
 
-struct mk_command;    /* <monkey/kit/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
-struct mk_explain;    /* <monkey/inspect.h> */
-struct mk_file_cache; /* <monkey/file_cache.h> */
-struct mk_file_server;
 struct mk_generation;
-struct mk_host;      /* a host of one generation */
-struct mk_program;   /* <monkey/program.h> */
-struct mk_upstreams; /* <monkey/upstreams.h> */
-struct mk_worker;    /* a thread under one generation */
+struct mk_host;   /* a host of one generation */
+struct mk_worker; /* a thread under one generation */
+
+/* Tables of <monkey/hooks.h>. */
+struct mk_connection_hooks;
+struct mk_inspect_hooks;
+struct mk_path_hooks;
+struct mk_plugin_interfaces;
+struct mk_process_hooks;
+struct mk_source_hooks;
 
 enum mk_plugin_flags {
     MK_PLUGIN_TIMES = 1, /* mk_request_began_us() and mk_response_began_us() are needed */
@@ -85,33 +88,13 @@ enum mk_source_name {
     MK_SOURCE_FILE, /* the absolute name of a file or folder, without links in it */
 };
 
-/*
- * A transport that a plugin opens connections with, if its configuration says so: a key in one of the plugin's sections
- * has a word that begins with `prefix`.
- */
-struct mk_plugin_need {
-    const char *transport;    /* the name of the plugin: "tls" */
-    const char *key, *prefix; /* "To", "https://" */
-};
-
 struct mk_plugin {
     uint32_t abi, size; /* set by MK_PLUGIN_HEAD, with the strings below */
     const char *name, *version, *summary;
     uint32_t flags; /* enum mk_plugin_flags */
 
-    /* Appends a line for `monkey -b`, without its end: what the plugin finds on this machine. */
-    void (*about)(struct mk_buf *out);
-
     /* Sections that it adds to the configuration; ends with a row without a name. */
     const struct mk_conf_section *sections;
-
-    /* A transport, chosen by the plugin's name after `Listen`, or by `TransportLayer`. */
-    const struct mk_transport *transport;
-    /*
-     * Transports that it needs, for mk_generation_transport(); ends with a row without a name. Their plugins are loaded
-     * even if plugins.load does not name them, before all others, as if it did.
-     */
-    const struct mk_plugin_need *needs;
 
     /*
      * start: before the first generation that has this plugin. stop: after the last one. All generations of all servers
@@ -120,9 +103,6 @@ struct mk_plugin {
      */
     int (*start)(void **ret_state);
     void (*stop)(void *state);
-    /* Opens the plugin's log files again, because they may have been renamed; `state` is that of start. Must not block.
-     */
-    void (*reopen)(void *state);
 
     /*
      * generation_start: before the hosts of a generation. generation_stop: after its last exchange.
@@ -187,27 +167,6 @@ struct mk_plugin {
     void (*worker_retire)(struct mk_worker *worker, void *state);
 
     /*
-     * A connection was accepted; no byte of it has been read. The hook is called for the generation that is in use in
-     * the worker. A connection does not belong to a generation, and may outlive several.
-     * Returns 0, or -errno (the connection is closed, and no further plugin is called).
-     */
-    int (*on_accept)(struct mk_connection *conn);
-    /*
-     * The client of a connection is known (mk_connection_client()): behind `Listen ... proxy` once the PROXY header was
-     * read, before anything else is; on other connections right after on_accept of all plugins. So a plugin that cares
-     * for clients, not for proxies, needs no on_accept. Called once for each connection, unless it ends before. Returns
-     * as on_accept, but on_close of all plugins follows a refusal.
-     */
-    int (*on_client)(struct mk_connection *conn);
-    /*
-     * A connection is closed; after on_done of its last request. If on_accept of a plugin has refused the connection,
-     * only the plugins before it are called. A plugin that a reload has added is called for connections that it has
-     * not seen in on_accept and on_client; one that a reload has removed is not called any more. What must be undone
-     * in any case belongs to a state of the connection (mk_connection_set_state()).
-     */
-    void (*on_close)(struct mk_connection *conn);
-
-    /*
      * Is called before on_request of all plugins, for what must come first wherever the plugin is in the order.
      * Once for each request: after mk_request_rewrite() the later plugins see the new path, and those before are not
      * called again. What goes by the path that is used belongs to on_request. Returns as on_request.
@@ -231,93 +190,13 @@ struct mk_plugin {
     /* The exchange is over, complete or not: see mk_request_aborted(). */
     void (*on_done)(struct mk_request *req);
 
-    /*
-     * Tells whether the client of `req` may GET another path of the host, as on_head and on_request would decide for
-     * it with the headers of `req`: for a plugin that refuses requests by their paths, or redirects them. `path` is
-     * decoded and normalized, ends with a NUL, and ends with a slash if it names a folder. The hook sends nothing,
-     * counts nothing and does not change `req`. But a plugin with rules or logins calls mk_request_allow(),
-     * mk_request_deny() and mk_request_access() as in on_request: they are about `path` then, and a denial waits for
-     * the later plugins. Is called by mk_request_allows_path().
-     * Returns 1 (yes, or denied by mk_request_deny()), 0 (no) or -errno (it is not known: no).
-     */
-    int (*allows_path)(struct mk_request *req, struct mk_str path);
-    /*
-     * Returns whether the plugin responds to the URI that the client has sent, as to a probe, so that no plugin
-     * redirects the request or takes it out of service, whatever their order is; rules and logins may still refuse it.
-     * Is called by mk_request_is_claimed(), also for hosts that have no state of the plugin.
-     */
-    bool (*claims)(struct mk_request *req);
-    /*
-     * Opens what GET of a path of the host would send, for a plugin that serves files: see mk_host_open_path(), which
-     * calls it. Any thread; may block. Uses only what does not change after generation_check, or its own locks.
-     * Returns a descriptor, -ENOENT (nothing here: the next plugin is asked) or another -errno.
-     */
-    int (*open_path)(const struct mk_host *host, struct mk_str path, uint32_t flags);
-    /*
-     * Tells an operator what the plugin would do with a request, and why (<monkey/inspect.h>). Called once for each
-     * phase of the request, in the order of the hooks. Sends nothing and counts nothing. In the thread of a worker
-     * under the generation of `host`.
-     */
-    void (*explain)(const struct mk_host *host, struct mk_explain *e);
-    /* Adds what it finds for GET of a path, and returns whether it responds: mk_explain_path(). A job; may block. */
-    bool (*explain_path)(const struct mk_host *host, struct mk_str path, struct mk_buf *out);
-    /* The functions of a plugin that caches files, for those that serve them (<monkey/file_cache.h>). */
-    const struct mk_file_cache *file_cache;
-    /*
-     * Descriptors are running short: the plugin closes some that it keeps only to save time. Called again while they
-     * are short, at most once in a turn of a loop. `state` is that of start. In the thread of a worker, or of the
-     * server; must not block.
-     */
-    void (*low_on_descriptors)(void *state);
-    /*
-     * Says what becomes of a path with an encoded slash ("%2F" in a segment), an enum mk_encoded_slash: if all plugins
-     * refuse it, the request gets 404 before on_head. If one keeps it, the slash is "%2F" in mk_request_path(), which
-     * all hooks see, so that rules and logins go by it; but on_content of plugins that do not is not called, unless
-     * a rewrite has replaced it. If one decodes it, the path is as if the client had sent a slash.
-     *
-     * Not asked, but 404, are paths in which "." or ".." is next to an encoded slash, and those that have "%2F" as
-     * text ("%252F") as well. Asked only if the plugin has on_content.
-     */
-    int (*accepts_encoded_slash)(const struct mk_host *host, struct mk_str path);
-    /*
-     * Sends the response when on_content of all plugins has declined, in place of the server's 404 or 501: for a plugin
-     * that forwards what is not there (mk_file_server.tries). If a line of [HANDLERS] names one plugin for the path,
-     * only that one is called. Returns as on_request; but a plugin that has taken the request does not decline it
-     * later.
-     */
-    int (*on_fallback)(struct mk_request *req);
-    /*
-     * Three quarters of MemoryLimit are used in the thread of `worker`, which is the caller's, and a connection was
-     * accepted: the plugin frees memory of the worker that it keeps only to save time. Idle connections of clients are
-     * closed after this. `state` is that of start.
-     */
-    void (*low_on_memory)(struct mk_worker *worker, void *state);
-    /* The functions of a plugin that knows groups of servers, for those that pass requests to them. */
-    const struct mk_upstreams *upstreams;
-    /* Commands that it adds to `monkey shell`; ends with a row without a name. */
-    const struct mk_command *commands;
-    /*
-     * Tells by a name alone whether it is that of a program which the plugin runs for `host`, or of a copy of one
-     * (<monkey/kit/source.h>), also if this plugin would not take a request for it: such a file is never sent. Called
-     * only for hosts that have a state of the plugin, from generation_check on, and often: it allocates nothing and
-     * does not block. Any thread. Is called by mk_host_is_source().
-     */
-    bool (*is_source)(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
-    /* Returns whether is_source may return true for a name of `host`, once it has started; NULL: it may. */
-    bool (*has_sources)(const struct mk_host *host);
-    /* Calls `fn` for what each section runs, as mk_host_each_program() (<monkey/program.h>), which calls it. */
-    void (*each_program)(const struct mk_host *host, void (*fn)(const struct mk_program *program, void *ctx),
-                         void *ctx);
-    /* The functions of a plugin that serves files, for one that caches them (<monkey/file_cache.h>). */
-    const struct mk_file_server *file_server;
-    /*
-     * Tells whether all requests for the paths of a section of the plugin end here, so that none gets to the plugins
-     * after: for a plugin with sections that answer requests (MK_CONF_SERVES) by a key `Match`. Its sections of one
-     * name come before those of the next name in `sections`, as it asks them itself. The server warns of sections that
-     * no request gets to. Called after generation_check, for hosts whose host_start has succeeded.
-     */
-    bool (*takes_section)(const struct mk_host *host, const struct mk_conf_section *section,
-                          const void *section_struct);
+    /* Tables of <monkey/hooks.h>; NULL: the plugin has none of these hooks. */
+    const struct mk_connection_hooks *connections;
+    const struct mk_path_hooks *paths;
+    const struct mk_source_hooks *sources;
+    const struct mk_process_hooks *process;
+    const struct mk_inspect_hooks *inspection;
+    const struct mk_plugin_interfaces *interfaces;
 };
 
 #define MK_PLUGIN(name) \
@@ -520,7 +399,7 @@ MK_API int mk_host_open_path(const struct mk_host *host, struct mk_str path, uin
 /*
  * Files that are programs, and copies of them: every plugin that sends, shows or packs files of a host asks these
  * functions, and treats what they return true for as missing. Any thread.
- * mk_host_has_sources(): whether the host has such files at all (mk_plugin.is_source). From generation_check on.
+ * mk_host_has_sources(): whether the host has such files at all (mk_source_hooks.is_source). From generation_check on.
  * mk_host_is_source(): whether a name is that of one. `name` need not end with a NUL.
  * mk_host_is_source_fd(): whether an open file or folder is one, by its name at this moment, behind all links. Costs a
  *     system call if the host has such files. Returns true, too, if the name is not known: it needs /proc.
@@ -611,8 +490,8 @@ MK_API bool mk_generation_trusts_proxies(const struct mk_generation *g);
 
 /*
  * Returns the transport of a loaded plugin, for connections that the caller opens (connect() of <monkey/transport.h>);
- * see mk_plugin.needs. It stays valid when the generation ends. NULL: there is none, and `error` has a phrase, "the
- * plugin tls is missing: it takes the file /usr/lib/monkey/tls.so". From generation_start on, any thread.
+ * see mk_plugin_interfaces.needs. It stays valid when the generation ends. NULL: there is none, and `error` has a
+ * phrase, "the plugin tls is missing: it takes the file /usr/lib/monkey/tls.so". From generation_start on, any thread.
  */
 MK_API const struct mk_transport *mk_generation_transport(const struct mk_generation *g, const char *name,
                                                           struct mk_buf *error);
@@ -825,8 +704,8 @@ enum { MK_REWRITES_MAX = 10, MK_REWRITE_BYTES_MAX = 16384 };
 MK_API int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str query);
 
 /*
- * Returns whether a plugin claims the request (mk_plugin.claims). For plugins that redirect, or that take a site out of
- * service, before they do.
+ * Returns whether a plugin claims the request (mk_path_hooks.claims). For plugins that redirect, or that take a site
+ * out of service, before they do.
  */
 MK_API bool mk_request_is_claimed(struct mk_request *req);
 

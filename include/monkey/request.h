@@ -80,7 +80,7 @@ enum mk_encoded_slash {
 };
 
 /*
- * Returns true if the path has an encoded slash, for a plugin that accepts such paths (<monkey/plugin.h>). Each "%2F"
+ * Returns true if the path has an encoded slash, for a plugin that accepts such paths (<monkey/hooks.h>). Each "%2F"
  * in mk_request_path() is one then; in all other paths it is text.
  */
 MK_API bool mk_request_has_encoded_slash(const struct mk_request *req);
@@ -212,7 +212,7 @@ MK_API struct mk_str mk_request_claims(const struct mk_request *req);
  * Only denials that a login may replace are passed to mk_request_deny(); a rate limit sends its response itself. If the
  * logins come first in plugins.load, the second of them sees no decision and asks for the login.
  *
- * In allows_path (<monkey/plugin.h>) they are about the path that is asked for: all denials are deferred, and one that
+ * In allows_path (<monkey/hooks.h>) they are about the path that is asked for: all denials are deferred, and one that
  * mk_request_allow() does not replace refuses the path.
  */
 

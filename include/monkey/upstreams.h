@@ -92,7 +92,9 @@ struct mk_upstream_wait {
     uint8_t state;
 };
 
-/* The functions of a plugin that knows groups: mk_plugin.upstreams. In the thread of the request's worker. */
+/*
+ * The functions of a plugin that knows groups: mk_plugin_interfaces.upstreams. In the thread of the request's worker.
+ */
 struct mk_upstreams {
     /* Returns the group of a name, valid as long as the generation; NULL: there is none. From host_start on, any
      * thread.

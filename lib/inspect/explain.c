@@ -10,6 +10,7 @@
 #include "server/listen/listeners.h"
 #include "server/generation/path_limits.h"
 
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 
 #include <assert.h>
@@ -242,12 +243,12 @@ static const struct mk__handler *report_handler(struct explanation *x)
 
 static void ask_plugin(struct explanation *x, const struct mk_plugin *plugin, enum mk_explain_phase phase)
 {
-    if (!plugin->explain)
+    if (!MK_PLUGIN_HOOK(plugin, inspection, explain))
         return;
     x->e.phase = phase;
     x->phase = phase_names[phase];
     x->e.plugin = mk_str_c(plugin->name);
-    plugin->explain(x->host, &x->e);
+    plugin->inspection->explain(x->host, &x->e);
     x->e.plugin = MK_STR_NONE;
 }
 
@@ -330,8 +331,8 @@ const struct mk_plugin *mk_explain_path(const struct mk_host *host, struct mk_st
     if (mk_inspect_core.find_handler(host, path, &handler) < 0)
         return NULL;
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->explain_path && host->states[i] && (!handler || handler->index == i) &&
-            g->plugins[i]->explain_path(host, path, out))
+        if (MK_PLUGIN_HOOK(g->plugins[i], inspection, explain_path) && host->states[i] &&
+            (!handler || handler->index == i) && g->plugins[i]->inspection->explain_path(host, path, out))
             return g->plugins[i];
     return NULL;
 }

@@ -6,6 +6,7 @@
  */
 #include "login.h"
 
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 #include <monkey/program.h>
 
@@ -304,12 +305,21 @@ static void explain_login(const struct mk_host *host, struct mk_explain *e)
 
 static const struct mk_plugin_need needs[] = {{"tls", "To", "https://"}, {0}};
 
+static const struct mk_path_hooks path_hooks = {.allows_path = allows_path};
+
+static const struct mk_process_hooks process_hooks = {.low_on_memory = shed_memory};
+
+static const struct mk_inspect_hooks inspect_hooks = {
+    .about = describe_libraries,
+    .explain = explain_login,
+};
+
+static const struct mk_plugin_interfaces interfaces = {.needs = needs};
+
 MK_PLUGIN(auth) = {
     MK_PLUGIN_HEAD("auth", "2.0.0", "asks clients to log in"),
     .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED | MK_PLUGIN_DECIDES_ACCESS,
-    .about = describe_libraries,
     .sections = auth_sections,
-    .needs = needs,
     .start = start_process,
     .stop = stop_process,
     .generation_start = start_generation,
@@ -320,9 +330,10 @@ MK_PLUGIN(auth) = {
     .worker_start = start_worker,
     .worker_serve = serve_worker,
     .worker_stop = stop_worker,
-    .low_on_memory = shed_memory,
     .on_head = defer_denial,
     .on_request = check_request,
-    .allows_path = allows_path,
-    .explain = explain_login,
+    .paths = &path_hooks,
+    .process = &process_hooks,
+    .inspection = &inspect_hooks,
+    .interfaces = &interfaces,
 };

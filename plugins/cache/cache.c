@@ -8,6 +8,7 @@
 #include "worker.h"
 
 #include <monkey/base/epoch.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 
 #include <errno.h>
@@ -329,6 +330,15 @@ static void explain_policy(const struct mk_host *host, struct mk_explain *e)
         mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files %s", directives_mode_name(policy->mode));
 }
 
+static const struct mk_process_hooks process_hooks = {.low_on_descriptors = give_descriptors_back};
+
+static const struct mk_inspect_hooks inspect_hooks = {
+    .explain = explain_policy,
+    .commands = cache_commands,
+};
+
+static const struct mk_plugin_interfaces interfaces = {.file_cache = &file_cache};
+
 MK_PLUGIN(cache) = {
     MK_PLUGIN_HEAD("cache", "2.0.0", "keeps files in memory, or open, for the plugins that serve them"),
     .flags = MK_PLUGIN_STATE_NEEDED,
@@ -344,8 +354,7 @@ MK_PLUGIN(cache) = {
     .worker_serve = serve_worker,
     .worker_retire = retire_worker,
     .on_content = answer_request,
-    .explain = explain_policy,
-    .file_cache = &file_cache,
-    .low_on_descriptors = give_descriptors_back,
-    .commands = cache_commands,
+    .process = &process_hooks,
+    .inspection = &inspect_hooks,
+    .interfaces = &interfaces,
 };

@@ -4,6 +4,7 @@
  */
 #include "cgi.h"
 
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 
 #include <errno.h>
@@ -333,6 +334,21 @@ static void explain_host(const struct mk_host *host, struct mk_explain *e)
         mk_explain_add(e, host, section->conf, MK_EXPLAIN_ANSWERS, "[CGI]: a script below DocumentRoot");
 }
 
+static const struct mk_path_hooks path_hooks = {
+    .allows_path = allows_path,
+    .accepts_encoded_slash = accepts_encoded_slash,
+};
+
+static const struct mk_source_hooks source_hooks = {
+    .is_source = is_source,
+    .each_program = each_program,
+};
+
+static const struct mk_inspect_hooks inspect_hooks = {
+    .explain = explain_host,
+    .takes_section = takes_section,
+};
+
 MK_PLUGIN(cgi) = {
     MK_PLUGIN_HEAD("cgi", "2.0.0", "runs scripts for requests"),
     .flags = MK_PLUGIN_STATE_NEEDED,
@@ -345,10 +361,7 @@ MK_PLUGIN(cgi) = {
     .worker_stop = stop_worker,
     .worker_serve = serve_worker,
     .on_content = run_script,
-    .allows_path = allows_path,
-    .accepts_encoded_slash = accepts_encoded_slash,
-    .is_source = is_source,
-    .each_program = each_program,
-    .takes_section = takes_section,
-    .explain = explain_host,
+    .paths = &path_hooks,
+    .sources = &source_hooks,
+    .inspection = &inspect_hooks,
 };

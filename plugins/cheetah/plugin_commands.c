@@ -5,6 +5,7 @@
  */
 #include "cheetah.h"
 
+#include <monkey/hooks.h>
 #include <monkey/kit/json.h>
 
 #include <errno.h>
@@ -30,13 +31,15 @@ struct plugin_run {
 bool plugin_commands_get(const struct mk_generation *g, unsigned n, struct plugin_command *ret)
 {
     const struct mk_plugin *plugin;
-    for (unsigned i = 0; (plugin = mk_inspect_plugin(g, i)); i++)
-        for (const struct mk_command *each = plugin->commands; each && each->name; each++) {
+    for (unsigned i = 0; (plugin = mk_inspect_plugin(g, i)); i++) {
+        const struct mk_command *table = MK_PLUGIN_HOOK(plugin, inspection, commands);
+        for (const struct mk_command *each = table; each && each->name; each++) {
             if (n--)
                 continue;
             *ret = (struct plugin_command){each, plugin->name};
             return true;
         }
+    }
     return false;
 }
 

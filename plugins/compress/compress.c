@@ -6,6 +6,7 @@
 #include "compress.h"
 
 #include <monkey/base/pattern.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 #include <monkey/plugin.h>
 
@@ -366,6 +367,8 @@ static void explain_compression(const struct mk_host *host, struct mk_explain *e
                        (unsigned long long)r->size_min);
 }
 
+static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_compression};
+
 MK_PLUGIN(compress) = {
     MK_PLUGIN_HEAD("compress", "2.0.0", "compresses responses: zstd, brotli, gzip"),
     .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
@@ -373,5 +376,5 @@ MK_PLUGIN(compress) = {
     .start = start_process,
     .host_start = start_host,
     .on_response = change_response,
-    .explain = explain_compression,
+    .inspection = &inspect_hooks,
 };

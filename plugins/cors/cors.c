@@ -5,6 +5,7 @@
  */
 #include <monkey/base/pattern.h>
 #include <monkey/counters.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 #include <monkey/plugin.h>
 
@@ -289,6 +290,8 @@ static void explain_cors(const struct mk_host *host, struct mk_explain *e)
                        r->any_origin ? "[CORS] allows all origins" : "[CORS] holds, but the request has no Origin");
 }
 
+static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_cors};
+
 MK_PLUGIN(cors) = {
     MK_PLUGIN_HEAD("cors", "2.0.0", "lets pages of other origins use a host"),
     .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
@@ -297,5 +300,5 @@ MK_PLUGIN(cors) = {
     .host_start = start_host,
     .on_request = answer_preflight,
     .on_response = add_cors_headers,
-    .explain = explain_cors,
+    .inspection = &inspect_hooks,
 };

@@ -7,6 +7,7 @@
 #include "listing.h"
 #include "send.h"
 
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 
 #include <assert.h>
@@ -132,6 +133,8 @@ static void explain_listing(const struct mk_host *host, struct mk_explain *e)
                                      : "[DIRLISTING] does not list the folder: Enabled is Off");
 }
 
+static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_listing};
+
 MK_PLUGIN(dirlisting) = {
     MK_PLUGIN_HEAD("dirlisting", "2.0.0", "lists folders: HTML, JSON, archives"),
     .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
@@ -142,5 +145,5 @@ MK_PLUGIN(dirlisting) = {
     .host_start = start_host,
     .host_stop = stop_host,
     .on_content = answer_request,
-    .explain = explain_listing,
+    .inspection = &inspect_hooks,
 };

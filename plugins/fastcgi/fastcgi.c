@@ -4,6 +4,7 @@
  */
 #include "fastcgi.h"
 
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 #include <monkey/kit/backend_stats.h>
 #include <monkey/kit/command.h>
@@ -480,6 +481,28 @@ static const struct mk_command commands[] = {
     {0},
 };
 
+static const struct mk_path_hooks path_hooks = {
+    .allows_path = allows_path,
+    .accepts_encoded_slash = accepts_encoded_slash,
+};
+
+static const struct mk_source_hooks source_hooks = {
+    .is_source = is_source,
+    .each_program = each_program,
+};
+
+static const struct mk_process_hooks process_hooks = {
+    .low_on_descriptors = mk_gateway_shed,
+    .low_on_memory = mk_gateway_shed_worker,
+};
+
+static const struct mk_inspect_hooks inspect_hooks = {
+    .explain = explain_host,
+    .explain_path = explain_path,
+    .takes_section = takes_section,
+    .commands = commands,
+};
+
 MK_PLUGIN(fastcgi) = {
     MK_PLUGIN_HEAD("fastcgi", "2.0.0", "passes requests to FastCGI and SCGI servers"),
     .flags = MK_PLUGIN_STATE_NEEDED,
@@ -494,14 +517,8 @@ MK_PLUGIN(fastcgi) = {
     .worker_stop = stop_worker,
     .worker_serve = serve_worker,
     .on_content = fastcgi_request,
-    .allows_path = allows_path,
-    .accepts_encoded_slash = accepts_encoded_slash,
-    .explain = explain_host,
-    .explain_path = explain_path,
-    .low_on_descriptors = mk_gateway_shed,
-    .low_on_memory = mk_gateway_shed_worker,
-    .commands = commands,
-    .is_source = is_source,
-    .each_program = each_program,
-    .takes_section = takes_section,
+    .paths = &path_hooks,
+    .sources = &source_hooks,
+    .process = &process_hooks,
+    .inspection = &inspect_hooks,
 };

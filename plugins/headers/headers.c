@@ -5,6 +5,7 @@
  */
 #include <monkey/base/pattern.h>
 #include <monkey/counters.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 #include <monkey/kit/variables.h>
 #include <monkey/plugin.h>
@@ -381,6 +382,8 @@ static void explain_headers(const struct mk_host *host, struct mk_explain *e)
     }
 }
 
+static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_headers};
+
 MK_PLUGIN(headers) = {
     MK_PLUGIN_HEAD("headers", "2.0.0", "adds, replaces and removes headers of responses"),
     .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
@@ -389,5 +392,5 @@ MK_PLUGIN(headers) = {
     .host_start = start_host,
     .on_request = reject_failed_match,
     .on_response = change_response,
-    .explain = explain_headers,
+    .inspection = &inspect_hooks,
 };

@@ -5,6 +5,7 @@
  * redirects of any.
  */
 #include <monkey/counters.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 
 #include <assert.h>
@@ -220,6 +221,10 @@ static void explain_probe(const struct mk_host *host, struct mk_explain *e)
                        is_unknown ? " at the listeners of its section" : "");
 }
 
+static const struct mk_path_hooks path_hooks = {.claims = claims_probe};
+
+static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_probe};
+
 MK_PLUGIN(health) = {
     MK_PLUGIN_HEAD("health", "2.0.0", "tells whether the server is alive and ready"),
     .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
@@ -227,6 +232,6 @@ MK_PLUGIN(health) = {
     .start = start_process,
     .host_start = start_host,
     .on_request = answer_probe,
-    .claims = claims_probe,
-    .explain = explain_probe,
+    .paths = &path_hooks,
+    .inspection = &inspect_hooks,
 };

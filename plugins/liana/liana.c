@@ -2,6 +2,7 @@
 /*
  * liana: plain sockets, the transport of connections without TLS, and an example for authors of transports.
  */
+#include <monkey/hooks.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>
@@ -53,7 +54,9 @@ static const struct mk_transport plain_transport = {
     .close = close_socket,
 };
 
+static const struct mk_plugin_interfaces interfaces = {.transport = &plain_transport};
+
 MK_PLUGIN(liana) = {
     MK_PLUGIN_HEAD("liana", "2.0.0", "plain sockets, for connections without TLS"),
-    .transport = &plain_transport,
+    .interfaces = &interfaces,
 };

@@ -5,6 +5,7 @@
  */
 #include "logger.h"
 
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 
 #include <assert.h>
@@ -354,13 +355,16 @@ static void explain_logs(const struct mk_host *host, struct mk_explain *e)
     }
 }
 
+static const struct mk_process_hooks process_hooks = {.reopen = reopen_logs};
+
+static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_logs};
+
 MK_PLUGIN(logger) = {
     MK_PLUGIN_HEAD("logger", "2.0.0", "access and error logs of hosts, and request IDs"),
     .flags = MK_PLUGIN_TIMES | MK_PLUGIN_CHECKS_ALL,
     .sections = logger_sections,
     .start = start_writer,
     .stop = stop_writer,
-    .reopen = reopen_logs,
     .generation_start = hosts_start_generation,
     .generation_stop = hosts_stop_generation,
     .host_start = hosts_start,
@@ -371,5 +375,6 @@ MK_PLUGIN(logger) = {
     .on_head = wait_for_room,
     .on_response = add_request_id,
     .on_done = log_request,
-    .explain = explain_logs,
+    .process = &process_hooks,
+    .inspection = &inspect_hooks,
 };

@@ -5,6 +5,7 @@
  */
 #include <monkey/base/file.h>
 #include <monkey/counters.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 #include <monkey/kit/variables.h>
 
@@ -401,6 +402,10 @@ static void explain_flag(const struct mk_host *host, struct mk_explain *e)
                        h->flag.exists ? "there" : "not there");
 }
 
+static const struct mk_path_hooks path_hooks = {.allows_path = allows_path};
+
+static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_flag};
+
 MK_PLUGIN(maintenance) = {
     MK_PLUGIN_HEAD("maintenance", "2.0.0", "responds with 503 while a file exists"),
     .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED | MK_PLUGIN_DECIDES_ACCESS,
@@ -409,6 +414,6 @@ MK_PLUGIN(maintenance) = {
     .host_stop = stop_host,
     .generation_check = check_generation,
     .on_request = answer_maintenance,
-    .allows_path = allows_path,
-    .explain = explain_flag,
+    .paths = &path_hooks,
+    .inspection = &inspect_hooks,
 };

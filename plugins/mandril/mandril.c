@@ -11,6 +11,7 @@
  */
 #include "mandril.h"
 
+#include <monkey/hooks.h>
 #include <monkey/program.h>
 
 #include <assert.h>
@@ -398,6 +399,15 @@ static void end_exchange(struct mk_request *req)
     throttle_end(x);
 }
 
+static const struct mk_connection_hooks connection_hooks = {.on_client = connections_check_client};
+
+static const struct mk_path_hooks path_hooks = {.allows_path = allows_path};
+
+static const struct mk_inspect_hooks inspect_hooks = {
+    .explain = explain_sections,
+    .commands = mandril_commands,
+};
+
 MK_PLUGIN(mandril) = {
     MK_PLUGIN_HEAD("mandril", "2.0.0", "allows, refuses and limits clients"),
     .flags = MK_PLUGIN_DECIDES_ACCESS,
@@ -411,11 +421,10 @@ MK_PLUGIN(mandril) = {
     .generation_check = check_generation,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
-    .on_client = connections_check_client,
     .on_request = check_request,
     .on_response = add_to_response,
     .on_done = end_exchange,
-    .allows_path = allows_path,
-    .explain = explain_sections,
-    .commands = mandril_commands,
+    .connections = &connection_hooks,
+    .paths = &path_hooks,
+    .inspection = &inspect_hooks,
 };

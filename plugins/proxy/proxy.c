@@ -5,6 +5,7 @@
 #include "proxy.h"
 
 #include <monkey/file_cache.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 #include <monkey/kit/backend_stats.h>
 #include <monkey/kit/command.h>
@@ -248,11 +249,35 @@ static const struct mk_command commands[] = {
 
 static const struct mk_plugin_need needs[] = {{"tls", "To", "https://"}, {0}};
 
+static const struct mk_path_hooks path_hooks = {
+    .allows_path = allows_path,
+    .accepts_encoded_slash = accepts_encoded_slash,
+    .on_fallback = proxy_missing,
+};
+
+static const struct mk_source_hooks source_hooks = {
+    .is_source = is_source,
+    .has_sources = has_sources,
+    .each_program = each_program,
+};
+
+static const struct mk_process_hooks process_hooks = {
+    .low_on_descriptors = mk_gateway_shed,
+    .low_on_memory = mk_gateway_shed_worker,
+};
+
+static const struct mk_inspect_hooks inspect_hooks = {
+    .explain = explain_host,
+    .takes_section = takes_section,
+    .commands = commands,
+};
+
+static const struct mk_plugin_interfaces interfaces = {.needs = needs};
+
 MK_PLUGIN(proxy) = {
     MK_PLUGIN_HEAD("proxy", "2.0.0", "passes requests to backends"),
     .flags = MK_PLUGIN_STATE_NEEDED,
     .sections = proxy_sections,
-    .needs = needs,
     .start = start_process,
     .stop = mk_gateway_free,
     .generation_start = start_generation,
@@ -264,15 +289,9 @@ MK_PLUGIN(proxy) = {
     .worker_stop = mk_gateway_stop_worker,
     .worker_serve = mk_gateway_serve_worker,
     .on_content = proxy_request,
-    .accepts_encoded_slash = accepts_encoded_slash,
-    .allows_path = allows_path,
-    .explain = explain_host,
-    .low_on_descriptors = mk_gateway_shed,
-    .on_fallback = proxy_missing,
-    .low_on_memory = mk_gateway_shed_worker,
-    .commands = commands,
-    .is_source = is_source,
-    .has_sources = has_sources,
-    .each_program = each_program,
-    .takes_section = takes_section,
+    .paths = &path_hooks,
+    .sources = &source_hooks,
+    .process = &process_hooks,
+    .inspection = &inspect_hooks,
+    .interfaces = &interfaces,
 };

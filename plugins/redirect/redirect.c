@@ -7,6 +7,7 @@
 
 #include <monkey/base/escape.h>
 #include <monkey/base/pattern.h>
+#include <monkey/hooks.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>
@@ -284,6 +285,10 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return match < 0 ? match : match == 0;
 }
 
+static const struct mk_path_hooks path_hooks = {.allows_path = allows_path};
+
+static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_rules};
+
 MK_PLUGIN(redirect) = {
     MK_PLUGIN_HEAD("redirect", "2.0.0", "rewrites requests and redirects clients"),
     .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
@@ -293,6 +298,6 @@ MK_PLUGIN(redirect) = {
     .host_stop = stop_host,
     .on_head = rewrite_head,
     .on_request = redirect_request,
-    .allows_path = allows_path,
-    .explain = explain_rules,
+    .paths = &path_hooks,
+    .inspection = &inspect_hooks,
 };

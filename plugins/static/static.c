@@ -7,6 +7,7 @@
 #include "static.h"
 
 #include <monkey/base/arena.h>
+#include <monkey/hooks.h>
 #include <monkey/program.h>
 
 #include <assert.h>
@@ -331,6 +332,15 @@ static MK_HOT void clear_cache(struct mk_request *req)
         mk__static_small_file_cache_clear(&worker->small_files);
 }
 
+static const struct mk_path_hooks path_hooks = {.open_path = mk__static_host_open_path};
+
+static const struct mk_inspect_hooks inspect_hooks = {
+    .explain = mk__static_host_explain,
+    .explain_path = mk__static_host_explain_path,
+};
+
+static const struct mk_plugin_interfaces interfaces = {.file_server = &mk__static_host_file_server};
+
 MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "serves the files below a document root"),
     .flags = MK_PLUGIN_CHECKS_ALL,
@@ -344,8 +354,7 @@ MK_PLUGIN(static) = {
     .on_content = serve_request,
     .on_response = replace_error_page,
     .on_done = clear_cache,
-    .open_path = mk__static_host_open_path,
-    .file_server = &mk__static_host_file_server,
-    .explain_path = mk__static_host_explain_path,
-    .explain = mk__static_host_explain,
+    .paths = &path_hooks,
+    .inspection = &inspect_hooks,
+    .interfaces = &interfaces,
 };

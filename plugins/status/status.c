@@ -12,6 +12,7 @@
 #include "state.h"
 
 #include <monkey/base/accept.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 #include <monkey/kit/embedded.h>
 #include <monkey/kit/local_client.h>
@@ -341,6 +342,13 @@ static void explain_status(const struct mk_host *host, struct mk_explain *e)
                        is_path ? "[STATUS] answers" : "404: the listener of [STATUS] serves nothing else", where);
 }
 
+static const struct mk_path_hooks path_hooks = {.claims = claims_request};
+
+static const struct mk_inspect_hooks inspect_hooks = {
+    .explain = explain_status,
+    .commands = status_commands,
+};
+
 MK_PLUGIN(status) = {
     MK_PLUGIN_HEAD("status", "2.0.0", "shows what the server is doing: metrics, JSON, a live page"),
     .flags = MK_PLUGIN_TIMES | MK_PLUGIN_CHECKS_ALL,
@@ -354,8 +362,7 @@ MK_PLUGIN(status) = {
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
     .on_content = answer_request,
-    .claims = claims_request,
-    .explain = explain_status,
     .on_done = count_request,
-    .commands = status_commands,
+    .paths = &path_hooks,
+    .inspection = &inspect_hooks,
 };

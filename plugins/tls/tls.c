@@ -6,6 +6,7 @@
 #include "tls.h"
 
 #include <monkey/base/escape.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 
 #include <openssl/crypto.h>
@@ -362,12 +363,17 @@ static void add_hsts_header(struct mk_request *req)
         mk_response_header_ref(req, MK_STR("Strict-Transport-Security"), hsts);
 }
 
+static const struct mk_inspect_hooks inspect_hooks = {
+    .about = describe_tls,
+    .explain = explain_redirect,
+};
+
+static const struct mk_plugin_interfaces interfaces = {.transport = &tls_transport};
+
 MK_PLUGIN(tls) = {
     MK_PLUGIN_HEAD("tls", "2.0.0", "encrypted connections: TLS 1.2 and 1.3"),
     .flags = MK_PLUGIN_CHECKS_ALL,
-    .about = describe_tls,
     .sections = tls_sections,
-    .transport = &tls_transport,
     .start = start_tls,
     .stop = stop_tls,
     .generation_start = start_generation,
@@ -379,5 +385,6 @@ MK_PLUGIN(tls) = {
     .worker_stop = stop_worker,
     .on_request = check_request,
     .on_response = add_hsts_header,
-    .explain = explain_redirect,
+    .inspection = &inspect_hooks,
+    .interfaces = &interfaces,
 };

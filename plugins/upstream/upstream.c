@@ -6,6 +6,7 @@
 #include "checks.h"
 
 #include <monkey/base/time.h>
+#include <monkey/hooks.h>
 #include <monkey/kit/cookie.h>
 #include <monkey/kit/target.h>
 
@@ -399,11 +400,17 @@ static void end_worker(struct mk_worker *worker, void *state)
 
 static const struct mk_plugin_need needs[] = {{"tls", "CheckTls", "On"}, {0}};
 
+static const struct mk_inspect_hooks inspect_hooks = {.commands = upstream_commands};
+
+static const struct mk_plugin_interfaces interfaces = {
+    .needs = needs,
+    .upstreams = &upstreams,
+};
+
 MK_PLUGIN(upstream) = {
     MK_PLUGIN_HEAD("upstream", "2.0.0", "knows groups of servers"),
     .flags = MK_PLUGIN_STATE_NEEDED,
     .sections = upstream_sections,
-    .needs = needs,
     .start = start_process,
     .stop = stop_process,
     .generation_start = start_generation,
@@ -414,6 +421,6 @@ MK_PLUGIN(upstream) = {
     .worker_stop = end_worker,
     .worker_serve = serve_worker,
     .worker_retire = end_worker,
-    .upstreams = &upstreams,
-    .commands = upstream_commands,
+    .inspection = &inspect_hooks,
+    .interfaces = &interfaces,
 };

@@ -51,7 +51,7 @@ PUBLIC = {f"{name}.h": layer for layer, names in {
         kit/embedded kit/http_client kit/open_file kit/routes kit/variables kit/via kit/websocket request
         tunnel""",
     "server": """
-        embed file_cache inspect kit/backend_stats kit/cgi kit/child kit/encoded_slash kit/event_stream
+        embed file_cache hooks inspect kit/backend_stats kit/cgi kit/child kit/encoded_slash kit/event_stream
         kit/fastcgi kit/gateway kit/local_client kit/request_job kit/source kit/target kit/threads monkey
         plugin program request_ref upstreams""",
 }.items() for name in names.split()}

@@ -9,6 +9,7 @@
  *     [SERVER]
  *         Listen 127.0.0.1:2001 meter
  */
+#include <monkey/hooks.h>
 #include <monkey/plugin.h>
 
 #include <errno.h>
@@ -23,7 +24,7 @@ struct count {
 
 static const struct mk_transport *below(void)
 {
-    return mk_plugin_liana.transport;
+    return mk_plugin_liana.interfaces->transport;
 }
 
 static int open_connection(struct mk_io *io, struct mk_worker *worker)
@@ -90,7 +91,9 @@ static const struct mk_transport metered = {
     .close = close_connection,
 };
 
+static const struct mk_plugin_interfaces interfaces = {.transport = &metered};
+
 MK_PLUGIN(meter) = {
     MK_PLUGIN_HEAD("meter", "1.0", "counts the bytes of connections"),
-    .transport = &metered,
+    .interfaces = &interfaces,
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Commands of plugins for `monkey shell`: mk_plugin.commands is a table, which ends with a row without a name.
+ * Commands of plugins for `monkey shell`: mk_inspect_hooks.commands is a table, which ends with a row without a name.
  *
  *     static int list_doors(struct mk_command_call *call)
  *     {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a section of a plugin says of paths with a slash within a segment ("%2F"): enum mk_encoded_slash, which the hook
- * accepts_encoded_slash returns (<monkey/plugin.h>). In the kit: plugins link -lmonkey-kit.
+ * accepts_encoded_slash returns (<monkey/hooks.h>). In the kit: plugins link -lmonkey-kit.
  */
 #ifndef MONKEY_ENCODED_SLASH_H
 #define MONKEY_ENCODED_SLASH_H

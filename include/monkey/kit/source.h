@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which names are those of programs, for plugins that run files: what is_source (<monkey/plugin.h>) compares. Names are
+ * Which names are those of programs, for plugins that run files: what is_source (<monkey/hooks.h>) compares. Names are
  * compared in any ASCII case. A copy that an editor or a tool leaves next to a program counts as the program: its name
  * followed by .gz .br .zst .bak .old .orig .swp or ~, by what other editors, tools and package managers append (.save
  * .zip .dpkg-old ...) or by a number after one (.1 .~1~ .bak2), several of them too. So does what names the same file

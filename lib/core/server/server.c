@@ -4,6 +4,7 @@
  * runs in the main thread, which serves no connections.
  */
 #include <monkey/base/file.h>
+#include <monkey/hooks.h>
 #include <monkey/monkey.h>
 
 #include "server/server.h"
@@ -525,8 +526,8 @@ void mk_server_reopen_logs(struct mk_server *s)
 {
     mk__module_lock_hooks();
     for (unsigned i = 0; mk__server_is_running(s) && i < s->current->n_plugins; i++)
-        if (s->current->plugins[i]->reopen)
-            s->current->plugins[i]->reopen(s->current->plugin_states[i]);
+        if (MK_PLUGIN_HOOK(s->current->plugins[i], process, reopen))
+            s->current->plugins[i]->process->reopen(s->current->plugin_states[i]);
     mk__module_unlock_hooks();
 }
 

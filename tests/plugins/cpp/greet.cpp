@@ -33,6 +33,7 @@
 #include <monkey/counters.h>
 #include <monkey/embed.h>
 #include <monkey/file_cache.h>
+#include <monkey/hooks.h>
 #include <monkey/inspect.h>
 #include <monkey/kit/backend_stats.h>
 #include <monkey/kit/cgi.h>
@@ -175,10 +176,13 @@ void raise_response(struct mk_request *req)
 
 } // namespace
 
+static const struct mk_inspect_hooks inspect_hooks = {
+    .about = [](struct mk_buf *out) { mk_buf_adds(out, MK_STR("written in C++")); },
+};
+
 MK_PLUGIN(greet) = {
     MK_PLUGIN_HEAD("greet", "1.0", "greets in C++"),
     .flags = MK_PLUGIN_TIMES,
-    .about = [](struct mk_buf *out) { mk_buf_adds(out, MK_STR("written in C++")); },
     .sections = sections,
     .start = start,
     .stop = stop,
@@ -186,4 +190,5 @@ MK_PLUGIN(greet) = {
     .worker_stop = stop_worker,
     .on_content = greet,
     .on_response = raise_response,
+    .inspection = &inspect_hooks,
 };

@@ -2,6 +2,7 @@
 /*
  * commander: a plugin with commands for `monkey shell`.
  */
+#include <monkey/hooks.h>
 #include <monkey/kit/command.h>
 #include <monkey/kit/json.h>
 #include <monkey/plugin.h>
@@ -61,7 +62,9 @@ static const struct mk_command commands[] = {
     {0},
 };
 
+static const struct mk_inspect_hooks inspect_hooks = {.commands = commands};
+
 MK_PLUGIN(commander) = {
     MK_PLUGIN_HEAD("commander", "1.0", "adds commands to the shell"),
-    .commands = commands,
+    .inspection = &inspect_hooks,
 };

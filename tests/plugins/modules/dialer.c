@@ -9,6 +9,7 @@
 #include <monkey/base/arena.h>
 #include <monkey/base/buf.h>
 #include <monkey/base/dial.h>
+#include <monkey/hooks.h>
 #include <monkey/loop.h>
 #include <monkey/plugin.h>
 
@@ -362,10 +363,11 @@ static void end(struct mk_request *req)
 
 static const struct mk_plugin_need needs[] = {{"tls", "To", "https://"}, {0}};
 
+static const struct mk_plugin_interfaces interfaces = {.needs = needs};
+
 MK_PLUGIN(dialer) = {
     MK_PLUGIN_HEAD("dialer", "1.0", "talks to a server"),
     .sections = sections,
-    .needs = needs,
     .start = start,
     .stop = free,
     .host_start = start_host,
@@ -374,4 +376,5 @@ MK_PLUGIN(dialer) = {
     .worker_stop = stop_worker,
     .on_content = answer,
     .on_done = end,
+    .interfaces = &interfaces,
 };

@@ -5,6 +5,7 @@
  * query.
  */
 #include <monkey/base/buf.h>
+#include <monkey/hooks.h>
 #include <monkey/plugin.h>
 
 #include <stdio.h>
@@ -227,8 +228,10 @@ static int accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
     return mk_str_starts(path, MK_STR("/slash/"));
 }
 
+static const struct mk_path_hooks path_hooks = {.accepts_encoded_slash = accepts_encoded_slash};
+
 MK_PLUGIN(gateway) = {
     MK_PLUGIN_HEAD("gateway", "1.0.0", "forwards nothing"),
     .on_content = act,
-    .accepts_encoded_slash = accepts_encoded_slash,
+    .paths = &path_hooks,
 };

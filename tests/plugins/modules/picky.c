@@ -3,6 +3,7 @@
  * picky: refuses paths with the word "refused" to clients without the header X-Key, as a plugin for access would, and
  * tells so about other paths (allows_path). To check a path with the word "costly" takes 5 ms.
  */
+#include <monkey/hooks.h>
 #include <monkey/loop.h>
 #include <monkey/plugin.h>
 
@@ -26,8 +27,10 @@ static int check_request(struct mk_request *req)
     return 0;
 }
 
+static const struct mk_path_hooks path_hooks = {.allows_path = allows_path};
+
 MK_PLUGIN(picky) = {
     MK_PLUGIN_HEAD("picky", "1.0", "refuses some paths"),
     .on_request = check_request,
-    .allows_path = allows_path,
+    .paths = &path_hooks,
 };

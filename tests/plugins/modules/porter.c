@@ -3,6 +3,7 @@
  * porter: logs when connections are accepted and closed, and rejects the clients that its configuration names. Keeps a
  * number for each connection, which is in the responses.
  */
+#include <monkey/hooks.h>
 #include <monkey/plugin.h>
 
 #include <errno.h>
@@ -101,11 +102,15 @@ static void show(struct mk_request *req)
     mk_response_header(req, MK_STR("Porter"), mk_str_c(text));
 }
 
+static const struct mk_connection_hooks connection_hooks = {
+    .on_accept = admit,
+    .on_client = keep,
+    .on_close = log_close,
+};
+
 MK_PLUGIN(porter) = {
     MK_PLUGIN_HEAD("porter", "1.0", "sees connections come and go"),
     .sections = sections,
-    .on_accept = admit,
-    .on_client = keep,
     .on_response = show,
-    .on_close = log_close,
+    .connections = &connection_hooks,
 };

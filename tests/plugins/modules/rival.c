@@ -2,6 +2,7 @@
 /*
  * rival: adds a command that the plugin commander has.
  */
+#include <monkey/hooks.h>
 #include <monkey/kit/command.h>
 #include <monkey/plugin.h>
 
@@ -16,7 +17,9 @@ static const struct mk_command commands[] = {
     {0},
 };
 
+static const struct mk_inspect_hooks inspect_hooks = {.commands = commands};
+
 MK_PLUGIN(rival) = {
     MK_PLUGIN_HEAD("rival", "1.0", "takes a name that is taken"),
-    .commands = commands,
+    .inspection = &inspect_hooks,
 };

@@ -3,6 +3,7 @@
  * scripts: claims files as the programs of a plugin for FastCGI or CGI, but runs none. [SCRIPTS] has `Split`, an
  * extension, and `Folder`, whose files are all programs.
  */
+#include <monkey/hooks.h>
 #include <monkey/kit/source.h>
 #include <monkey/plugin.h>
 
@@ -42,9 +43,11 @@ static bool is_source(const struct mk_host *host, enum mk_source_name kind, stru
     return kind == MK_SOURCE_FILE && conf->folder.len && mk_source_is_below(name, conf->folder);
 }
 
+static const struct mk_source_hooks source_hooks = {.is_source = is_source};
+
 MK_PLUGIN(scripts) = {
     MK_PLUGIN_HEAD("scripts", "1.0", "claims files as programs"),
     .sections = sections,
     .host_start = start_host,
-    .is_source = is_source,
+    .sources = &source_hooks,
 };

@@ -5,6 +5,7 @@
  */
 #include "server/generation/content_order.h"
 
+#include <monkey/hooks.h>
 #include <monkey/program.h>
 
 #include <string.h>
@@ -47,14 +48,14 @@ static bool takes_all(const struct mk_host *host, const struct place *p, const s
         (is_shared(host, later->conf) && !is_shared(host, p->conf)) ||
         mk_host_prefers_files(host, get_match(p), get_match(later)->text))
         return false;
-    return p->plugin == later->plugin || plugin->takes_section(host, p->section, p->conf);
+    return p->plugin == later->plugin || plugin->inspection->takes_section(host, p->section, p->conf);
 }
 
 /* Finds the first section of a plugin, before `later`, that takes all of its requests. */
 static bool find_shadowing_section(const struct mk_host *host, const struct place *later, struct place *at)
 {
     const struct mk_plugin *plugin = host->generation->plugins[at->plugin];
-    if (!plugin->takes_section || host->generation->failed & 1u << at->plugin)
+    if (!MK_PLUGIN_HOOK(plugin, inspection, takes_section) || host->generation->failed & 1u << at->plugin)
         return false;
     for (at->section = plugin->sections; at->section && at->section->name; at->section++) {
         if (at->section == later->section)

@@ -9,8 +9,8 @@
 #include "server/generation/generation.h"
 
 /*
- * Warns of sections that no request gets to, because one before has all paths of their Match (mk_plugin.takes_section).
- * Once all plugins have checked the generation.
+ * Warns of sections that no request gets to, because one before has all paths of their Match
+ * (mk_inspect_hooks.takes_section). Once all plugins have checked the generation.
  */
 MK_COLD void mk__content_order_check(struct mk_generation *g);
 

@@ -5,6 +5,8 @@
  */
 #include "server/generation/generation.h"
 
+#include <monkey/hooks.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -145,7 +147,7 @@ const struct mk__listen_conf *mk__generation_listen_conf(const struct mk_generat
 static bool has_transport(const struct mk_generation *g, const struct mk_transport *transport)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->transport == transport)
+        if (MK_PLUGIN_HOOK(g->plugins[i], interfaces, transport) == transport)
             return true;
     return false;
 }
@@ -170,7 +172,7 @@ static uint32_t find_listener(const struct mk_generation *g, const struct mk_plu
 {
     const struct mk__listen_confs *all = &g->settings->listen;
     uint32_t i = 0;
-    while (i < all->n && all->items[i].mode.transport != plugin->transport)
+    while (i < all->n && all->items[i].mode.transport != MK_PLUGIN_HOOK(plugin, interfaces, transport))
         i++;
     return i;
 }

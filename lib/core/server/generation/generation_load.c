@@ -24,6 +24,8 @@
 #include "server/plugins/transports.h"
 #include "server/generation/unread_files.h"
 
+#include <monkey/hooks.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -91,14 +93,14 @@ static int make_mime(struct mk_generation *g)
 static const struct mk_transport *find_transport(const struct mk_generation *g, struct mk_str name)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->transport && mk_str_ieq(mk_str_c(g->plugins[i]->name), name))
-            return g->plugins[i]->transport;
+        if (MK_PLUGIN_HOOK(g->plugins[i], interfaces, transport) && mk_str_ieq(mk_str_c(g->plugins[i]->name), name))
+            return MK_PLUGIN_HOOK(g->plugins[i], interfaces, transport);
     return NULL;
 }
 
 static void offer_transport(const struct mk_plugin *plugin, void *ctx)
 {
-    if (plugin->transport)
+    if (MK_PLUGIN_HOOK(plugin, interfaces, transport))
         mk__suggest_add(ctx, plugin->name);
 }
 

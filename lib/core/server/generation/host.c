@@ -6,6 +6,7 @@
 #include "server/generation/generation.h"
 
 #include <monkey/file_cache.h>
+#include <monkey/hooks.h>
 #include <monkey/upstreams.h>
 
 #include "http/message/uri.h"
@@ -137,7 +138,7 @@ MK_COLD bool mk_host_asks_certificate(const struct mk_host *host)
 {
     const struct mk_generation *g = host->generation;
     for (unsigned i = 0; i < g->n_plugins; i++) {
-        const struct mk_transport *transport = g->plugins[i]->transport;
+        const struct mk_transport *transport = MK_PLUGIN_HOOK(g->plugins[i], interfaces, transport);
         if (transport && transport->asks_certificate && transport->asks_certificate(host))
             return true;
     }
@@ -214,16 +215,16 @@ void *mk_generation_plugin_state(const struct mk_generation *g, const struct mk_
 const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation *g)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->file_cache)
-            return g->plugins[i]->file_cache;
+        if (MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_cache))
+            return MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_cache);
     return NULL;
 }
 
 const struct mk_upstreams *mk_generation_upstreams(const struct mk_generation *g)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->upstreams)
-            return g->plugins[i]->upstreams;
+        if (MK_PLUGIN_HOOK(g->plugins[i], interfaces, upstreams))
+            return MK_PLUGIN_HOOK(g->plugins[i], interfaces, upstreams);
     return NULL;
 }
 

@@ -11,6 +11,8 @@
 #include "server/plugins/plugin_states.h"
 #include "server/worker/thread.h"
 
+#include <monkey/hooks.h>
+
 #include <assert.h>
 #include <errno.h>
 
@@ -19,9 +21,9 @@ void mk__conn_hooks_prepare(struct mk_generation *g)
     for (uint32_t i = 0; i < g->settings->listen.n; i++)
         g->http.notify_accept |= g->settings->listen.items[i].mode.proxy;
     for (unsigned i = 0; i < g->n_plugins; i++) {
-        g->http.notify_accept |= g->plugins[i]->on_accept != NULL;
-        g->http.notify_client |= g->plugins[i]->on_client != NULL;
-        g->http.notify_close |= g->plugins[i]->on_close != NULL;
+        g->http.notify_accept |= MK_PLUGIN_HOOK(g->plugins[i], connections, on_accept) != NULL;
+        g->http.notify_client |= MK_PLUGIN_HOOK(g->plugins[i], connections, on_client) != NULL;
+        g->http.notify_close |= MK_PLUGIN_HOOK(g->plugins[i], connections, on_close) != NULL;
     }
 }
 
@@ -47,8 +49,8 @@ static void run_close_hooks(struct mk_connection *conn, const struct mk_generati
 {
     assert(n <= g->n_plugins);
     for (unsigned i = 0; i < n; i++)
-        if (g->plugins[i]->on_close)
-            g->plugins[i]->on_close(conn);
+        if (MK_PLUGIN_HOOK(g->plugins[i], connections, on_close))
+            g->plugins[i]->connections->on_close(conn);
 }
 
 int mk__conn_hooks_on_accept(struct mk_connection *conn, void *ctx)
@@ -62,7 +64,7 @@ int mk__conn_hooks_on_accept(struct mk_connection *conn, void *ctx)
     if (conn->peer.expects_proxy_header && !is_trusted_proxy(conn, g))
         return -EACCES;
     for (unsigned i = 0; i < g->n_plugins; i++) {
-        int r = g->plugins[i]->on_accept ? g->plugins[i]->on_accept(conn) : 0;
+        int r = MK_PLUGIN_HOOK(g->plugins[i], connections, on_accept) ? g->plugins[i]->connections->on_accept(conn) : 0;
         if (r < 0) {
             run_close_hooks(conn, g, i);
             mk__plugin_states_release(conn);
@@ -78,7 +80,7 @@ int mk__conn_hooks_on_client(struct mk_connection *conn, void *ctx)
     const struct mk_generation *g = t->worker->generation;
     int r = 0;
     for (unsigned i = 0; i < g->n_plugins && r >= 0; i++)
-        r = g->plugins[i]->on_client ? g->plugins[i]->on_client(conn) : 0;
+        r = MK_PLUGIN_HOOK(g->plugins[i], connections, on_client) ? g->plugins[i]->connections->on_client(conn) : 0;
     return r;
 }
 

@@ -8,6 +8,7 @@
 #include "http/request.h"
 #include "server/worker/thread.h"
 
+#include <monkey/hooks.h>
 #include <monkey/plugin.h>
 
 /* Tells whether a plugin takes the request; a line of [HANDLERS] has set the end after the one that it names. */
@@ -15,11 +16,12 @@ static bool may_take(const struct mk_request *req, const struct mk_generation *g
 {
     bool has_handler = req->hook_end < MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
     const struct mk_plugin *plugin = g->plugins[i];
-    if (!plugin->on_fallback || (has_handler && req->hook_end != MK__HOOK_CONTENT * MK__PLUGINS_MAX + i + 1))
+    if (!MK_PLUGIN_HOOK(plugin, paths, on_fallback) ||
+        (has_handler && req->hook_end != MK__HOOK_CONTENT * MK__PLUGINS_MAX + i + 1))
         return false;
     return !req->has_encoded_slash ||
-           (plugin->accepts_encoded_slash &&
-            plugin->accepts_encoded_slash(mk_request_host_conf(req), req->path) == MK_ENCODED_SLASH_KEEP);
+           (plugin->paths->accepts_encoded_slash &&
+            plugin->paths->accepts_encoded_slash(mk_request_host_conf(req), req->path) == MK_ENCODED_SLASH_KEEP);
 }
 
 int mk__fallback_call(struct mk_request *req, const struct mk_generation *g)
@@ -29,7 +31,7 @@ int mk__fallback_call(struct mk_request *req, const struct mk_generation *g)
         if (!may_take(req, g, i))
             continue;
         req->hook = MK__HOOK_CONTENT * MK__PLUGINS_MAX + i;
-        r = g->plugins[i]->on_fallback(req);
+        r = g->plugins[i]->paths->on_fallback(req);
     }
     return r;
 }

@@ -8,6 +8,7 @@
 
 #include <monkey/base/escape.h>
 #include <monkey/file_cache.h>
+#include <monkey/hooks.h>
 
 #include "http/message/uri.h"
 #include "http/request.h"
@@ -20,7 +21,8 @@
 static bool has_other_handler(const struct mk_request *req, const struct mk_generation *g,
                               const struct mk__handler *handler)
 {
-    return handler && !g->plugins[handler->index]->open_path && handler->index != req->hook % MK__PLUGINS_MAX;
+    return handler && !MK_PLUGIN_HOOK(g->plugins[handler->index], paths, open_path) &&
+           handler->index != req->hook % MK__PLUGINS_MAX;
 }
 
 /*
@@ -36,8 +38,8 @@ static int ask_plugins(struct mk_request *req, const struct mk_plugin *caller, s
     req->access = 0;
     req->defers_denial = true;
     for (unsigned i = 0; i < g->n_plugins && r > 0; i++)
-        if (g->plugins[i]->allows_path && g->plugins[i] != caller)
-            r = g->plugins[i]->allows_path(req, path);
+        if (MK_PLUGIN_HOOK(g->plugins[i], paths, allows_path) && g->plugins[i] != caller)
+            r = g->plugins[i]->paths->allows_path(req, path);
     if (r > 0 && req->access >= 400)
         r = 0;
     req->access = access;
@@ -73,7 +75,8 @@ int mk_request_allows_source(struct mk_request *req, const struct mk_plugin *plu
 static bool is_own_path(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path)
 {
     uint16_t access = req->access;
-    bool is_own = plugin->on_content && plugin->allows_path && plugin->allows_path(req, path) == 0;
+    bool is_own =
+        plugin->on_content && MK_PLUGIN_HOOK(plugin, paths, allows_path) && plugin->paths->allows_path(req, path) == 0;
     req->access = access;
     return is_own;
 }
@@ -99,8 +102,8 @@ int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t f
     if (!(flags & MK_OPEN_SOURCE) && mk_host_is_source(host, MK_SOURCE_PATH, path))
         return r;
     for (unsigned i = 0; i < g->n_plugins && r == -ENOENT; i++)
-        if (g->plugins[i]->open_path)
-            r = g->plugins[i]->open_path(host, path, flags);
+        if (MK_PLUGIN_HOOK(g->plugins[i], paths, open_path))
+            r = g->plugins[i]->paths->open_path(host, path, flags);
     return r;
 }
 
@@ -109,7 +112,7 @@ bool mk_request_is_claimed(struct mk_request *req)
     const struct mk_generation *g = mk_worker_generation(req->worker);
     bool is_claimed = false;
     for (unsigned i = 0; i < g->n_plugins && !is_claimed; i++)
-        is_claimed = g->plugins[i]->claims && g->plugins[i]->claims(req);
+        is_claimed = MK_PLUGIN_HOOK(g->plugins[i], paths, claims) && g->plugins[i]->paths->claims(req);
     return is_claimed;
 }
 
@@ -118,8 +121,8 @@ bool mk_request_is_claimed(struct mk_request *req)
 const struct mk_file_server *mk_generation_file_server(const struct mk_generation *g)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->file_server)
-            return g->plugins[i]->file_server;
+        if (MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_server))
+            return MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_server);
     return NULL;
 }
 

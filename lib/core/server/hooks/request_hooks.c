@@ -15,6 +15,8 @@
 #include "server/plugins/module.h"
 #include "server/generation/path_limits.h"
 
+#include <monkey/hooks.h>
+
 #include <assert.h>
 #include <errno.h>
 
@@ -41,7 +43,8 @@ static uint32_t get_hooks(const struct mk_generation *g, const struct mk_host *h
 /* Returns what a plugin makes of a path of the request's host with an encoded slash. */
 static int accept_slash(const struct mk_plugin *plugin, const struct mk_host *host, struct mk_str path)
 {
-    return plugin->accepts_encoded_slash ? plugin->accepts_encoded_slash(host, path) : MK_ENCODED_SLASH_REFUSE;
+    return MK_PLUGIN_HOOK(plugin, paths, accepts_encoded_slash) ? plugin->paths->accepts_encoded_slash(host, path)
+                                                                : MK_ENCODED_SLASH_REFUSE;
 }
 
 static int call_content(struct mk_request *req, const struct mk_plugin *plugin)

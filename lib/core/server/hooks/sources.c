@@ -7,6 +7,7 @@
 #include "server/generation/handlers.h"
 
 #include <monkey/file_cache.h>
+#include <monkey/hooks.h>
 #include <monkey/program.h>
 
 #include <errno.h>
@@ -19,13 +20,13 @@
 
 static bool has_hook(const struct mk_host *host, unsigned i)
 {
-    return host->generation->plugins[i]->is_source && host->states[i];
+    return MK_PLUGIN_HOOK(host->generation->plugins[i], sources, is_source) && host->states[i];
 }
 
 static bool has_sources(const struct mk_host *host, unsigned i)
 {
     const struct mk_plugin *plugin = host->generation->plugins[i];
-    return has_hook(host, i) && (!plugin->has_sources || plugin->has_sources(host));
+    return has_hook(host, i) && (!plugin->sources->has_sources || plugin->sources->has_sources(host));
 }
 
 bool mk_host_has_sources(const struct mk_host *host)
@@ -41,7 +42,7 @@ bool mk_host_is_source(const struct mk_host *host, enum mk_source_name kind, str
     bool is_source = false;
     assert(name.len && name.p[0] == '/');
     for (unsigned i = 0; i < host->generation->n_plugins && !is_source; i++)
-        is_source = has_hook(host, i) && host->generation->plugins[i]->is_source(host, kind, name);
+        is_source = has_hook(host, i) && host->generation->plugins[i]->sources->is_source(host, kind, name);
     return is_source;
 }
 
@@ -140,7 +141,7 @@ bool mk_host_runs_source(const struct mk_host *host, struct mk_str path)
         const struct mk_plugin *plugin = host->generation->plugins[i];
         struct matching section;
         if (has_hook(host, i) && plugin->on_content && (!handler || handler->index == i) &&
-            plugin->is_source(host, MK_SOURCE_PATH, path) && find_section(host, plugin, path, &section))
+            plugin->sources->is_source(host, MK_SOURCE_PATH, path) && find_section(host, plugin, path, &section))
             return true;
     }
     return false;
@@ -151,8 +152,10 @@ static bool takes_path(const struct mk_host *host, unsigned i, struct mk_str pat
 {
     const struct mk_plugin *plugin = host->generation->plugins[i];
     struct matching section;
-    return plugin->takes_section && host->states[i] && find_section(host, plugin, path, &section) &&
-           plugin->takes_section(host, section.type, section.conf) && !mk_host_prefers_files(host, section.match, path);
+    return MK_PLUGIN_HOOK(plugin, inspection, takes_section) && host->states[i] &&
+           find_section(host, plugin, path, &section) &&
+           plugin->inspection->takes_section(host, section.type, section.conf) &&
+           !mk_host_prefers_files(host, section.match, path);
 }
 
 bool mk_host_asks_files(const struct mk_host *host, struct mk_str path)
@@ -162,17 +165,17 @@ bool mk_host_asks_files(const struct mk_host *host, struct mk_str path)
     int err = mk__handlers_find(host, path, &handler);
     unsigned i = 0;
     if (err < 0 || handler)
-        return err == 0 && g->plugins[handler->index]->file_server;
-    while (i < g->n_plugins && !g->plugins[i]->file_server && !takes_path(host, i, path))
+        return err == 0 && MK_PLUGIN_HOOK(g->plugins[handler->index], interfaces, file_server);
+    while (i < g->n_plugins && !MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_server) && !takes_path(host, i, path))
         i++;
-    return i < g->n_plugins && g->plugins[i]->file_server;
+    return i < g->n_plugins && MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_server);
 }
 
 void mk_host_each_program(const struct mk_host *host, mk_program_fn fn, void *ctx)
 {
     for (unsigned i = 0; i < host->generation->n_plugins; i++)
-        if (host->generation->plugins[i]->each_program && host->states[i])
-            host->generation->plugins[i]->each_program(host, fn, ctx);
+        if (MK_PLUGIN_HOOK(host->generation->plugins[i], sources, each_program) && host->states[i])
+            host->generation->plugins[i]->sources->each_program(host, fn, ctx);
 }
 
 /* Tells whether all paths of a pattern are of those of another one, which has further paths. */
@@ -188,7 +191,7 @@ bool mk_host_prefers_files(const struct mk_host *host, const struct mk_pattern *
     if (match->kind != MK_PATTERN_PREFIX || (host->handlers.n && mk__handlers_find(host, path, &handler) < 0))
         return false;
     if (handler)
-        return g->plugins[handler->index]->file_server && is_within(&handler->match, match);
+        return MK_PLUGIN_HOOK(g->plugins[handler->index], interfaces, file_server) && is_within(&handler->match, match);
     const struct mk_file_server *files = mk_generation_file_server(g);
     const struct mk_pattern *alias = files ? files->find_alias(host, path) : NULL;
     return alias && is_within(alias, match);

@@ -9,33 +9,31 @@
 #include "server/plugins/plugins.h"
 #include "version.h"
 
-#include <string.h>
-
-static const struct {
-    const char *name;
-    size_t offset;
-} hook_fields[] = {
-    {"transport", offsetof(struct mk_plugin, transport)},     {"on_accept", offsetof(struct mk_plugin, on_accept)},
-    {"on_client", offsetof(struct mk_plugin, on_client)},     {"on_head", offsetof(struct mk_plugin, on_head)},
-    {"on_request", offsetof(struct mk_plugin, on_request)},   {"on_content", offsetof(struct mk_plugin, on_content)},
-    {"on_response", offsetof(struct mk_plugin, on_response)}, {"on_done", offsetof(struct mk_plugin, on_done)},
-    {"on_close", offsetof(struct mk_plugin, on_close)},       {"reopen", offsetof(struct mk_plugin, reopen)},
-};
-
-static bool has_hook(const struct mk_plugin *plugin, size_t offset)
-{
-    static const unsigned char nothing[sizeof(void *)];
-    return memcmp((const char *)plugin + offset, nothing, sizeof(nothing)) != 0;
-}
+#include <monkey/hooks.h>
 
 /* Prints the names of the hooks in the order in which they are called. */
 static void print_hooks(const struct mk_plugin *plugin, struct mk_buf *out)
 {
+    const struct {
+        const char *name;
+        bool is_set;
+    } hooks[] = {
+        {"transport", MK_PLUGIN_HOOK(plugin, interfaces, transport) != NULL},
+        {"on_accept", MK_PLUGIN_HOOK(plugin, connections, on_accept) != NULL},
+        {"on_client", MK_PLUGIN_HOOK(plugin, connections, on_client) != NULL},
+        {"on_head", plugin->on_head != NULL},
+        {"on_request", plugin->on_request != NULL},
+        {"on_content", plugin->on_content != NULL},
+        {"on_response", plugin->on_response != NULL},
+        {"on_done", plugin->on_done != NULL},
+        {"on_close", MK_PLUGIN_HOOK(plugin, connections, on_close) != NULL},
+        {"reopen", MK_PLUGIN_HOOK(plugin, process, reopen) != NULL},
+    };
     const char *blank = "";
-    for (size_t i = 0; i < MK_COUNT_OF(hook_fields); i++) {
-        if (!has_hook(plugin, hook_fields[i].offset))
+    for (size_t i = 0; i < MK_COUNT_OF(hooks); i++) {
+        if (!hooks[i].is_set)
             continue;
-        mk_buf_addf(out, "%s%s", blank, hook_fields[i].name);
+        mk_buf_addf(out, "%s%s", blank, hooks[i].name);
         blank = " ";
     }
 }
@@ -47,9 +45,9 @@ static void print_plugin(const struct mk_plugin *plugin, void *ctx)
     mk_buf_addf(out, "    %-11s ", "");
     print_hooks(plugin, out);
     mk_buf_addc(out, '\n');
-    if (plugin->about) {
+    if (MK_PLUGIN_HOOK(plugin, inspection, about)) {
         mk_buf_addf(out, "    %-11s ", "");
-        plugin->about(out);
+        plugin->inspection->about(out);
         mk_buf_addc(out, '\n');
     }
 }

@@ -10,6 +10,7 @@
 
 #include <monkey/base/arena.h>
 #include <monkey/base/library.h>
+#include <monkey/hooks.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -71,7 +72,8 @@ int mk__module_open(const char *file, struct mk__module **ret_module, const stru
 void mk__module_close(struct mk__module *module, const struct mk_plugin *plugin)
 {
     assert(module);
-    if (!plugin->transport) /* connections use a transport without holding the generation */
+    /* Connections use a transport without holding the generation. */
+    if (!MK_PLUGIN_HOOK(plugin, interfaces, transport))
         mk_library_close(module);
 }
 

@@ -14,6 +14,8 @@
 #include "server/plugins/autoload.h"
 #include "server/generation/spools.h"
 
+#include <monkey/hooks.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -250,7 +252,7 @@ static void load_plugin(struct mk_generation *g, const struct mk__generation_sou
     g->plugins_missing |= !plugin;
     if (!plugin)
         return;
-    if (plugin->transport && plugin->on_request)
+    if (MK_PLUGIN_HOOK(plugin, interfaces, transport) && plugin->on_request)
         check_order(g, plugin, origin);
     check_place(g, plugin, origin);
     if (!is_loaded(g, plugin->name)) {
@@ -355,7 +357,7 @@ static unsigned make_room(struct mk_generation *g, unsigned n)
 {
     unsigned at = 0;
     assert(g->n_plugins + n <= MK__PLUGINS_MAX);
-    while (at < g->n_plugins && g->plugins[at]->transport)
+    while (at < g->n_plugins && MK_PLUGIN_HOOK(g->plugins[at], interfaces, transport))
         at++;
     memmove(g->plugins + at + n, g->plugins + at, (g->n_plugins - at) * sizeof(g->plugins[0]));
     memmove(g->modules + at + n, g->modules + at, (g->n_plugins - at) * sizeof(g->modules[0]));

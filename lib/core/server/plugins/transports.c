@@ -9,6 +9,8 @@
 #include "server/plugins/module.h"
 #include "server/plugins/plugins.h"
 
+#include <monkey/hooks.h>
+
 #include <errno.h>
 
 struct search {
@@ -35,7 +37,8 @@ static void match_word(struct search *s, struct mk_str section, struct mk_str ke
 {
     for (unsigned i = 0; i < s->g->n_plugins; i++) {
         const struct mk_plugin *plugin = s->g->plugins[i];
-        for (const struct mk_plugin_need *need = plugin->needs; need && need->transport; need++)
+        for (const struct mk_plugin_need *need = MK_PLUGIN_HOOK(plugin, interfaces, needs); need && need->transport;
+             need++)
             if (mk_str_ieq(key, mk_str_c(need->key)) && has_prefix(word, need->prefix) && has_section(plugin, section))
                 mk__plugins_add_transport(s->g, s->source, need->transport);
     }
@@ -77,7 +80,7 @@ static int search_files(struct search *s)
 static bool has_needs(const struct mk_generation *g)
 {
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->needs)
+        if (MK_PLUGIN_HOOK(g->plugins[i], interfaces, needs))
             return true;
     return false;
 }
@@ -104,8 +107,9 @@ const struct mk_transport *mk_generation_transport(const struct mk_generation *g
 {
     const struct mk_transport *transport = NULL;
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->transport && mk_str_ieq(mk_str_c(g->plugins[i]->name), mk_str_c(name)))
-            transport = g->plugins[i]->transport;
+        if (MK_PLUGIN_HOOK(g->plugins[i], interfaces, transport) &&
+            mk_str_ieq(mk_str_c(g->plugins[i]->name), mk_str_c(name)))
+            transport = MK_PLUGIN_HOOK(g->plugins[i], interfaces, transport);
     if (transport && (transport->connect || !transport->open))
         return transport;
     if (transport)

@@ -8,8 +8,8 @@
 #include "server/generation/generation.h"
 
 /*
- * Loads the transports that the plugins of the generation need for this configuration (mk_plugin.needs), before the
- * sections are declared. Returns 0 or -ENOMEM.
+ * Loads the transports that the plugins of the generation need for this configuration (mk_plugin_interfaces.needs),
+ * before the sections are declared. Returns 0 or -ENOMEM.
  */
 MK_COLD int mk__transports_load_needed(struct mk_generation *g, const struct mk__generation_source *source);
 

@@ -12,6 +12,7 @@
 #include "server/worker/cpus.h"
 
 #include <monkey/base/thread_start.h>
+#include <monkey/hooks.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -96,9 +97,9 @@ static void ask_for_descriptors(struct mk__thread *t)
     if (t->fds_asked_turn == t->loop.turns)
         return;
     for (unsigned i = 0; i < g->n_plugins; i++) {
-        if (!g->plugins[i]->low_on_descriptors)
+        if (!MK_PLUGIN_HOOK(g->plugins[i], process, low_on_descriptors))
             continue;
-        g->plugins[i]->low_on_descriptors(g->plugin_states[i]);
+        g->plugins[i]->process->low_on_descriptors(g->plugin_states[i]);
         t->fds_asked_turn = t->loop.turns;
     }
 }
@@ -115,8 +116,8 @@ static void ask_for_memory(struct mk__thread *t)
 {
     const struct mk_generation *g = t->worker->generation;
     for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->low_on_memory)
-            g->plugins[i]->low_on_memory(t->worker, g->plugin_states[i]);
+        if (MK_PLUGIN_HOOK(g->plugins[i], process, low_on_memory))
+            g->plugins[i]->process->low_on_memory(t->worker, g->plugin_states[i]);
 }
 
 /* Takes the descriptor. Returns 0, or -ENOMEM where idle connections should be evicted. */

@@ -24,6 +24,8 @@
 
 #include "plugins/cache/worker.h"
 
+#include <monkey/hooks.h>
+
 #include <errno.h>
 #include <semaphore.h>
 #include <sys/stat.h>
@@ -231,11 +233,13 @@ static int allow_request(struct mk_request *req)
     return MK_DECLINED;
 }
 
+static const struct mk_path_hooks content_paths = {.open_path = open_path};
+static const struct mk_plugin_interfaces content_interfaces = {.file_server = &file_server};
 static const struct mk_plugin content = {.name = "content",
                                          .on_request = allow_request,
                                          .on_content = answer_file,
-                                         .file_server = &file_server,
-                                         .open_path = open_path};
+                                         .paths = &content_paths,
+                                         .interfaces = &content_interfaces};
 
 /* Sends a request with a new connection, and returns the response. */
 static inline const char *ask(const char *name)

@@ -7,6 +7,8 @@
 #include "server/generation/generation_load.h"
 #include "server/worker/thread.h"
 
+#include <monkey/hooks.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -177,10 +179,14 @@ static int open_path(const struct mk_host *host, struct mk_str path, uint32_t fl
     return opened_fd;
 }
 
-static const struct mk_plugin rules = {
-    MK_PLUGIN_HEAD("rules", "1.0", "rules and files of tests"),
+static const struct mk_path_hooks path_hooks = {
     .allows_path = allows_path,
     .open_path = open_path,
+};
+
+static const struct mk_plugin rules = {
+    MK_PLUGIN_HEAD("rules", "1.0", "rules and files of tests"),
+    .paths = &path_hooks,
 };
 
 /* ── the environment ── */

@@ -6,6 +6,7 @@
 #include "server/generation/generation.h"
 #include "server/worker/thread.h"
 
+#include <monkey/hooks.h>
 #include <monkey/kit/json.h>
 
 #include <errno.h>
@@ -81,9 +82,13 @@ static const struct mk_command of_two[] = {
 };
 static const struct mk_command of_rival[] = {{.name = "Rows", .run = stay}, {0}};
 static const struct mk_command of_usurper[] = {{.name = "status", .run = stay}, {0}};
-static const struct mk_plugin one = {.name = "one", .commands = of_one}, two = {.name = "two", .commands = of_two},
-                              none = {.name = "none"}, rival = {.name = "rival", .commands = of_rival},
-                              usurper = {.name = "usurper", .commands = of_usurper};
+static const struct mk_inspect_hooks hooks_of_one = {.commands = of_one}, hooks_of_two = {.commands = of_two},
+                                     hooks_of_rival = {.commands = of_rival},
+                                     hooks_of_usurper = {.commands = of_usurper};
+static const struct mk_plugin one = {.name = "one", .inspection = &hooks_of_one},
+                              two = {.name = "two", .inspection = &hooks_of_two}, none = {.name = "none"},
+                              rival = {.name = "rival", .inspection = &hooks_of_rival},
+                              usurper = {.name = "usurper", .inspection = &hooks_of_usurper};
 
 /* A client without a socket: what it is sent stays in `out`. */
 static struct mk_generation generation;

@@ -9,6 +9,8 @@
 
 #include "plugins/dirlisting/listing.h"
 
+#include <monkey/hooks.h>
+
 enum { FILES = 2400, NAMES = 900, MEMORY_MAX = 64 * 1024 * 1024 };
 
 /* ── a host whose files are those of the test's folder; names with a dot first are hidden ── */
@@ -30,7 +32,8 @@ static int open_file(const struct mk_host *host, struct mk_str path, uint32_t fl
     return wrong ? -EISDIR : fd;
 }
 
-static const struct mk_plugin files = {.name = "files", .open_path = open_file};
+static const struct mk_path_hooks file_paths = {.open_path = open_file};
+static const struct mk_plugin files = {.name = "files", .paths = &file_paths};
 static struct mk_generation generation = {.plugins = {&files}, .n_plugins = 1};
 static struct mk_host host = {.generation = &generation};
 static const struct listing_rule *rule;

@@ -11,6 +11,8 @@
 
 #include "plugins/dirlisting/archive.h"
 
+#include <monkey/hooks.h>
+
 enum { OUT_BYTES = 4 * 1024 * 1024, BIG = 700 * 1000, DOTS = 1000, STEP_NAMES_MAX = 256, CHECKED = 300 };
 
 /* ── a host whose files are those of the test's folder ── */
@@ -58,10 +60,8 @@ static int call_run(struct mk_request *req)
     return 0;
 }
 
-static const struct mk_plugin files = {.name = "files",
-                                       .on_content = call_run,
-                                       .allows_path = allow_path,
-                                       .open_path = open_file};
+static const struct mk_path_hooks file_paths = {.allows_path = allow_path, .open_path = open_file};
+static const struct mk_plugin files = {.name = "files", .on_content = call_run, .paths = &file_paths};
 static struct mk_generation generation = {.plugins = {&files}, .n_plugins = 1};
 static struct mk_host host = {.generation = &generation, .started = 1};
 static struct mk__limits limits = {.open = 1000};

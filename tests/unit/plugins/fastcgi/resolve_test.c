@@ -13,6 +13,8 @@
 
 #include "plugins/fastcgi/fastcgi.h"
 
+#include <monkey/hooks.h>
+
 static int forced_err; /* of each path but that of the folder itself */
 static unsigned opened;
 static struct resolution found;
@@ -36,7 +38,8 @@ static int open_path(const struct mk_host *host, struct mk_str path, uint32_t fl
     return err < 0 ? err : fd;
 }
 
-static const struct mk_plugin plugin = {.name = "opener", .open_path = open_path};
+static const struct mk_path_hooks path_hooks = {.open_path = open_path};
+static const struct mk_plugin plugin = {.name = "opener", .paths = &path_hooks};
 static struct mk_generation generation = {.plugins = {&plugin}, .n_plugins = 1};
 static const struct mk_host host = {.generation = &generation};
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include <monkey/hooks.h>
 #include <monkey/plugin.h>
 
 extern const struct mk_plugin mk_plugin_liana;
@@ -19,7 +20,7 @@ static int open_pair(void **state)
 {
     int pair[2];
     (void)state;
-    transport = mk_plugin_liana.transport;
+    transport = mk_plugin_liana.interfaces->transport;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return -1;
     io = (struct mk_io){.transport = transport, .fd = pair[0]};

@@ -8,6 +8,8 @@
 
 #include "server/generation/generation.h"
 
+#include <monkey/hooks.h>
+
 static char folder[4200]; /* of programs */
 
 static bool is_source(const struct mk_host *of, enum mk_source_name kind, struct mk_str name)
@@ -18,7 +20,8 @@ static bool is_source(const struct mk_host *of, enum mk_source_name kind, struct
     return mk_str_starts(name, mk_str_c(folder));
 }
 
-static const struct mk_plugin scripts = {.name = "scripts", .is_source = is_source};
+static const struct mk_source_hooks script_sources = {.is_source = is_source};
+static const struct mk_plugin scripts = {.name = "scripts", .sources = &script_sources};
 static struct mk_generation generation = {.plugins = {&scripts}, .n_plugins = 1};
 static struct mk_host owner = {.generation = &generation};
 

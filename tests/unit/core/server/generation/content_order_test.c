@@ -4,6 +4,8 @@
 
 #include "server/generation/content_order.h"
 
+#include <monkey/hooks.h>
+
 struct rule {
     struct mk_pattern match;
     bool declines;
@@ -40,14 +42,15 @@ static int respond(struct mk_request *req)
     return 0;
 }
 
+static const struct mk_inspect_hooks takes_sections = {.takes_section = takes_section};
 static const struct mk_plugin a = {.name = "a",
                                    .sections = a_sections,
                                    .on_content = respond,
-                                   .takes_section = takes_section};
+                                   .inspection = &takes_sections};
 static const struct mk_plugin b = {.name = "b",
                                    .sections = b_sections,
                                    .on_content = respond,
-                                   .takes_section = takes_section};
+                                   .inspection = &takes_sections};
 static const struct mk_plugin c = {.name = "c", .sections = c_sections, .on_content = respond}; /* declines */
 
 static struct mk_generation g;

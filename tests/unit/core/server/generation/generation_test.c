@@ -4,11 +4,15 @@
 
 #include "server/generation/generation.h"
 
+#include <monkey/hooks.h>
+
 #include <errno.h>
 #include <netinet/in.h>
 
 static const struct mk_transport ours = {.name = "ours"}, others = {.name = "others"};
-static const struct mk_plugin plugin = {.name = "ours", .transport = &ours}, unused = {.name = "x", .transport = NULL};
+static const struct mk_plugin_interfaces interfaces = {.transport = &ours}, none = {.transport = NULL};
+static const struct mk_plugin plugin = {.name = "ours", .interfaces = &interfaces},
+                              unused = {.name = "x", .interfaces = &none};
 
 static struct mk__listen_conf listener(const struct mk_transport *transport, uint16_t port)
 {

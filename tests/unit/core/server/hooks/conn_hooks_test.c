@@ -13,6 +13,8 @@
 #include "server/plugins/plugin_states.h"
 #include "server/worker/thread.h"
 
+#include <monkey/hooks.h>
+
 static char calls[64]; /* a character for each call: capitals for on_accept, digits for on_client */
 static char refuser;
 
@@ -69,9 +71,11 @@ static void close_c(struct mk_connection *conn)
     note('c');
 }
 
-static const struct mk_plugin a = {.name = "a", .on_accept = accept_a, .on_client = know_a, .on_close = close_a},
-                              b = {.name = "b", .on_client = know_b, .on_close = close_b},
-                              c = {.name = "c", .on_accept = accept_c, .on_close = close_c}, none = {.name = "none"};
+static const struct mk_connection_hooks hooks_a = {.on_accept = accept_a, .on_client = know_a, .on_close = close_a},
+                                        hooks_b = {.on_client = know_b, .on_close = close_b},
+                                        hooks_c = {.on_accept = accept_c, .on_close = close_c};
+static const struct mk_plugin a = {.name = "a", .connections = &hooks_a}, b = {.name = "b", .connections = &hooks_b},
+                              c = {.name = "c", .connections = &hooks_c}, none = {.name = "none"};
 
 static struct mk__thread thread;
 static struct mk_generation generation;
@@ -231,7 +235,8 @@ static int accept_and_keep(struct mk_connection *new)
 
 TEST(a_refused_connection_has_states, set_up)
 {
-    static const struct mk_plugin keeper = {.name = "keeper", .on_accept = accept_and_keep, .on_close = close_a};
+    static const struct mk_connection_hooks hooks = {.on_accept = accept_and_keep, .on_close = close_a};
+    static const struct mk_plugin keeper = {.name = "keeper", .connections = &hooks};
     generation.plugins[0] = &keeper;
     refuser = 'C';
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);

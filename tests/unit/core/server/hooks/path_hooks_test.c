@@ -6,6 +6,8 @@
 
 #include "server/worker/thread.h"
 
+#include <monkey/hooks.h>
+
 static int allowed[2]; /* what the hooks return */
 static int asked[2];
 static int opened[2];
@@ -92,10 +94,15 @@ static bool is_source(const struct mk_host *of, enum mk_source_name kind, struct
     return source && mk_str_eq(name, mk_str_c(source));
 }
 
-static const struct mk_plugin files = {.name = "files", .on_content = decline, .open_path = open_0},
-                              more_files = {.name = "more", .allows_path = allow_0, .open_path = open_1},
-                              content = {.name = "content", .on_content = decline, .allows_path = allow_content},
-                              access_rules = {.name = "access", .allows_path = allow_1, .is_source = is_source},
+static const struct mk_path_hooks files_paths = {.open_path = open_0},
+                                  more_paths = {.allows_path = allow_0, .open_path = open_1},
+                                  content_paths = {.allows_path = allow_content},
+                                  access_paths = {.allows_path = allow_1};
+static const struct mk_source_hooks access_sources = {.is_source = is_source};
+static const struct mk_plugin files = {.name = "files", .on_content = decline, .paths = &files_paths},
+                              more_files = {.name = "more", .paths = &more_paths},
+                              content = {.name = "content", .on_content = decline, .paths = &content_paths},
+                              access_rules = {.name = "access", .paths = &access_paths, .sources = &access_sources},
                               shows = {.name = "shows", .on_content = show_other};
 
 enum { FILES, MORE_FILES, CONTENT, ACCESS, SHOWS, PLUGINS };

@@ -6,6 +6,7 @@
 #include "server/generation/handlers.h"
 
 #include <monkey/file_cache.h>
+#include <monkey/hooks.h>
 #include <monkey/program.h>
 
 static char asked[2][4200]; /* the last names */
@@ -31,8 +32,10 @@ static bool is_source_1(const struct mk_host *host, enum mk_source_name kind, st
     return ask(1, kind, name);
 }
 
-static const struct mk_plugin other = {.name = "other"}, first = {.name = "first", .is_source = is_source_0},
-                              second = {.name = "second", .is_source = is_source_1};
+static const struct mk_source_hooks first_sources = {.is_source = is_source_0},
+                                    second_sources = {.is_source = is_source_1};
+static const struct mk_plugin other = {.name = "other"}, first = {.name = "first", .sources = &first_sources},
+                              second = {.name = "second", .sources = &second_sources};
 static struct mk_generation generation = {.plugins = {&other, &first, &second}, .n_plugins = 3};
 static struct mk_host host = {.generation = &generation};
 static int any;
@@ -209,12 +212,15 @@ static const struct mk_pattern *find_alias(const struct mk_host *of, struct mk_s
 }
 
 static const struct mk_file_server file_server = {.find_alias = find_alias};
+static const struct mk_source_hooks gateway_sources = {.is_source = is_php};
+static const struct mk_inspect_hooks gateway_inspection = {.takes_section = takes_section};
+static const struct mk_plugin_interfaces files_interfaces = {.file_server = &file_server};
 static const struct mk_plugin gateway = {.name = "gateway",
                                          .sections = sections,
                                          .on_content = respond,
-                                         .is_source = is_php,
-                                         .takes_section = takes_section},
-                              files = {.name = "files", .on_content = respond, .file_server = &file_server};
+                                         .sources = &gateway_sources,
+                                         .inspection = &gateway_inspection},
+                              files = {.name = "files", .on_content = respond, .interfaces = &files_interfaces};
 static struct mk__handler lines[2];
 
 /* A host with one section, and up to two lines of [HANDLERS]. */

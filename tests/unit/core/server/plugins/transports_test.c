@@ -6,12 +6,16 @@
 
 #include "server/plugins/transports.h"
 
+#include <monkey/hooks.h>
+
 static const struct mk_conf_section sections[] = {{.name = "PROXY"}, {.name = "UPSTREAM"}, {0}};
 static const struct mk_plugin_need needs[] = {{"liana", "To", "http://"}, {"ghost", "To", "ghost://"}, {0}};
-static const struct mk_plugin needy = {.name = "needy", .sections = sections, .needs = needs},
+static const struct mk_plugin_interfaces needy_interfaces = {.needs = needs};
+static const struct mk_plugin needy = {.name = "needy", .sections = sections, .interfaces = &needy_interfaces},
                               modest = {.name = "modest"};
 static const struct mk_transport plain_transport = {.name = "other"};
-static const struct mk_plugin other = {.name = "other", .transport = &plain_transport};
+static const struct mk_plugin_interfaces other_interfaces = {.transport = &plain_transport};
+static const struct mk_plugin other = {.name = "other", .interfaces = &other_interfaces};
 
 static struct mk_generation g;
 
@@ -114,7 +118,8 @@ static int refuse(struct mk_io *io, struct mk_worker *worker)
 TEST(transports_for_plugins)
 {
     const struct mk_transport server_only = {.name = "deaf", .open = refuse};
-    const struct mk_plugin deaf = {.name = "deaf", .transport = &server_only};
+    const struct mk_plugin_interfaces interfaces = {.transport = &server_only};
+    const struct mk_plugin deaf = {.name = "deaf", .interfaces = &interfaces};
     struct mk_buf error;
     char text[512];
     g = (struct mk_generation){.plugins = {&other, &modest, &deaf}, .n_plugins = 3};

@@ -9,6 +9,8 @@
 #include "server/generation/generation_load.h"
 #include "server/server.h"
 
+#include <monkey/hooks.h>
+
 static struct mk_generation generation;
 static struct mk_thread_pool jobs;
 static struct mk__limits limits;
@@ -20,7 +22,8 @@ static struct mk__addr addr;
 static void open_listener(void)
 {
     struct mk__settings settings = {.backlog = 16};
-    struct mk__listen_conf directive = {.text = MK_STR("127.0.0.1:0"), .mode.transport = mk_plugin_liana.transport};
+    struct mk__listen_conf directive = {.text = MK_STR("127.0.0.1:0"),
+                                        .mode.transport = mk_plugin_liana.interfaces->transport};
     const char *error;
     unsigned nth;
     assert_int_equal(mk__addr_parse(directive.text, &directive.addr, &error), 0);
