@@ -80,7 +80,7 @@ uint64_t mk__inspect_conns_id(struct mk__conn *c)
 
 static bool is_h2(const struct mk__conn *c)
 {
-    return c->proto == c->http->protos[1].proto;
+    return c->proto == c->http->protos[MK__PROTO_H2].proto;
 }
 
 /* Asks the system how much the connection has carried; only TCP is counted. */

@@ -575,8 +575,11 @@ static const struct mk__trusted_proxies *find_trusted(const struct mk_request *r
 }
 
 static const struct mk__http_app app = {
-    .protos = {{.proto = &mk__h1_proto},
-               {.alpn = {"h2", 2}, .find = mk__h2_find, .is_enabled = is_h2_enabled, .recognize = mk__preface_check}},
+    .protos = {[MK__PROTO_H1] = {.proto = &mk__h1_proto},
+               [MK__PROTO_H2] = {.alpn = {"h2", 2},
+                                 .find = mk__h2_find,
+                                 .is_enabled = is_h2_enabled,
+                                 .recognize = mk__preface_check}},
     .trusted_proxies = find_trusted,
     .on_init = on_opened,
     .on_free = on_released,

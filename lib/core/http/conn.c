@@ -235,7 +235,7 @@ enum mk__conn_state mk__conn_switch_proto(struct mk__conn *c, struct mk_str in)
 static unsigned find_negotiated_proto(const struct mk__conn *c)
 {
     const struct mk_transport *transport = c->sock.io.transport;
-    if (c->state != MK__CONN_NEW || c->proto != c->http->protos[0].proto || !transport->protocol)
+    if (c->state != MK__CONN_NEW || c->proto != c->http->protos[MK__PROTO_H1].proto || !transport->protocol)
         return 0;
     struct mk_str name = transport->protocol(&c->sock.io);
     unsigned at = MK__PROTOS - 1;
@@ -383,7 +383,7 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, const struct
     }
     *c = (struct mk__conn){.event = {on_event, own.fd},
                            .http = http,
-                           .proto = http->protos[0].proto,
+                           .proto = http->protos[MK__PROTO_H1].proto,
                            .state = MK__CONN_NEW};
     c->accepted_in_drain = http->shutdown == MK__SHUTDOWN_DRAINING && http->accept_in_drain;
     http->conns_in_drain += c->accepted_in_drain;

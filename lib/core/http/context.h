@@ -67,7 +67,8 @@ struct mk_connection;
 struct mk__h2_settings;
 struct mk__proto;
 
-enum { MK__PROTOS = 2 }; /* HTTP/1 and HTTP/2 */
+/* The protocols of connections; each begins with the first. */
+enum { MK__PROTO_H1, MK__PROTO_H2, MK__PROTOS };
 
 /* A protocol that connections may use. */
 struct mk__proto_entry {
@@ -215,16 +216,6 @@ static inline bool mk__context_ends_conns(const struct mk__context *http)
 static inline bool mk__context_keeps_alive(const struct mk__context *http)
 {
     return http->settings->keep_alive && !mk__context_ends_conns(http);
-}
-
-/* Returns how `proto`, which a connection uses, is used. */
-static inline struct mk__proto_use *mk__context_find_proto(struct mk__context *http, const struct mk__proto *proto)
-{
-    unsigned at = MK__PROTOS - 1;
-    while (at > 0 && http->protos[at].proto != proto)
-        at--;
-    assert(http->protos[at].proto == proto);
-    return &http->protos[at];
 }
 
 /* Tells whether three quarters of the budget are used; idle connections with much memory are closed then. */

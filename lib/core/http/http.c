@@ -29,7 +29,7 @@ int mk__http_init(struct mk__context *http, struct mk_loop *loop, const struct m
     };
     for (unsigned at = 0; at < MK__PROTOS; at++)
         http->protos[at].proto = app->protos[at].proto;
-    assert(http->protos[0].proto);
+    assert(http->protos[MK__PROTO_H1].proto);
     mk_list_init(&http->conns);
     mk_list_init(&http->handshaking);
     mk__handshake_init(http);

@@ -105,9 +105,7 @@ enum mk__h2_grace {
     MK__H2_GRACE_OVER,
 };
 
-extern const struct mk__proto mk__h2_proto;
-
-/* Returns it; NULL: it is not in this build (absent.c). */
+/* Returns the protocol HTTP/2, or NULL in a build without it. */
 const struct mk__proto *mk__h2_find(void);
 
 enum {
@@ -211,7 +209,7 @@ static inline struct mk__context *mk__h2_http(const struct mk__h2 *h2)
 /* The session of a connection; NULL: it speaks another protocol, or its session has ended. */
 static inline struct mk__h2 *mk__h2_of(const struct mk__conn *c)
 {
-    return c->proto == &mk__h2_proto ? c->proto_data : NULL;
+    return c->proto == c->http->protos[MK__PROTO_H2].proto ? c->proto_data : NULL;
 }
 
 static inline bool mk__h2_is_terminated(const struct mk__h2 *h2)
@@ -222,13 +220,13 @@ static inline bool mk__h2_is_terminated(const struct mk__h2 *h2)
 /* The place of the data that the connections of a worker share; NULL in it: there is none. */
 static inline void **mk__h2_shared_slot(struct mk__context *http)
 {
-    return &mk__context_find_proto(http, &mk__h2_proto)->shared;
+    return &http->protos[MK__PROTO_H2].shared;
 }
 
 /* ── session.c ── */
 
-/* Starts the HTTP/2 session of a connection. Returns 0 or -ENOMEM. */
-int mk__h2_open(struct mk__conn *c);
+/* Starts the HTTP/2 session of a connection; `on_grace_timer` is the callback of its timer. Returns 0 or -ENOMEM. */
+int mk__h2_open(struct mk__conn *c, mk_timer_fn on_grace_timer);
 /* Frees the session; incomplete exchanges end as aborted. */
 void mk__h2_close(struct mk__conn *c);
 /* Frees the data that the connections of a worker share. */
@@ -310,11 +308,6 @@ void mk__h2_recv_end_block(struct mk__h2 *h2);
 void mk__h2_recv_drop_block(struct mk__h2 *h2);
 /* Handles a complete frame that carries neither head nor body; it is in h2->reader. */
 void mk__h2_recv_control(struct mk__h2 *h2);
-
-/* ── send.c ── */
-
-/* Callback of h2->grace_timer. */
-void mk__h2_send_on_grace_timer(struct mk_timer *timer);
 
 /* ── stream.c ── */
 

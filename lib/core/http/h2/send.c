@@ -140,7 +140,7 @@ static void begin_shutdown(struct mk__h2 *h2)
         mk__h2_control_terminate(h2, MK__H2_ERR_NO_ERROR);
 }
 
-void mk__h2_send_on_grace_timer(struct mk_timer *timer)
+static void on_grace_timer(struct mk_timer *timer)
 {
     struct mk__h2 *h2 = MK_CONTAINER_OF(timer, struct mk__h2, grace_timer);
     h2->grace = MK__H2_GRACE_OVER;
@@ -192,7 +192,7 @@ static enum mk__conn_state on_timeout(struct mk__conn *c)
 
 static enum mk__conn_state begin_session(struct mk__conn *c, struct mk_str in)
 {
-    return mk__h2_open(c) < 0 ? MK__CONN_CLOSED : run_turn(c, in);
+    return mk__h2_open(c, on_grace_timer) < 0 ? MK__CONN_CLOSED : run_turn(c, in);
 }
 
 /* Clients are notified by a GOAWAY frame. */
@@ -202,7 +202,7 @@ static bool announces_change(const struct mk__conn *c, enum mk__conn_change chan
     return c->state != MK__CONN_LINGER;
 }
 
-const struct mk__proto mk__h2_proto = {
+static const struct mk__proto proto = {
     .begin = begin_session,
     .on_ready = on_ready,
     .on_timeout = on_timeout,
@@ -217,5 +217,5 @@ const struct mk__proto mk__h2_proto = {
 
 const struct mk__proto *mk__h2_find(void)
 {
-    return &mk__h2_proto;
+    return &proto;
 }

@@ -203,14 +203,13 @@ static void init_session(struct mk__h2 *h2, struct mk__conn *c, struct mk__h2_sh
     mk_list_init(&h2->changed);
     mk_list_init(&h2->heads);
     mk_list_init(&h2->ended);
-    mk_timer_init(&h2->grace_timer, mk__h2_send_on_grace_timer);
     mk__h2_scheduler_init(&h2->scheduler);
     mk__hpack_decoder_init(&h2->decoder, http->account);
     mk__hpack_encoder_init(&h2->encoder, http->account);
     h2->acks_max = mk__h2_flood_acks_max(h2);
 }
 
-int mk__h2_open(struct mk__conn *c)
+int mk__h2_open(struct mk__conn *c, mk_timer_fn on_grace_timer)
 {
     struct mk__context *http = c->http;
     struct mk__h2_shared *shared = *mk__h2_shared_slot(http);
@@ -220,6 +219,7 @@ int mk__h2_open(struct mk__conn *c)
     if (!h2)
         return -ENOMEM;
     init_session(h2, c, shared);
+    mk_timer_init(&h2->grace_timer, on_grace_timer);
     c->proto_data = h2;
     mk__h2_control_send_preface(h2);
     return mk__h2_is_terminated(h2) ? -ENOMEM : 0;

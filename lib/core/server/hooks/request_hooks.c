@@ -318,9 +318,11 @@ static bool is_h2_enabled(const struct mk__http_settings *settings)
 }
 
 const struct mk__http_app mk__request_hooks_app = {
-    .protos =
-        {{.proto = &mk__h1_proto},
-         {.alpn = MK_STR_INIT("h2"), .find = mk__h2_find, .is_enabled = is_h2_enabled, .recognize = mk__preface_check}},
+    .protos = {[MK__PROTO_H1] = {.proto = &mk__h1_proto},
+               [MK__PROTO_H2] = {.alpn = MK_STR_INIT("h2"),
+                                 .find = mk__h2_find,
+                                 .is_enabled = is_h2_enabled,
+                                 .recognize = mk__preface_check}},
     .on_init = on_init,
     .on_head = on_head,
     .accepts_encoded_slash = accepts_encoded_slash,
