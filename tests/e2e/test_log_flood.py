@@ -13,7 +13,7 @@ from harness.groups import GROUPS, group
 from harness.messages import lines
 from harness.proxies import proxy_section
 from harness.scripts import cgi_section, write_scripts
-from harness.server import free_port, section
+from harness.server import await_true, free_port, section
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -108,6 +108,34 @@ def test_few_lines_and_a_count(serve, clock, tmp_path, name):
         left_out = "lines left out" if name == "a rule" else "more since the last such line"
         found = server.wait_log(rf"{pattern}.*\D(\d+) {left_out}")
         assert len(shown) + int(found[0][1]) == COUNT
+
+
+def test_a_full_queue_of_scripts(serve, clock, tmp_path):
+    """Requests that find the one process busy, and no place to wait: 503 each, a few lines, and a count."""
+    started = tmp_path / "started"
+    script = f"#!/bin/sh\ntouch {started}\nread line\nprintf 'Content-Type: text/plain\\n\\n'\n"
+    keys = {"MaxProcesses": 1, "Queue": 0, "SpoolRequest": "Off"}
+    server = serve({"Workers": 2}, **cgi_script(script, **keys)(tmp_path / "scripts", None))
+    server.baseline += 3  # to the process that starts them
+
+    def ask():
+        with server.connect() as client:
+            assert client.ask("/").status == 503
+
+    with server.connect() as first:
+        first.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n")
+        await_true(started.exists, what="the script")
+        for _ in range(COUNT):
+            ask()
+        shown = [line for line in server.lines if re.search("cgi: .*MaxProcesses|cgi: .*Queue", line)]
+        assert 1 <= len(shown) <= LINES_MAX, server.log
+        assert "more of these are only counted for 10 s" in shown[-1]
+        clock.advance(10.1)
+        ask()
+        found = server.wait_log(r"cgi: .*\D(\d+) more since the last such line")
+        assert len(shown) + int(found[0][1]) == COUNT
+        first.send("a\n")
+        assert first.response("POST").status == 200
 
 
 def scripts_with_errors(folder):

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host that is out of service while a file exists: noticed within a second, with and without a disk thread."""
 
+import contextlib
+import os
 import re
 import signal
 import threading
 
 import pytest
 
+from harness.client import Client, ProtocolError
 from harness.messages import request
 from harness.metrics import needs_status, status_section
-from harness.server import await_true, run, section
+from harness.server import await_true, is_alive, run, section
 
 FILES = {"index.html": b"site\n", "assets/logo.svg": b"<svg/>\n", "style.css": b"a{}\n"}
 
@@ -196,6 +199,42 @@ def test_stays_closed_over_reloads(host, flag):
     for visitor in visitors:
         visitor.join()
     assert statuses == {503}
+
+
+@pytest.mark.concurrent
+def test_stays_closed_over_an_upgrade(host, flag):
+    """Connections of the old process and of the new one, which begins before the old one ends."""
+    flag.touch()
+    server = host(settings={"Workers": 2})
+    port, end, statuses = server.port, threading.Event(), set()
+
+    def visit(keeps):
+        while not end.is_set():
+            with contextlib.suppress(ConnectionError, ProtocolError), Client(("127.0.0.1", port)) as client:
+                statuses.add(client.ask("/").status)
+                while keeps and not end.is_set():
+                    statuses.add(client.ask("/").status)
+
+    visitors = [threading.Thread(target=visit, args=(keeps,)) for keeps in (False, False, True)]
+    for visitor in visitors:
+        visitor.start()
+    server.send_signal(signal.SIGUSR2)
+    pid = int(server.wait_log(r"upgrade: process (\d+) serves")[0][1])
+    try:
+        await_true(lambda: server.process.poll() is not None, 60, "the end of the old process")
+        with Client(("127.0.0.1", port)) as client:
+            assert client.ask("/").status == 503
+            end.set()
+            for visitor in visitors:
+                visitor.join()
+            assert statuses == {503}
+            flag.unlink()
+            await_status(client, 200)
+    finally:
+        end.set()
+        os.kill(pid, signal.SIGTERM)
+        await_true(lambda: not is_alive(pid), 60, "the end of the new process")
+        server.finished = True
 
 
 def test_a_reload_that_cannot_tell(host, flag):
