@@ -75,7 +75,7 @@ static bool is_name(struct mk_str text)
 }
 
 /* Returns where a text has what looks like a variable of another server, $name, {name} or %{NAME}; NULL: nowhere. */
-static const char *find_variable(struct mk_str text)
+static MK_COLD const char *find_variable(struct mk_str text)
 {
     for (size_t i = 0; i + 2 < text.len; i++) {
         struct mk_str name = mk_str_after(text, i + 1);

@@ -245,7 +245,7 @@ static bool is_valid_entry(struct mk_str word)
 }
 
 /* Returns what to write in place of a word that is none. */
-static const char *get_hint(struct mk_str word)
+static MK_COLD const char *get_hint(struct mk_str word)
 {
     const char *dollar = memchr(word.p, '$', word.len);
     bool is_query = dollar && memchr(word.p, '?', (size_t)(dollar - word.p));

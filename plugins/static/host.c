@@ -238,7 +238,7 @@ static int open_root(struct mk_host *host, struct static_site *site, const struc
 }
 
 /* Tells whether a name has what URLs have, and names of files hardly: an escape, a query, a variable. */
-static bool is_of_url(struct mk_str name)
+static MK_COLD bool is_of_url(struct mk_str name)
 {
     for (size_t i = 0; i < name.len; i++)
         if (mk_percent_value(name.p + i, name.len - i) >= 0 || memchr("?{", name.p[i], 2))
@@ -246,7 +246,7 @@ static bool is_of_url(struct mk_str name)
     return false;
 }
 
-static bool has_file(const struct static_site *site, struct mk_str name)
+static MK_COLD bool has_file(const struct static_site *site, struct mk_str name)
 {
     int fd = mk__static_open_beneath(site->root_fd, name.p);
     if (fd >= 0)
@@ -256,7 +256,7 @@ static bool has_file(const struct static_site *site, struct mk_str name)
 
 /* Refuses names of TryFiles that are written as in a URL, and warns of those of Indexfile, unless there is such a file.
  */
-static int check_names(struct mk_host *host, const struct static_site *site)
+static MK_COLD int check_names(struct mk_host *host, const struct static_site *site)
 {
     const struct mk_conf_list *tries = &site->host->try_files, *index = &site->host->index;
     int result = 0;

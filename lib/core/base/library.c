@@ -119,7 +119,7 @@ static struct object *find_object(const void *handle)
 }
 
 /* Returns a copy of the object of this file that is open; without a handle if there is none. */
-static struct object find_same_file(int fd)
+static MK_COLD struct object find_same_file(int fd)
 {
     struct stat st;
     struct object found = {.handle = NULL};
@@ -137,7 +137,7 @@ static struct object find_same_file(int fd)
  * Opens the object of this file that is open already, and writes its path. Returns NULL if there is none; another
  * thread may have closed it meanwhile, and its path may lead to another object.
  */
-static void *open_again(int fd, char path[UNIQUE_PATH_BYTES])
+static MK_COLD void *open_again(int fd, char path[UNIQUE_PATH_BYTES])
 {
     struct object known = find_same_file(fd);
     void *handle = known.handle ? dlopen(known.path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : NULL;
@@ -150,7 +150,7 @@ static void *open_again(int fd, char path[UNIQUE_PATH_BYTES])
 }
 
 /* Adds an object, or one more opening of it. Returns whether its descriptor is kept. */
-static bool add_object(void *handle, int fd, const char *path)
+static MK_COLD bool add_object(void *handle, int fd, const char *path)
 {
     bool has_sanitizer = dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path");
     struct stat st;
@@ -168,7 +168,7 @@ static bool add_object(void *handle, int fd, const char *path)
 }
 
 /* Closes the descriptor that an object was opened by, or keeps it. `handle`: NULL if it was not opened. */
-static void close_or_keep(int fd, void *handle, const char *path)
+static MK_COLD void close_or_keep(int fd, void *handle, const char *path)
 {
     pthread_mutex_lock(&objects_lock);
     if (!handle || !add_object(handle, fd, path))
@@ -177,7 +177,7 @@ static void close_or_keep(int fd, void *handle, const char *path)
 }
 
 /* Takes an object out that is closed for the last time. Returns whether it was in. */
-static bool take_object(const void *handle, struct object *ret)
+static MK_COLD bool take_object(const void *handle, struct object *ret)
 {
     pthread_mutex_lock(&objects_lock);
     struct object *o = find_object(handle);
@@ -191,7 +191,7 @@ static bool take_object(const void *handle, struct object *ret)
 }
 
 /* Keeps the object if it stays in memory, as with -z nodelete; else closes its descriptor. */
-static void forget_if_unmapped(const struct object *taken, const void *address)
+static MK_COLD void forget_if_unmapped(const struct object *taken, const void *address)
 {
     Dl_info info;
     pthread_mutex_lock(&objects_lock);
@@ -290,7 +290,7 @@ static int copy_file(int from, const char *name)
 }
 
 /* Opens the file by a path that no other has, or the object of it that is open. */
-static void *open_unique(int fd, char path[UNIQUE_PATH_BYTES], struct mk_buf *error)
+static MK_COLD void *open_unique(int fd, char path[UNIQUE_PATH_BYTES], struct mk_buf *error)
 {
     void *handle = open_again(fd, path);
     if (handle)

@@ -140,7 +140,7 @@ MK_COLD int mk_pattern_parse_expression(struct mk_pattern *pattern, struct mk_st
 }
 
 /* Returns the length of the name of a query's parameter, `?name=` or `?a[]=`, at `i`; 0: there is none. */
-static size_t count_parameter_bytes(struct mk_str text, size_t i)
+static MK_COLD size_t count_parameter_bytes(struct mk_str text, size_t i)
 {
     size_t end = i + 1;
     while (end < text.len && mk_is_name_byte(text.p[end], "_-.[]"))
@@ -149,7 +149,7 @@ static size_t count_parameter_bytes(struct mk_str text, size_t i)
 }
 
 /* Returns where a pattern has a query, which is never compared; NULL: it has none. A ? alone is of globs and names. */
-static const char *find_query(struct mk_str text)
+static MK_COLD const char *find_query(struct mk_str text)
 {
     bool is_regex = text.p[0] == '~', is_exact = text.p[0] == '=';
     for (size_t i = 1; i < text.len; i++) {
@@ -415,7 +415,7 @@ bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *
 /* ── whether no path matches two patterns ── */
 
 /* Returns the text that all paths of a prefix or a glob with slashes begin with; empty for others. */
-static struct mk_str find_head(const struct mk_pattern *pattern)
+static MK_COLD struct mk_str find_head(const struct mk_pattern *pattern)
 {
     struct mk_str head = mk_str(pattern->text.p, 0);
     bool is_path = pattern->kind == MK_PATTERN_PREFIX || pattern->kind == MK_PATTERN_GLOB;
@@ -426,7 +426,7 @@ static struct mk_str find_head(const struct mk_pattern *pattern)
 }
 
 /* Tells whether nothing that begins with the longer head of the two can match the shorter one. */
-static bool are_heads_apart(const struct mk_pattern *a, const struct mk_pattern *b)
+static MK_COLD bool are_heads_apart(const struct mk_pattern *a, const struct mk_pattern *b)
 {
     struct mk_str one = find_head(a), other = find_head(b);
     if (one.len > other.len)
@@ -436,7 +436,7 @@ static bool are_heads_apart(const struct mk_pattern *a, const struct mk_pattern 
     return a->kind == MK_PATTERN_PREFIX && other.len > one.len && !match_prefix(one, other);
 }
 
-bool mk_pattern_is_apart(const struct mk_pattern *a, const struct mk_pattern *b)
+MK_COLD bool mk_pattern_is_apart(const struct mk_pattern *a, const struct mk_pattern *b)
 {
     if (a->kind == MK_PATTERN_EXACT)
         return mk_pattern_match(b, a->text) == 0;

@@ -113,7 +113,7 @@ static bool expand_variable(struct expansion *e, struct mk_str inside)
 }
 
 /* Adds the character at the start of `s`, which a backslash may escape. Returns its length there. */
-static size_t add_character(struct expansion *e, struct mk_str s)
+static MK_COLD size_t add_character(struct expansion *e, struct mk_str s)
 {
     struct mk__words *w = e->words;
     bool escaped = mk__scan_is_escape(s, e->quoted);

@@ -38,7 +38,7 @@ static const struct {
 };
 
 /* Returns the name without a number at its end, with which copies are counted: a.bak1, a.save.2, a.old-3. */
-static struct mk_str strip_number(struct mk_str name)
+static MK_COLD struct mk_str strip_number(struct mk_str name)
 {
     struct mk_str left = name;
     while (left.len && mk_is_digit(left.p[left.len - 1]))

@@ -197,7 +197,7 @@ static void print_string(const struct mk_conf_key *key, const void *field, struc
 }
 
 /* Returns where a list with commas has its first comma; SIZE_MAX: it is none, or its commas may be of an expression. */
-static size_t find_comma(struct mk_str text)
+static MK_COLD size_t find_comma(struct mk_str text)
 {
     static const char *const starts[] = {"/", "=/", "*.", "~"};
     bool is_regex = text.p[0] == '~';
@@ -213,13 +213,13 @@ static size_t find_comma(struct mk_str text)
 }
 
 /* Tells whether a word looks like a pattern, and not like the end of one with a blank. */
-static bool starts_pattern(struct mk_str word)
+static MK_COLD bool starts_pattern(struct mk_str word)
 {
     return word.len && (memchr("/=~", word.p[0], 3) || memchr(word.p, '*', word.len));
 }
 
 /* Checks what only a word without quotes cannot have: a comma of a list, a fragment. */
-static int check_bare_pattern(const struct mk_conf_value *value, struct mk_str word, struct mk_buf *error)
+static MK_COLD int check_bare_pattern(const struct mk_conf_value *value, struct mk_str word, struct mk_buf *error)
 {
     size_t comma = find_comma(word);
     if (comma != SIZE_MAX)
@@ -236,7 +236,7 @@ static int check_bare_pattern(const struct mk_conf_value *value, struct mk_str w
 
 /* Checks that a value is one pattern: a second one behind a blank would be part of the first, which then never matches.
  */
-static int check_one_pattern(const struct mk_conf_value *value, struct mk_buf *error)
+static MK_COLD int check_one_pattern(const struct mk_conf_value *value, struct mk_buf *error)
 {
     struct mk_str first = value->n ? value->words[0] : MK_STR("");
     bool is_sign = mk_str_eq(first, MK_STR("~")) || mk_str_eq(first, MK_STR("~*")) || mk_str_eq(first, MK_STR("^~"));
@@ -254,8 +254,8 @@ static int check_one_pattern(const struct mk_conf_value *value, struct mk_buf *e
 typedef int (*parse_pattern_fn)(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
                                 struct mk_buf *error);
 
-static int parse_pattern(const struct mk_conf_value *value, struct mk_pattern *pattern, parse_pattern_fn parse,
-                         struct mk_arena *arena, struct mk_buf *error)
+static MK_COLD int parse_pattern(const struct mk_conf_value *value, struct mk_pattern *pattern, parse_pattern_fn parse,
+                                 struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str text = mk_arena_dup(arena, value->text);
     int r = text.p ? parse(pattern, text, arena, error) : -ENOMEM;
@@ -268,7 +268,8 @@ static int parse_pattern(const struct mk_conf_value *value, struct mk_pattern *p
     return place.p ? 0 : -ENOMEM;
 }
 
-int mk_conf_expression(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+MK_COLD int mk_conf_expression(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                               struct mk_buf *error)
 {
     return parse_pattern(value, field, mk_pattern_parse_expression, arena, error);
 }

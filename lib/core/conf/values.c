@@ -307,7 +307,7 @@ void mk_conf_warn(const struct mk_conf_check *check, size_t offset, const char *
     va_end(args);
 }
 
-void mk_conf_warn_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
+MK_COLD void mk_conf_warn_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

@@ -86,7 +86,7 @@ static void ignore_event(struct mk_event *event, uint32_t events)
 static struct mk_event removed_event = {.ready = ignore_event, .fd = -1};
 
 /* Logs that a descriptor cannot be watched, which a sandbox or the limit of watches may cause for each one. */
-static int report_control(const struct mk_loop *loop, int err)
+static MK_COLD int report_control(const struct mk_loop *loop, int err)
 {
     static const char format[] = "epoll_ctl: %s: a descriptor cannot be watched, and its connection ends";
     struct mk__log_limited_note note;

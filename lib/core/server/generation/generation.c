@@ -75,7 +75,7 @@ bool mk_generation_drops_root(const struct mk_generation *g, uint32_t *ret_uid, 
     return true;
 }
 
-bool mk_generation_is_in_sites(const struct mk_generation *g, struct mk_str path)
+MK_COLD bool mk_generation_is_in_sites(const struct mk_generation *g, struct mk_str path)
 {
     struct stat sites, folder;
     MK_BUF_ON_STACK(text, PATH_MAX);

@@ -195,7 +195,7 @@ static void read_h2_settings(struct mk_generation *g)
 }
 
 /* Refuses files that the server writes, and would read as hosts at the next load. */
-static void check_written_files(struct mk_generation *g)
+static MK_COLD void check_written_files(struct mk_generation *g)
 {
     const struct {
         struct mk_str path;
