@@ -345,10 +345,10 @@ MK_API bool mk_host_has_name(const struct mk_host *host, struct mk_str name);
 /* Returns true if `text` is the address of one of the server's Listen lines, written in the same way. */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
 /*
- * Returns true if one of the server's Listen lines has an address that is none of the list, and none of the lists of
- * earlier calls: the plugin serves nothing else at those of its list. While a configuration is loaded.
+ * Reserves the server's Listen lines with an address of the list: the plugin serves nothing else there. Returns whether
+ * a line is left that no call, of any host, has reserved. While a configuration is loaded.
  */
-MK_API bool mk_host_listens_elsewhere(const struct mk_host *host, const struct mk_conf_list *listeners);
+MK_API bool mk_host_reserve_listeners(const struct mk_host *host, const struct mk_conf_list *listeners);
 /*
  * Keeps the listener of that address open until a drain ends; others close when it begins. Connections that are
  * accepted in the drain carry one request each and do not prolong it. Does nothing if `text` is not the address of a

@@ -122,7 +122,7 @@ static int start_host(struct mk_host *host, void **ret_state)
         }
         mk_host_accept_in_drain(host, text);
     }
-    if (h->listeners.n && err == 0 && !mk_host_listens_elsewhere(host, &h->listeners))
+    if (h->listeners.n && err == 0 && !mk_host_reserve_listeners(host, &h->listeners))
         mk_host_warn(
             host, h, offsetof(struct health_conf, listeners), 0,
             "the server listens nowhere else, and serves nothing else here: add a line \"Listen\" for the sites");

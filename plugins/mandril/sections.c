@@ -360,7 +360,7 @@ static bool are_networks_apart(const struct mk_networks *a, const struct mk_netw
 /* Tells whether no request can meet the conditions of both rules. Files of networks may change. */
 static bool are_apart(const struct conditions *a, const struct conditions *b)
 {
-    return mk_pattern_is_apart(&a->match, &b->match) ||
+    return (a->match.text.p && b->match.text.p && mk_pattern_is_apart(&a->match, &b->match)) ||
            (!a->file.len && !b->file.len && are_networks_apart(&a->networks, &b->networks));
 }
 

@@ -146,7 +146,7 @@ bool trace_replaces(struct mk_str name);
 
 /* One of the two. The prefix is percent-encoded and has no slash at its end; both are empty if none is replaced. */
 struct mapping_side {
-    struct mk_str scheme, authorities[2]; /* each with or without a port; the second one may be empty */
+    struct mk_str scheme, authorities[3]; /* each with or without a port; all but the first may be empty */
     struct mk_str prefix;
 };
 

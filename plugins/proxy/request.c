@@ -48,7 +48,6 @@ static void report_ambiguous(struct mk_request *req, struct mk_str name)
 
 /* ── Max-Forwards ── */
 
-/* Of TRACE, too, which is not passed on. */
 static bool is_counted(const struct mk_request *req)
 {
     return mk_request_method(req) == MK_OPTIONS;

@@ -77,19 +77,26 @@ static bool has_port(struct mk_str authority)
     return colon && !memchr(colon, ']', authority.len - (size_t)(colon - authority.p));
 }
 
-/* Returns what a trusted proxy says the client has asked; empty: nothing. Its port may have a header of its own. */
-static struct mk_str get_forwarded_authority(struct mk_request *req)
+/*
+ * Returns the authority with the port that X-Forwarded-Port has, which may be that of an inner listener of the proxy;
+ * empty: the authority has one, or the header has none.
+ */
+static struct mk_str add_forwarded_port(struct mk_request *req, struct mk_str host)
 {
-    struct mk_str host = get_first(req, MK_STR("X-Forwarded-Host"));
-    if (!host.len)
-        host = get_forwarded_host(req);
     uint64_t port;
     if (!host.len || has_port(host) || !mk_str_u64(get_first(req, MK_STR("X-Forwarded-Port")), UINT16_MAX, &port))
-        return host;
+        return MK_STR("");
     size_t size = host.len + sizeof(":65535");
     char *text = mk_arena_alloc(mk_request_arena(req), size);
-    int n = text ? snprintf(text, size, "%.*s:%u", MK_STR_ARG(host), (unsigned)port) : 0;
-    return text ? mk_str(text, (size_t)n) : host;
+    return text ? mk_str(text, (size_t)snprintf(text, size, "%.*s:%u", MK_STR_ARG(host), (unsigned)port)) : MK_STR("");
+}
+
+/* Adds what a trusted proxy says the client has asked. */
+static void add_forwarded_authorities(struct mapping_side *client, struct mk_request *req)
+{
+    struct mk_str host = get_first(req, MK_STR("X-Forwarded-Host"));
+    client->authorities[1] = host.len ? host : get_forwarded_host(req);
+    client->authorities[2] = add_forwarded_port(req, client->authorities[1]);
 }
 
 int mapping_init(struct mapping *m, struct mk_request *req, const struct proxy_conf *conf)
@@ -102,7 +109,7 @@ int mapping_init(struct mapping *m, struct mk_request *req, const struct proxy_c
         .host = mk_request_host(req),
     };
     if (is_trusted(req))
-        m->client.authorities[1] = get_forwarded_authority(req);
+        add_forwarded_authorities(&m->client, req);
     if (!conf->strip_prefix && !to->path.p)
         return 0;
     m->backend.prefix = to->path;
@@ -200,8 +207,10 @@ enum { LOCATION_MORE_BYTES = 3 }; /* that a location may be longer than prefix a
 
 static bool has_authority(const struct mapping_side *side, struct mk_str scheme, struct mk_str authority)
 {
-    return is_same_authority(scheme, authority, side->scheme, side->authorities[0]) ||
-           is_same_authority(scheme, authority, side->scheme, side->authorities[1]);
+    for (size_t i = 0; i < MK_COUNT_OF(side->authorities); i++)
+        if (is_same_authority(scheme, authority, side->scheme, side->authorities[i]))
+            return true;
+    return false;
 }
 
 /* Tells whether a backend means itself or this host by an origin; without a scheme it is the one of the request. */

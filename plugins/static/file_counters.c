@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The counters of file_counters.h.
+ * Counts the files that were sent, by how.
  */
 #include "static.h"
 

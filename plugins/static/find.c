@@ -252,7 +252,7 @@ static MK_COLD const char *get_hint(struct mk_str word)
     if (is_query)
         return ": leave out what begins with ?, as a script gets the query of the request";
     if (mk_str_starts(word, MK_STR("@")))
-        return ": what other files than these are for is a section [PROXY] or [FASTCGI], with a Match of its own";
+        return ": there are no named locations: write a section [PROXY] or [FASTCGI] with a Match for the other paths";
     if (dollar || mk_str_until(word, "{").len < word.len)
         return ": write $path for the path of the request, the only variable here";
     return "";

@@ -75,7 +75,7 @@ static int check_clients(struct mk_host *host, const struct settings *s)
                       MK_STR_ARG(s->listeners.items[i]));
         err = -EINVAL;
     }
-    if (s->listeners.n && err == 0 && !mk_host_listens_elsewhere(host, &s->listeners))
+    if (s->listeners.n && err == 0 && !mk_host_reserve_listeners(host, &s->listeners))
         mk_host_warn(
             host, s, offsetof(struct settings, listeners), 0,
             "the server listens nowhere else, and serves nothing else here: add a line \"Listen\" for the sites");

@@ -1110,6 +1110,12 @@ REPORTS = {
     "an allow of clients of the deny": (
         {HOST: ALLOW + "[RULES]\n    Network 198.51.100.0/24 192.0.0.0/16\n    Action deny\n"}, []
     ),
+    "an allow of paths, and a deny of all": (
+        {HOST: "[RULES]\n    Match /a\n    Action allow\n[RULES]\n    Action deny\n"}, []
+    ),
+    "an allow of clients, and a deny of paths": (
+        {HOST: "[RULES]\n    Network 10.0.0.0/8\n    Action allow\n[RULES]\n    Match /a\n    Action deny\n"}, []
+    ),
     "an allow of paths that the deny may have": (
         {HOST: "[RULES]\n    Match /a\n    Action allow\n[RULES]\n    Match ~b\n    Action deny\n"}, []
     ),

@@ -283,7 +283,7 @@ def test_clients_that_leave_in_the_middle(serve):
 
 
 def test_memory_is_bounded(serve):
-    """A hundred stuck answers, each with the texts and the entries of the queue for 200 parts: some 82 KB."""
+    """A hundred stuck responses, each with the texts and the entries of the queue for 200 parts: some 82 KB."""
     server = serve()
     with server.connect() as client:
         ask(client, "/large.bin", field_of(MANY))

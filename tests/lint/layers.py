@@ -92,7 +92,7 @@ THIRD_PARTY = {
     "zstd.h": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
 }
 
-GENERATED = {"version.h": ("lib/core/server/", "lib/inspect/", "lib/core/http/h2/module.c", "tools/wr/load/options.c",
+GENERATED = {"version.h": ("lib/core/server/", "lib/inspect/", "tools/wr/load/options.c",
                            "tools/wr/load/report.c")}
 
 SYSTEM_FOLDERS = ("arpa/", "linux/", "net/", "netinet/", "sys/")

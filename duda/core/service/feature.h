@@ -6,7 +6,7 @@
  * A slot is what a feature keeps of a service, or of a worker of it. It is zeroed, has its type only in the feature's
  * own header, FEATURE_SLOT(), and lasts as long as what it belongs to.
  *
- * The table is in the order of the ends. service_init, service_bind, service_complete, worker_init and worker_start are
+ * Rows are in the order of shutdown. service_init, service_bind, service_complete, worker_init and worker_start are
  * called from the last row to the first, all others from the first to the last: what was begun last ends first.
  */
 #ifndef DUDA_CORE_SERVICE_FEATURE_H
@@ -80,7 +80,7 @@ struct feature {
     void (*service_exit)(struct service *s);
     /* Returns whether all threads have ended, and joins them then. */
     bool (*threads_join)(struct service *s);
-    /* Leaves the threads alone: `fn` is called once all have ended, by the last one or at once. */
+    /* Does not wait for the threads: `fn` is called once all have ended, by the last one or at once. */
     void (*threads_detach)(struct service *s, void (*fn)(struct service *s));
     /* The plugin has ended before the threads: what its code uses stays mapped. */
     void (*service_orphan)(struct service *s);

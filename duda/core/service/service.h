@@ -61,7 +61,7 @@ struct service_worker {
     struct mk_timer abort_timer;
     unsigned index;
     pthread_t thread;
-    size_t bytes;            /* of this with the slots */
+    size_t bytes;            /* with the slots */
     unsigned calls;          /* callbacks of events on the stack */
     bool ended;              /* no generation is left; the service is not called any more. Under service.lock */
     struct mk_list requests; /* those that have not ended */
@@ -96,7 +96,7 @@ struct service {
     int (*main)(void);
     void (*exit)(void);              /* may be NULL */
     int64_t started_s;               /* when duda_main() was called, in seconds since 1970 */
-    size_t bytes;                    /* of this with the slots */
+    size_t bytes;                    /* with the slots */
     size_t settings_bytes;           /* of `arena`, after duda_main() */
     _Atomic unsigned orphan_threads; /* features with threads, which a service without a set waits for */
     pthread_mutex_t lock;            /* of `workers` */

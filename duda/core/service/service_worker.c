@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { RETIRE_MS = 5000 }; /* how long the end of a request may take that was asked to end: of a tunnel */
+enum { RETIRE_MS = 5000 }; /* how long a tunnel that was asked to end may last */
 
 static struct service_worker *find_worker(struct service *s, const struct mk_loop *loop)
 {

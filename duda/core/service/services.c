@@ -282,8 +282,8 @@ static void close_service(struct service *s)
     service_free(s);
 }
 
-static struct service *load_new(struct service_set *set, const struct mk_host *host, struct mk_str site,
-                                const struct service_conf *conf, int fd, struct mk_buf *error)
+static struct service *load_new_service(struct service_set *set, const struct mk_host *host, struct mk_str site,
+                                        const struct service_conf *conf, int fd, struct mk_buf *error)
 {
     struct service *s = service_new(set->features);
     if (!s) {
@@ -347,7 +347,7 @@ struct service *service_open(struct service_set *set, const struct mk_host *host
     struct service *s = find_service(set, site, conf);
     if (s && s->file.bytes == file.bytes && s->file.sum == file.sum) {
         s->refs++;
-    } else if ((s = load_new(set, host, site, conf, fd, error))) {
+    } else if ((s = load_new_service(set, host, site, conf, fd, error))) {
         struct service *before = find_newest(set, site, conf->name);
         s->file = file;
         if (before)

@@ -181,7 +181,7 @@ static MK_COLD bool take_object(const void *handle, struct object *ret)
 {
     pthread_mutex_lock(&objects_lock);
     struct object *o = find_object(handle);
-    bool taken = o && --o->opens == 0;
+    bool taken = o && o->opens > 0 && --o->opens == 0;
     if (taken) {
         *ret = *o;
         o->handle = NULL;
@@ -292,7 +292,7 @@ static int copy_file(int from, const char *name)
 /* Opens the file by a path that no other has, or the object of it that is open. */
 static MK_COLD void *open_unique(int fd, char path[UNIQUE_PATH_BYTES], struct mk_buf *error)
 {
-    void *handle = open_again(fd, path);
+    void *handle = check_file(fd) ? NULL : open_again(fd, path);
     if (handle)
         return handle;
     make_unique_path(fd, path, UNIQUE_PATH_BYTES);

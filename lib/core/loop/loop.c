@@ -88,7 +88,7 @@ static struct mk_event removed_event = {.ready = ignore_event, .fd = -1};
 /* Logs that a descriptor cannot be watched, which a sandbox or the limit of watches may cause for each one. */
 static MK_COLD int report_control(const struct mk_loop *loop, int err)
 {
-    static const char format[] = "epoll_ctl: %s: a descriptor cannot be watched, and its connection ends";
+    static const char format[] = "epoll_ctl: %s: a descriptor cannot be watched";
     struct mk__log_limited_note note;
     if (err == 0 || !mk__log_limited_admits(MK_LOG_WARN, loop, format, &note))
         return err;

@@ -76,7 +76,7 @@ static inline bool mk__server_is_in_caller(const struct mk_server *s)
  * Returns 0 or, with an explanation in s->refusal, -EINVAL (there is no server), -EPERM (another process or thread) or
  * -EDEADLK (called by a hook or handler).
  */
-MK_COLD int mk__server_begin_call(struct mk_server *s);
+int mk__server_begin_call(struct mk_server *s);
 /* The same for a call that waits or runs hooks: until mk__server_leave() all others are refused. */
 MK_COLD int mk__server_enter(struct mk_server *s);
 MK_COLD void mk__server_leave(struct mk_server *s);

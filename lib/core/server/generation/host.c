@@ -58,7 +58,7 @@ static bool is_in_list(const struct mk_conf_list *list, struct mk_str text)
     return false;
 }
 
-bool mk_host_listens_elsewhere(const struct mk_host *host, const struct mk_conf_list *listeners)
+bool mk_host_reserve_listeners(const struct mk_host *host, const struct mk_conf_list *listeners)
 {
     const struct mk__listen_confs *all = &host->generation->settings->listen;
     bool is_left = false;

@@ -24,7 +24,7 @@ struct mk__listen_conf {
     struct mk__addr addr;
     struct mk_str text;      /* the address as it was written; that of several, if it is a name */
     uint32_t line;           /* which Listen line it is of, from 0 */
-    bool reserved;           /* a plugin alone has it: mk_host_listens_elsewhere() */
+    bool reserved;           /* a plugin alone has it: mk_host_reserve_listeners() */
     bool accept_in_drain;    /* health checks are answered until a drain ends; set by host_start */
     struct mk_str transport; /* the transport's name; empty: TransportLayer */
     struct mk__listen_mode mode;

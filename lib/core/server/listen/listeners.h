@@ -83,7 +83,7 @@ MK_COLD void mk__listeners_commit(struct mk__listeners *s, const struct mk__sett
 MK_COLD void mk__listeners_cancel(struct mk__listeners *s);
 
 /* Returns how the settings in use treat its connections. Any thread. */
-MK_COLD struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one);
+struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one);
 
 /* Returns the n-th socket that worker `index` of `workers` watches at this address; -1 after the last. */
 MK_COLD int mk__listeners_worker_fd(const struct mk__listener *one, unsigned index, unsigned workers, unsigned n);

@@ -17,12 +17,12 @@ MK_COLD int mk__caller_thread_start(struct mk__thread *t);
  * that the turn has caused is discarded. Returns 0, -ECANCELED (the loop was told to stop, now or before) or another
  * -errno.
  */
-MK_COLD int mk__caller_thread_turn(struct mk__thread *t, int timeout_ms);
+int mk__caller_thread_turn(struct mk__thread *t, int timeout_ms);
 /* Runs the loop until it is asked to stop, and then as a thread ends: in place of mk__thread_join(). */
 MK_COLD void mk__caller_thread_finish(struct mk__thread *t);
 /* Returns whether this is the thread of the loop. */
 bool mk__caller_thread_is_current(const struct mk__thread *t);
 /* Returns the milliseconds until the next turn has something to do without any event; -1: nothing. */
-MK_COLD int mk__caller_thread_timeout_ms(const struct mk__thread *t);
+int mk__caller_thread_timeout_ms(const struct mk__thread *t);
 
 #endif

@@ -459,7 +459,7 @@ TEST(survives_missing_memory)
     assert_true(mk_test_failing_allocs(exchange, NULL) > 10);
 }
 
-/* The figures of deflate.h. */
+/* The figures of ws.h. */
 TEST(needs_the_memory_that_is_documented)
 {
     for (unsigned bits = 9; bits <= 15; bits++) {
