@@ -145,7 +145,7 @@ def test_a_call_that_always_fails(serve, tmp_path, call, error, sentence):
         await_true(lambda: spin(server) < 0.2, 60, "a server that sleeps")
     assert server.alive and was_called(go, call)
     if call == "epoll_ctl":
-        assert server.log.count("a descriptor cannot be watched, and its connection ends") == 1
+        assert server.log.count("a descriptor cannot be watched") == 1
     if sentence:
         assert len(re.findall("accept: ", server.log)) <= 2
     server.stop()

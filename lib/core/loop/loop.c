@@ -246,9 +246,12 @@ static void on_wakeup(struct mk_event *event, uint32_t events)
     (void)events;
     if (eventfd_read(event->fd, &count) == 0 || errno == EAGAIN) /* mk__loop_turn() reads the inbox */
         return;
-    /* It stays readable: from now on only the next write is an event. */
+    /* It stays readable: from now on only the next write is an event. EPOLL_CTL_MOD itself is one, so it is called
+     * once. */
     struct mk_loop *loop = MK_CONTAINER_OF(event, struct mk_loop, wakeup_event);
-    loop->poller->control(loop, EPOLL_CTL_MOD, event, EPOLLIN | EPOLLET);
+    if (!loop->wakeup_is_edge)
+        loop->poller->control(loop, EPOLL_CTL_MOD, event, EPOLLIN | EPOLLET);
+    loop->wakeup_is_edge = true;
 }
 
 /* ── the turn ── */
@@ -277,6 +280,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->inbox = NULL;
     loop->taken = NULL;
     loop->wakeups_in_flight = 0;
+    loop->wakeup_is_edge = false;
     loop->epoch.users = 0;
     loop->epoch.seen = 0;
     mk_list_init(&loop->tasks);

@@ -55,6 +55,7 @@ struct mk_loop {
     struct mk_message *taken;           /* out of it, oldest message first */
     _Atomic unsigned wakeups_in_flight; /* calls of mk_post() that may still write the eventfd */
     struct mk_event wakeup_event;
+    bool wakeup_is_edge; /* its descriptor cannot be read, and is edge-triggered */
     struct mk__epoch_reader epoch;
     struct mk__wheel wheel;
     struct epoll_event batch[MK__LOOP_BATCH];
