@@ -20,6 +20,7 @@ from harness.messages import request
 from harness.preload import preload
 from harness.scripts import HELLO, cgi_section, children, write_scripts
 from harness.server import await_true, is_alive, run, section, write_config
+from harness.services import needs_duda
 from test_lifecycle import spin
 
 pytestmark = pytest.mark.single_protocol
@@ -266,6 +267,42 @@ def test_wake_ups_that_cannot_be_read(serve, tmp_path):
         with server.connect() as client:
             assert client.ask().status == 200
         await_sleep([server.pid])
+    assert was_called(go, "eventfd_read")
+    server.stop()
+
+
+POSTING_SERVICE = """#include <duda/duda.h>
+DUDA_REGISTER("posts", "calls its workers");
+static _Atomic unsigned calls;
+static void count(void *data)
+{
+    (void)data;
+    calls++;
+}
+static void post(duda_request_t *dr)
+{
+    event->post(DUDA_EVENT_ALL_WORKERS, count, NULL);
+    response->printf(dr, "%u", calls);
+    response->end(dr, NULL);
+}
+int duda_main(void)
+{
+    return router->get("/", post) ? 0 : -1;
+}
+"""
+
+
+@needs_duda
+def test_calls_of_services_that_cannot_be_read(serve_services, tmp_path):
+    """As of a loop: the calls come, and the worker sleeps between them."""
+    go = tmp_path / "go"
+    env = {**preload(tmp_path, FAILING), "GO": str(go), "eventfd_read": str(errno.EPERM)}
+    server = serve_services({"posts": POSTING_SERVICE}, {"Workers": 1}, env=env)
+    go.touch()
+    with server.connect() as client:
+        for before in range(3):
+            await_true(lambda: int(client.ask("/posts/").body) > before, what="the call")  # noqa: B023
+    await_sleep([server.pid])
     assert was_called(go, "eventfd_read")
     server.stop()
 

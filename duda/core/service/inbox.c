@@ -72,7 +72,8 @@ int inbox_open(struct service_worker *w)
     pthread_mutex_init(&inbox->lock, NULL);
     if (inbox->event.fd < 0)
         return -errno;
-    int err = mk_event_add(w->loop, &inbox->event, EPOLLIN);
+    /* each write is an event, also of a descriptor that cannot be read, which would stay readable */
+    int err = mk_event_add(w->loop, &inbox->event, EPOLLIN | EPOLLET);
     if (err == 0)
         return 0;
     close(inbox->event.fd);
