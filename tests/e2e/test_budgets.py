@@ -16,12 +16,13 @@ import time
 
 import pytest
 
-from harness import build, limits
+from harness import build, frames, limits
 from harness.caching import is_traced
 from harness.certificates import Authority, TlsClient
 from harness.content import HELLO, populate
 from harness.messages import request
-from harness.server import await_true, run, section, write_config
+from harness.protocol import Client
+from harness.server import Server, await_true, run, section, write_config
 from harness.services import HEAD, needs_duda
 
 pytestmark = pytest.mark.budget
@@ -572,3 +573,15 @@ def test_http2_section_without_http2(tmp_path):
         assert checked.returncode == 0, checked.stderr
         found = re.search(r"extra\.conf:1:1: warning: \[HTTP2\] has no effect", checked.stderr)
         assert bool(found) == said, checked.stderr
+
+
+@pytest.mark.parametrize("opening, status", [
+    (frames.PREFACE + frames.settings(), 505),
+    (request("/hello.txt", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"), 200),
+])
+def test_clients_of_http2_without_http2(tmp_path, site_root, opening, status):
+    server = Server("-c", write_config(tmp_path / "conf", site_root), program=build.binary("small"))
+    with Client(server.addresses[0]) as client:
+        client.send(opening)
+        assert client.response("GET").status == status
+    server.stop()
