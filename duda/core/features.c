@@ -31,6 +31,17 @@
 #include "session/session.h"
 #include "task/task.h"
 
+#include <assert.h>
+
+static_assert(FEATURE_GLOBALS > FEATURE_PACKAGES && FEATURE_PACKAGES > FEATURE_PRE_LOOPS &&
+                  FEATURE_PRE_LOOPS > FEATURE_LOG && FEATURE_LOG > FEATURE_THREADS,
+              "a worker has its values and packages, then its callbacks run, then its log and its threads begin");
+static_assert(FEATURE_MAP > FEATURE_ROUTER && FEATURE_ROUTER > FEATURE_COUNTS,
+              "a service that cannot be completed has no counters yet");
+static_assert(FEATURE_PACKAGES < FEATURE_TASK_POOL && FEATURE_PACKAGES < FEATURE_SIGNALS &&
+                  FEATURE_PACKAGES < FEATURE_PRIVATE_LOOPS,
+              "destructors of packages may still use them");
+
 const struct feature features[FEATURES] = {
     [FEATURE_THREADS] = {.service_bytes = sizeof(struct thread_set),
                          .service_init = thread_init,
