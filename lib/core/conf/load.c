@@ -156,6 +156,8 @@ static bool reject_sign(struct reader *r, const struct mk__scan_line *line)
     struct mk__conf_origin origin = make_origin(r, line->col);
     struct mk__conf_key_ref ref = sec ? mk__schema_find_key(sec->type, key.name) : (struct mk__conf_key_ref){0};
     if (sec && !pairs && (!ref.key || ref.registration->absent)) {
+        if (!mk__expand_literal(key.value, &r->conf->words)) /* what the key means elsewhere may depend on its value */
+            r->conf->words.n = 0;
         mk__bind_unknown(r->conf, sec, key.name, origin);
     } else if (sec) {
         report_sign(r, &key);

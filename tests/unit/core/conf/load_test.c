@@ -93,6 +93,11 @@ static const struct source_case cases[] = {
      "give "
      "it a default\n@SET v=${NOWHERE_AT_ALL:-}${NOWHERE_AT_ALL}\n                          ^\n"
      "a:2:1: error: unknown directive; there are @INCLUDE and @SET\n@SAT\n^\n"},
+    {{"a", "[SERVER]\n Deny 404\n return=410\n"}, /* the value of its own line counts */
+     -EINVAL,
+     "404@a:2",
+     "a:3:2: error: unknown key \"return\" in [SERVER]; write \"Match PATH\" and \"Action deny 410\" in [RULES]\n"
+     " return=410\n ^\n"},
     {{"a", "@INCLUDE loop/*\n"},
      -EINVAL,
      "",
