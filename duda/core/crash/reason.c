@@ -48,8 +48,11 @@ static struct mk_request *find_request(void)
 {
     struct mk_request *req = NULL;
     const struct feature *rows = current.service->features;
-    for (const struct feature *row = rows; rows && row < rows + FEATURES && !req; row++)
-        req = row->crash_request ? row->crash_request() : NULL;
+    if (!rows)
+        return NULL;
+    FEATURES_EACH(rows, row)
+        if (row->crash_request && (req = row->crash_request()))
+            break;
     return req;
 }
 

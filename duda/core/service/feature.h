@@ -128,10 +128,16 @@ static_assert(FEATURES <= 32, "a request has a bit for each");
 /* The rows of all, by their numbers (features.c). */
 extern const struct feature features[FEATURES];
 
+/* Each row, from the first to the last, or back. */
+#define FEATURES_EACH(rows, row) \
+    for (const struct feature *row = (rows), *row##_end = row + FEATURES; row < row##_end; row++)
+#define FEATURES_EACH_BACK(rows, row) \
+    for (const struct feature *row##_first = (rows), *row = row##_first + FEATURES; row-- > row##_first;)
+
 /* Calls a hook of all rows that have it, from the first to the last. */
 #define FEATURES_CALL(rows, hook, ...) \
     do { \
-        for (const struct feature *row = (rows), *end = row + FEATURES; row < end; row++) \
+        FEATURES_EACH(rows, row) \
             if (row->hook) \
                 row->hook(__VA_ARGS__); \
     } while (0)
@@ -139,10 +145,17 @@ extern const struct feature features[FEATURES];
 /* Calls a hook that begins something of all rows that have it, from the last to the first. */
 #define FEATURES_BEGIN(rows, hook, ...) \
     do { \
-        for (const struct feature *first = (rows), *row = first + FEATURES; row-- > first;) \
+        FEATURES_EACH_BACK(rows, row) \
             if (row->hook) \
                 row->hook(__VA_ARGS__); \
     } while (0)
+
+/* The same of a hook that may fail: sets `result`, which is 0, to the first error. The other rows are called, too. */
+#define FEATURES_INIT(result, rows, hook, ...) \
+    FEATURES_EACH_BACK(rows, row) { \
+        int failed = row->hook ? row->hook(__VA_ARGS__) : 0; \
+        (result) = (result) ? (result) : failed; \
+    }
 
 /* Defines `name(owner)`, which returns the slot of a feature in a struct service or service_worker. */
 #define FEATURE_SLOT(name, type, owner, id) \

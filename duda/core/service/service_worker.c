@@ -89,8 +89,7 @@ static void begin_pending(struct service_worker *w)
 
 static bool is_held(const struct service_worker *w)
 {
-    const struct feature *rows = w->service->features;
-    for (const struct feature *row = rows; row < rows + FEATURES; row++)
+    FEATURES_EACH(w->service->features, row)
         if (row->worker_is_held && row->worker_is_held(w))
             return true;
     return false;
@@ -119,18 +118,6 @@ static void stop_worker(struct service_worker *w)
     try_end_worker(w);
 }
 
-/* Returns 0, or an error of a row; all rows are called, as all are to free it. */
-static int init_features(struct service_worker *w)
-{
-    const struct feature *rows = w->service->features;
-    int result = 0;
-    for (const struct feature *row = rows + FEATURES; row-- > rows;) {
-        int err = row->worker_init ? row->worker_init(w) : 0;
-        result = result ? result : err;
-    }
-    return result;
-}
-
 static struct service_worker *new_worker(struct service *s, struct mk_worker *worker)
 {
     struct service_worker *w = service_worker_new(s);
@@ -145,14 +132,16 @@ static struct service_worker *new_worker(struct service *s, struct mk_worker *wo
     mk_timer_init(&w->abort_timer, abort_requests);
     mk_list_init(&w->node);
     mk_list_init(&w->requests);
-    if (init_features(w) < 0) {
+    int err = 0;
+    FEATURES_INIT(err, s->features, worker_init, w);
+    if (err < 0) {
         free_worker(w);
         return NULL;
     }
     pthread_mutex_lock(&s->lock);
     mk_list_add(&s->workers, &w->node);
     pthread_mutex_unlock(&s->lock);
-    int err = watch_add(&w->watch);
+    err = watch_add(&w->watch);
     if (err < 0)
         mk_log_warn("service \"%s\": that it blocks worker %u would not be noticed: %s", w->watch.service, w->index,
                     strerror(-err));
@@ -162,11 +151,11 @@ static struct service_worker *new_worker(struct service *s, struct mk_worker *wo
 /* Calls what the service has for the begin of a worker. Returns 0 or -errno. */
 static int run_worker(struct service_worker *w)
 {
-    const struct feature *rows = w->service->features;
     int err = 0;
     struct current outer = current_enter(w->service, w);
-    for (const struct feature *row = rows + FEATURES; row-- > rows && err == 0;)
-        err = row->worker_start ? row->worker_start(w) : 0;
+    FEATURES_EACH_BACK(w->service->features, row)
+        if (row->worker_start && (err = row->worker_start(w)) != 0)
+            break;
     current_leave(outer);
     return err;
 }

@@ -258,17 +258,6 @@ static void unload_service(struct service *s)
                        "unique symbols or -z nodelete (see write-services.md)");
 }
 
-/* Returns 0, or the first error; all rows are called, as all are at the end. */
-static int init_features(struct service *s)
-{
-    int result = 0;
-    for (const struct feature *row = s->features + FEATURES; row-- > s->features;) {
-        int err = row->service_init ? row->service_init(s) : 0;
-        result = result ? result : err;
-    }
-    return result;
-}
-
 static void close_service(struct service *s)
 {
     FEATURES_CALL(s->features, service_stop, s);
@@ -296,7 +285,8 @@ static struct service *load_new_service(struct service_set *set, const struct mk
     cond_init(&s->idle);
     s->set = set;
     s->refs = 1;
-    int err = init_features(s);
+    int err = 0;
+    FEATURES_INIT(err, s->features, service_init, s);
     if (err == 0)
         err = copy_conf(s, host, site, conf);
     if (err < 0)
@@ -390,8 +380,9 @@ static void call_exit(struct service *s)
 static int complete_features(struct service *s, struct mk_buf *error)
 {
     int err = 0;
-    for (const struct feature *row = s->features + FEATURES; row-- > s->features && err == 0;)
-        err = row->service_complete ? row->service_complete(s, error) : 0;
+    FEATURES_EACH_BACK(s->features, row)
+        if (row->service_complete && (err = row->service_complete(s, error)) != 0)
+            break;
     s->settings_bytes = s->arena.bytes;
     return err;
 }
@@ -490,7 +481,7 @@ struct service_set *service_set_new(const struct mk_plugin *plugin, objects_bind
 
 static bool join_threads(struct service *s)
 {
-    for (const struct feature *row = s->features; row < s->features + FEATURES; row++)
+    FEATURES_EACH(s->features, row)
         if (row->threads_join && !row->threads_join(s))
             return false;
     return true;
@@ -525,7 +516,7 @@ void service_set_free(struct service_set *set)
         mk_list_del(&s->node);
         s->set = NULL;
         s->orphan_threads = 0;
-        for (const struct feature *row = s->features; row < s->features + FEATURES; row++)
+        FEATURES_EACH(s->features, row)
             s->orphan_threads += row->threads_detach != NULL;
         FEATURES_CALL(s->features, threads_detach, s, free_orphan);
     }

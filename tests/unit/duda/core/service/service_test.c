@@ -2,6 +2,8 @@
 /* The memory of services and workers with the slots of features, and the order of hooks. */
 #include "testing.h"
 
+#include <errno.h>
+
 #include "duda/core/service/service.h"
 
 static char trail[16];
@@ -23,6 +25,27 @@ static void bind_last(struct service *s)
 {
     (void)s;
     note('z');
+}
+
+static int init_first(struct service *s)
+{
+    (void)s;
+    note('1');
+    return -ENOSPC;
+}
+
+static int init_middle(struct service *s)
+{
+    (void)s;
+    note('2');
+    return -ENOMEM;
+}
+
+static int init_last(struct service *s)
+{
+    (void)s;
+    note('3');
+    return 0;
 }
 
 /* The sizes of slots, of which each kind has other ones. */
@@ -83,6 +106,18 @@ TEST(what_was_begun_last_ends_first)
     FEATURES_CALL(rows, service_stop, NULL);
     assert_string_equal(trail, "zaaz");
     FEATURES_CALL(rows, service_release, NULL); /* no row has it */
+}
+
+/* All are released at the end, so all have to be called. */
+TEST(a_row_that_fails_ends_no_others)
+{
+    const struct feature fails[FEATURES] = {
+        [0] = {.service_init = init_first}, [2] = {.service_init = init_middle}, [4] = {.service_init = init_last}};
+    int result = 0;
+    memset(trail, 0, sizeof(trail));
+    FEATURES_INIT(result, fails, service_init, NULL);
+    assert_string_equal(trail, "321");
+    assert_int_equal(result, -ENOMEM);
 }
 
 /* A bit of a request leads to a row that ends it. */
