@@ -24,12 +24,23 @@ static bool trim_heap(void)
     return true;
 }
 
+static void arm_timer(struct mk__heap_trim *h)
+{
+    uint64_t now = mk_loop_now_ms(h->loop);
+    h->is_armed = true;
+    mk_timer_arm(h->loop, &h->timer, h->next_ms > now + DELAY_MS ? (uint32_t)(h->next_ms - now) : DELAY_MS);
+}
+
 static void on_timer(struct mk_timer *timer)
 {
     struct mk__heap_trim *h = MK_CONTAINER_OF(timer, struct mk__heap_trim, timer);
     h->is_armed = false;
-    if (trim_heap())
+    if (trim_heap()) {
         h->next_ms = mk_loop_now_ms(h->loop) + PAUSE_MS;
+    } else if (!h->is_second) {
+        h->is_second = true;
+        arm_timer(h);
+    }
 }
 
 void mk__heap_trim_init(struct mk__heap_trim *h, struct mk_loop *loop)
@@ -43,9 +54,7 @@ void mk__heap_trim_init(struct mk__heap_trim *h, struct mk_loop *loop)
 
 void mk__heap_trim_note(struct mk__heap_trim *h)
 {
-    if (h->is_armed || !h->loop)
-        return;
-    uint64_t now = mk_loop_now_ms(h->loop);
-    h->is_armed = true;
-    mk_timer_arm(h->loop, &h->timer, h->next_ms > now + DELAY_MS ? (uint32_t)(h->next_ms - now) : DELAY_MS);
+    h->is_second = false;
+    if (h->loop && !h->is_armed)
+        arm_timer(h);
 }
