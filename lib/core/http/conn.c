@@ -74,18 +74,13 @@ static bool run_accept_hooks(struct mk__conn *c)
     return !peer->refused && (peer->expects_proxy_header || mk__client_addr_notify(&c->handle, c->http) == 0);
 }
 
-static void run_close_hooks(struct mk__conn *c)
-{
-    if (c->handle.states || (c->http->settings->notify_close && !c->handle.peer.refused))
-        c->http->app->on_close(&c->handle, c->http->app_ctx);
-}
-
 static MK_NOINLINE void close_conn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
     c->proto->close(c);
     assert(!c->req && !c->proto_data);
-    run_close_hooks(c);
+    if (c->handle.states || (c->http->settings->notify_close && !c->handle.peer.refused))
+        c->http->app->on_close(&c->handle, c->http->app_ctx);
     mk_timer_cancel(&c->timer);
     if (http->inspector)
         http->inspector->on_free(http->inspector, c);
@@ -99,11 +94,6 @@ static MK_NOINLINE void close_conn(struct mk__conn *c)
     mk_task_cancel(&c->task);
     mk_task_init(&c->task, free_conn);
     mk__loop_defer_free(http->loop, &c->task);
-}
-
-static enum mk__conn_turn get_turn(enum mk__conn_state state)
-{
-    return mk__conn_states[state].turn;
 }
 
 /* Returns the body bytes received and sent in the current exchange, minus the output that the socket has not taken. */
@@ -167,7 +157,8 @@ static MK_HOT void enter_state(struct mk__conn *c, enum mk__conn_state state)
         if (state != MK__CONN_CLOSED)
             mk__count_add(c->http, MK__COUNT_STATES + state, 1);
     }
-    if (get_turn(before) == MK__CONN_TURN_HANDSHAKE && get_turn(state) != MK__CONN_TURN_HANDSHAKE)
+    if (mk__conn_states[before].turn == MK__CONN_TURN_HANDSHAKE &&
+        mk__conn_states[state].turn != MK__CONN_TURN_HANDSHAKE)
         end_handshake(c);
     if (state == MK__CONN_CLOSED) {
         close_conn(c);
@@ -231,36 +222,23 @@ enum mk__conn_state mk__conn_switch_proto(struct mk__conn *c, struct mk_str in)
     return begin_proto(c, c->http->protos[at].proto, in);
 }
 
-/* Returns the place of the protocol that the handshake has selected (ALPN), or 0: the connection keeps its own. */
-static unsigned find_negotiated_proto(const struct mk__conn *c)
-{
-    const struct mk_transport *transport = c->sock.io.transport;
-    if (c->state != MK__CONN_NEW || c->proto != c->http->protos[MK__PROTO_H1].proto || !transport->protocol)
-        return 0;
-    struct mk_str name = transport->protocol(&c->sock.io);
-    unsigned at = MK__PROTOS - 1;
-    while (at > 0 && !mk_str_eq(name, c->http->app->protos[at].alpn))
-        at--;
-    return at;
-}
-
+/* Calls the protocol of the connection, or the one that the handshake has selected (ALPN). */
 static enum mk__conn_state dispatch_turn(struct mk__conn *c)
 {
-    if (get_turn(c->state) == MK__CONN_TURN_LINGER)
+    const struct mk_transport *transport = c->sock.io.transport;
+    unsigned at = 0;
+    if (mk__conn_states[c->state].turn == MK__CONN_TURN_LINGER)
         return MK__CONN_LINGER;
-    unsigned at = find_negotiated_proto(c);
+    if (c->state == MK__CONN_NEW && c->proto == c->http->protos[MK__PROTO_H1].proto && transport->protocol) {
+        struct mk_str name = transport->protocol(&c->sock.io);
+        at = MK__PROTOS - 1;
+        while (at > 0 && !mk_str_eq(name, c->http->app->protos[at].alpn))
+            at--;
+    }
     if (!at)
         return c->proto->on_ready(c);
     const struct mk__proto *proto = find_proto(c->http, at);
     return proto ? begin_proto(c, proto, MK_STR_NONE) : MK__CONN_CLOSED; /* disabled since: the client reconnects */
-}
-
-/* Reads the PROXY header, if one is expected, then calls the transport. Returns the same as handshake() of that. */
-static int take_handshake_step(struct mk__conn *c)
-{
-    int r =
-        c->handle.peer.expects_proxy_header ? mk__client_addr_recv_proxy_header(&c->handle, c->http, &c->sock.io) : 0;
-    return r == 0 ? c->sock.io.transport->handshake(&c->sock.io) : r;
 }
 
 /* Takes a step of the handshake, if this turn has one left. Returns true when the handshake is complete. */
@@ -268,7 +246,10 @@ static bool continue_handshake(struct mk__conn *c)
 {
     if (!mk__handshake_can_step(c->http, &c->task))
         return false;
-    int r = take_handshake_step(c);
+    int r =
+        c->handle.peer.expects_proxy_header ? mk__client_addr_recv_proxy_header(&c->handle, c->http, &c->sock.io) : 0;
+    if (r == 0)
+        r = c->sock.io.transport->handshake(&c->sock.io);
     bool waits = r == -EAGAIN || r == -EINPROGRESS;
     c->sock.readable = !waits;
     c->handshake_wants_write = r == -EINPROGRESS;
@@ -301,7 +282,7 @@ static void end_turn(struct mk__conn *c, enum mk__conn_state next)
 
 static MK_HOT void run_turn(struct mk__conn *c)
 {
-    if (get_turn(c->state) == MK__CONN_TURN_HANDSHAKE && !continue_handshake(c))
+    if (mk__conn_states[c->state].turn == MK__CONN_TURN_HANDSHAKE && !continue_handshake(c))
         return;
     assert(c->state != MK__CONN_CLOSED && !c->running);
     mk_task_cancel(&c->task);
@@ -314,17 +295,12 @@ static void on_task(struct mk_task *task)
     run_turn(MK_CONTAINER_OF(task, struct mk__conn, task));
 }
 
-/* The client has ended its side, without bytes before that, and the handler does not continue without it. */
-static bool has_left(const struct mk__conn *c)
-{
-    return !c->sock.readable && c->sock.input == MK__SOCK_INPUT_OPEN && c->req && c->req->ends_with_client &&
-           c->state == MK__CONN_HANDLER;
-}
-
 /* One side has ended, or both. Returns true if the connection is of no use any more. */
 static bool take_hang_up(struct mk__conn *c, uint32_t events)
 {
-    bool ends = has_left(c);
+    /* without bytes before that, and the handler does not continue without the client */
+    bool ends = !c->sock.readable && c->sock.input == MK__SOCK_INPUT_OPEN && c->req && c->req->ends_with_client &&
+                c->state == MK__CONN_HANDLER;
     if (c->sock.input == MK__SOCK_INPUT_OPEN)
         c->sock.input = MK__SOCK_INPUT_HUNG_UP;
     /* both directions are closed: no response can be sent */

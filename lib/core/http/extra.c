@@ -28,18 +28,14 @@ struct mk__extra *mk__extra_get(struct mk_request *req)
 
 /* ── the date of an origin ── */
 
-/* Tells whether a date is that of this second, which the server has formatted: most origins have the right time. */
-static bool is_now(struct mk_request *req, struct mk_str date)
-{
-    return mk_str_eq(date, mk__context_date(req->http));
-}
-
 int mk_response_set_date(struct mk_request *req, struct mk_str date)
 {
     int64_t seconds;
     if (req->output_state >= MK__OUTPUT_HEAD)
         return -EALREADY;
-    if (!is_now(req, date) && mk__date_parse(date, mk_loop_wall_seconds(req->http->loop), &seconds) < 0)
+    /* most origins have the right time, which the server has formatted for this second */
+    if (!mk_str_eq(date, mk__context_date(req->http)) &&
+        mk__date_parse(date, mk_loop_wall_seconds(req->http->loop), &seconds) < 0)
         return -EINVAL;
     struct mk__extra *extra = mk__extra_get(req);
     struct mk_str copy = extra ? mk_arena_dup(&req->arena, date) : MK_STR_NONE;

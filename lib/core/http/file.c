@@ -22,23 +22,10 @@ struct file_validators {
     int64_t now, mtime;
 };
 
-static bool has_block(const struct mk_file *file)
-{
-    return file->block;
-}
-
 /* Returns the media type, which a block has instead of `file->type`. */
 static struct mk_str get_type(const struct mk_file *file)
 {
-    return has_block(file) ? mk__block_value(file->block, MK_BLOCK_CONTENT_TYPE) : file->type;
-}
-
-/* The block has the validators, for a file whose validators do not change with the clock any more. */
-static void add_block(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
-{
-    validators->mtime = mk__block_has_date(file) ? file->mtime_seconds : MK__MTIME_NONE;
-    validators->etag = mk__block_value(file->block, MK_BLOCK_ETAG);
-    mk__response_set_block(req, file->block);
+    return file->block ? mk__block_value(file->block, MK_BLOCK_CONTENT_TYPE) : file->type;
 }
 
 /* Makes the validators of a file that has none, or was just changed. */
@@ -68,9 +55,12 @@ static MK_NOINLINE int make_validators(struct mk_request *req, const struct mk_f
 static MK_HOT int add_validators(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
     validators->now = mk_loop_wall_seconds(req->http->loop);
-    if (!has_block(file) || !mk_file_is_settled(file, validators->now))
+    if (!file->block || !mk_file_is_settled(file, validators->now))
         return make_validators(req, file, validators);
-    add_block(req, file, validators);
+    /* the block has the validators, which do not change with the clock any more */
+    validators->mtime = mk__block_has_date(file) ? file->mtime_seconds : MK__MTIME_NONE;
+    validators->etag = mk__block_value(file->block, MK_BLOCK_ETAG);
+    mk__response_set_block(req, file->block);
     return 0;
 }
 
@@ -201,13 +191,6 @@ static MK_HOT int queue_bytes(struct mk_request *req, const struct mk_file *file
                            : mk_response_write_file(req, file->fd, at, bytes);
 }
 
-static void describe_part(struct mk__part *part, const struct mk_file *file)
-{
-    part->version = file->version;
-    if (file->in_memory)
-        part->cached_until = UINT64_MAX; /* it needs no disk threads */
-}
-
 /* Ends the response; `queued` is the result of queueing its last part. The descriptor belongs to the queue. */
 static MK_HOT void end_file_response(struct mk_request *req, const struct mk_file *file, int queued)
 {
@@ -215,9 +198,13 @@ static MK_HOT void end_file_response(struct mk_request *req, const struct mk_fil
         mk_response_abort(req);
         return;
     }
-    for (struct mk__part *part = req->first; part; part = part->next)
-        if (part->kind == MK__PART_FILE)
-            describe_part(part, file);
+    for (struct mk__part *part = req->first; part; part = part->next) {
+        if (part->kind != MK__PART_FILE)
+            continue;
+        part->version = file->version;
+        if (file->in_memory)
+            part->cached_until = UINT64_MAX; /* it needs no disk threads */
+    }
     mk_response_end(req);
 }
 
@@ -305,14 +292,6 @@ static MK_NOINLINE bool send_several(struct mk_request *req, const struct mk_fil
     return true;
 }
 
-static void send_ranges(struct mk_request *req, const struct mk_file *file, const struct range_set *s)
-{
-    if (s->n)
-        keep_file(req, file, -1);
-    if (s->n < 2 || !send_several(req, file, s))
-        send_single(req, file, s->n == 1 ? s->ranges : NULL);
-}
-
 static void reject_range(struct mk_request *req, const struct mk_file *file)
 {
     if (!keep_file(req, file, has_content(file) ? -1 : file->fd))
@@ -356,7 +335,10 @@ MK_HOT void mk_response_file(struct mk_request *req, const struct mk_file *file)
         reject_range(req, file);
         return;
     }
-    send_ranges(req, file, &set);
+    if (set.n)
+        keep_file(req, file, -1);
+    if (set.n < 2 || !send_several(req, file, &set))
+        send_single(req, file, set.n == 1 ? set.ranges : NULL);
 }
 
 /* ── the whole file instead of a part ── */

@@ -61,15 +61,6 @@ void mk__request_reject(struct mk_request *req, int status)
     mk_response_error(req, status);
 }
 
-static void init_body(struct mk_request *req, bool ended)
-{
-    if (ended || req->head.body == MK__BODY_NONE)
-        req->body_state = MK__BODY_STATE_DONE;
-    mk__request_restart_rate(req);
-    if (req->head.body_bytes > req->limits->body_bytes_max)
-        mk__request_reject(req, 413);
-}
-
 MK_HOT void mk__request_begin(struct mk_request *req, int status, bool body_ended)
 {
     const struct mk__http_app *app = req->http->app;
@@ -84,7 +75,11 @@ MK_HOT void mk__request_begin(struct mk_request *req, int status, bool body_ende
     app->on_head(req, req->http->app_ctx);
     if (MK_UNLIKELY(status == 404))
         status = mk__encoded_slash_decode(req);
-    init_body(req, body_ended);
+    if (body_ended || req->head.body == MK__BODY_NONE)
+        req->body_state = MK__BODY_STATE_DONE;
+    mk__request_restart_rate(req);
+    if (req->head.body_bytes > req->limits->body_bytes_max)
+        mk__request_reject(req, 413);
     if (status)
         mk__request_reject(req, status);
     if (req->response_state == MK__RESPONSE_OPEN)
@@ -107,14 +102,6 @@ void mk__request_free(struct mk_request *req)
         req->owner->put(req->owned);
     req->http->app->on_free(req->worker);
     mk__pool_put(&req->http->requests, req);
-}
-
-void mk__request_set_head(struct mk_request *req, struct mk_str in, int r)
-{
-    req->base = in.p;
-    req->fields = req->http->fields;
-    if (r != 0)
-        req->parse.head_len = (uint16_t)(in.len < UINT16_MAX ? in.len : UINT16_MAX);
 }
 
 /* Tells whether a field is kept in a tunnel: those of the handshake have done their work. */

@@ -238,11 +238,6 @@ void mk__request_finish(struct mk_request *req);
 /* Frees the exchange: closes its files, runs the clean-ups of its arena, calls on_free(). */
 void mk__request_free(struct mk_request *req);
 
-/*
- * Sets the head that was read at the beginning of `in` with the fields of the scratch buffer; `r` is the result of
- * mk__parse_head(). All input counts as the head, if that was rejected.
- */
-void mk__request_set_head(struct mk_request *req, struct mk_str in, int r);
 /* Copies the head from the scratch buffer into the arena. Returns 0 or -ENOMEM. */
 int mk__request_copy_head(struct mk_request *req);
 /* As mk__request_copy_head(), and holds what the response refers to: the exchange outlives the turn of the loop. */

@@ -361,22 +361,17 @@ static int write_part(struct mk_request *req, struct mk_str data, size_t size)
     return queue_part(req, part, data.len);
 }
 
-/* Copies a few bytes to what is left of the arena's chunk. Returns NULL if they do not fit. */
-static char *copy_to_arena(struct mk_request *req, struct mk_str data)
-{
-    bool fits = data.len <= GATHERED_BYTES_MAX && data.len <= (size_t)(req->arena.end - req->arena.at);
-    return fits ? memcpy(mk_arena_alloc(&req->arena, data.len), data.p, data.len) : NULL;
-}
-
 int mk_response_write(struct mk_request *req, struct mk_str data)
 {
     if (data.len == 0)
         return 0;
     char *room = get_room(req, data.len);
     bool gathered = !room && is_gathered(req, data.len);
-    char *copy = room || gathered ? NULL : copy_to_arena(req, data);
-    if (copy)
+    if (!room && !gathered && data.len <= GATHERED_BYTES_MAX && data.len <= (size_t)(req->arena.end - req->arena.at)) {
+        /* a few bytes fit into what is left of the arena's chunk */
+        const char *copy = memcpy(mk_arena_alloc(&req->arena, data.len), data.p, data.len);
         return mk_response_write_ref(req, mk_str(copy, data.len));
+    }
     if (!room)
         return write_part(req, data, gathered ? GATHER_BYTES : data.len);
     memcpy(room, data.p, data.len);
@@ -444,20 +439,6 @@ int mk_response_splice(struct mk_request *req, mk_generate_fn fn, mk_splice_fn s
     return r;
 }
 
-/* While a disk thread reads for the part, the read job owns the descriptor (fd is -1) and closes it. */
-static void release_fd(struct mk__part *part)
-{
-    if (part->fd < 0)
-        return;
-    assert(part->kind == MK__PART_FILE || part->kind == MK__PART_MEMORY); /* a read job makes it memory */
-    if (part->fd_heir) {
-        part->fd_heir->fd = part->fd;
-        part->fd_heir->borrowed = part->borrowed;
-    } else if (!part->borrowed) {
-        close(part->fd);
-    }
-}
-
 MK_HOT void mk__response_drop_part(struct mk_request *req)
 {
     struct mk__part *part = req->first;
@@ -469,7 +450,15 @@ MK_HOT void mk__response_drop_part(struct mk_request *req)
     if (!req->first)
         req->last = NULL;
     req->queued_bytes -= part->cost;
-    release_fd(part);
+    /* while a disk thread reads for the part, the read job owns the descriptor (fd is -1) and closes it */
+    assert(part->fd < 0 || part->kind == MK__PART_FILE ||
+           part->kind == MK__PART_MEMORY); /* a read job makes it memory */
+    if (part->fd >= 0 && part->fd_heir) {
+        part->fd_heir->fd = part->fd;
+        part->fd_heir->borrowed = part->borrowed;
+    } else if (part->fd >= 0 && !part->borrowed) {
+        close(part->fd);
+    }
     if (part->heap)
         mk_account_free(req->http->account, part->heap, part->heap_bytes);
     part->next = req->free_parts;

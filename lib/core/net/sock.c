@@ -81,19 +81,6 @@ static int hold_unsent(struct mk__sock *s, struct mk_account *account, const cha
     return MK_AGAIN;
 }
 
-static int write_output(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
-{
-    size_t len = out->len;
-    out->len = 0;
-    int r = MK_UNLIKELY(s->held) ? (s->writable ? write_held(s, account) : MK_AGAIN) : 0;
-    if (r < 0 || len == 0)
-        return r;
-    ssize_t n = r == 0 && s->writable ? write_all(s, out->data, len, flags) : 0;
-    if (n < 0)
-        return (int)n;
-    return MK_UNLIKELY((size_t)n < len) ? hold_unsent(s, account, out->data + n, len - (size_t)n) : 0;
-}
-
 /* Writes what the transport itself holds. Returns 0, MK_AGAIN or -errno. */
 static int flush_transport(struct mk__sock *s)
 {
@@ -109,7 +96,18 @@ static int flush_transport(struct mk__sock *s)
 MK_HOT int mk__sock_flush(struct mk__sock *s, struct mk__scratch *out, struct mk_account *account, unsigned flags)
 {
     assert(s->io.fd >= 0);
-    int r = write_output(s, out, account, flags);
+    size_t len = out->len;
+    out->len = 0;
+    int r = MK_UNLIKELY(s->held) ? (s->writable ? write_held(s, account) : MK_AGAIN) : 0;
+    if (r < 0)
+        return r;
+    if (len) {
+        ssize_t n = r == 0 && s->writable ? write_all(s, out->data, len, flags) : 0;
+        if (n < 0)
+            return (int)n;
+        if (MK_UNLIKELY((size_t)n < len))
+            r = hold_unsent(s, account, out->data + n, len - (size_t)n);
+    }
     return r == 0 && !(flags & MK_IO_MORE) ? flush_transport(s) : r;
 }
 

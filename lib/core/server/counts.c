@@ -225,24 +225,18 @@ void mk__counts_add(enum mk__count count, int64_t n)
         mk__counters_add(NULL, counters[count], n);
 }
 
-static unsigned get_protocol(const struct mk_request *req)
-{
-    return mk_request_major(req) == 2 ? 2 : mk_request_minor(req) ? 1 : 0;
-}
-
-static unsigned get_class(const struct mk_request *req)
-{
-    unsigned class = req->status / 100;
-    return req->output_state < MK__OUTPUT_HEAD ? 0 : class < CLASSES ? class : CLASSES - 1;
-}
-
 void mk__counts_add_request(const struct mk_request *req, const struct mk_host *host)
 {
     const struct mk__host_counts *c = host->counts;
     mk__cell *cells = req->http->cells;
     if (!c)
         return;
-    mk__counters_add(cells, c->requests[get_protocol(req)][get_class(req)], 1);
+    unsigned protocol = req->ops->major == 2 ? 2 : req->parse.minor ? 1 : 0, class = req->status / 100;
+    if (req->output_state < MK__OUTPUT_HEAD)
+        class = 0;
+    else if (class >= CLASSES)
+        class = CLASSES - 1;
+    mk__counters_add(cells, c->requests[protocol][class], 1);
     if (req->body_bytes)
         mk__counters_add(cells, c->received, (int64_t)req->body_bytes);
     if (req->sent_bytes)

@@ -98,15 +98,6 @@ static MK_NOINLINE size_t restore_input(struct mk__conn *c)
     return len;
 }
 
-/* Returns the input so far, in the scratch buffer. */
-static struct mk_str begin_input(struct mk__conn *c)
-{
-    struct mk__context *http = c->http;
-    http->parse = (struct mk_head_parser){0};
-    http->head_since_us = 0;
-    return mk_str(http->in.data, c->proto_data ? restore_input(c) : 0);
-}
-
 /* ── the exchange ── */
 
 static MK_HOT void wake_conn(struct mk_request *req)
@@ -161,39 +152,29 @@ void mk__h1_finish_exchange(struct mk__conn *c)
     c->req = NULL;
 }
 
-static void init_decoder(struct mk_request *req)
+/* Begins an exchange after its head. `status` is 0, or the status of a head that could not be parsed. */
+static void begin_exchange(struct mk__conn *c, struct mk_request *req, int status)
 {
     static const struct mk_chunked_limits limits = {.line_bytes_max = 512,
                                                     .ext_bytes_total_max = 16384,
                                                     .trailer_bytes_max = 8192,
                                                     .trailer_count_max = 64};
-    req->body_left = req->head.body_bytes;
-    if (req->head.body == MK__BODY_CHUNKED)
-        mk_chunked_init(&req->chunked, &limits);
-}
-
-/* Begins an exchange after its head. `status` is 0, or the status of a head that could not be parsed. */
-static void begin_exchange(struct mk__conn *c, struct mk_request *req, int status)
-{
     if (status == 0)
         status = -mk__request_head_read(&req->parse, req->fields, req->base, &req->http->host_memo, &req->head);
     if (status)
         mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT); /* the end of the message is not known */
     else
-        init_decoder(req);
+        req->body_left = req->head.body_bytes;
+    if (status == 0 && req->head.body == MK__BODY_CHUNKED)
+        mk_chunked_init(&req->chunked, &limits);
     mk__request_begin(req, status, false);
-}
-
-static bool awaits_proxy_header(const struct mk__conn *c)
-{
-    return c->handle.peer.expects_proxy_header;
 }
 
 /* Reads the head of the next request and begins the exchange, if the head is complete. */
 static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 {
     struct mk__context *http = c->http;
-    if (awaits_proxy_header(c)) {
+    if (c->handle.peer.expects_proxy_header) {
         int err = mk__client_addr_read_proxy_header(&c->handle, http, &c->sock.io, in);
         return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
     }
@@ -211,7 +192,10 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
     if (!req)
         return BROKEN;
     req->parse = http->parse;
-    mk__request_set_head(req, *in, r);
+    req->base = in->p;
+    req->fields = http->fields;
+    if (r != 0) /* all input counts as the head */
+        req->parse.head_len = (uint16_t)(in->len < UINT16_MAX ? in->len : UINT16_MAX);
     req->began_us = http->head_since_us;
     http->head_since_us = 0;
     assert(!c->req);
@@ -228,24 +212,14 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 
 /* ── the body ── */
 
-/* Tells whether there was no memory for the trailers that the handler wants. */
-static bool has_lost_trailers(const struct mk_request *req)
-{
-    return req->chunked.trailers && req->chunked.trailers->err;
-}
-
-static int get_error_status(ssize_t err)
-{
-    return err == -EMSGSIZE ? 413 : err == -ENOMEM ? 503 : 400;
-}
-
 /* Decodes the next piece of the body. Returns the number of input bytes used, -EINVAL, -EMSGSIZE or -ENOMEM. */
 static ssize_t decode_body(struct mk_request *req, struct mk_str in, struct mk_str *ret_piece, bool *ret_end)
 {
     if (req->head.body == MK__BODY_CHUNKED) {
         ssize_t n = mk_chunked_decode(&req->chunked, in.p, in.len, ret_piece);
         *ret_end = req->chunked.done;
-        return *ret_end && has_lost_trailers(req) ? -ENOMEM : n;
+        bool has_lost_trailers = *ret_end && req->chunked.trailers && req->chunked.trailers->err;
+        return has_lost_trailers ? -ENOMEM : n;
     }
     size_t n = in.len < req->body_left ? in.len : req->body_left;
     req->body_left -= n;
@@ -261,7 +235,7 @@ static MK_NOINLINE void read_body(struct mk__conn *c, struct mk_request *req, st
         bool end;
         ssize_t n = decode_body(req, *in, &piece, &end);
         if (n < 0) {
-            mk__request_reject_body(req, get_error_status(n));
+            mk__request_reject_body(req, n == -EMSGSIZE ? 413 : n == -ENOMEM ? 503 : 400);
             break;
         }
         assert((size_t)n <= in->len);
@@ -286,19 +260,6 @@ static void send_100_continue(struct mk__conn *c)
 }
 
 /* ── a turn ── */
-
-/*
- * Ends an exchange whose response is complete. Returns false if the rest of the request body must be discarded first.
- */
-static bool end_exchange(struct mk__conn *c, struct mk_request *req)
-{
-    if (req->body_state < MK__BODY_STATE_DONE && c->close == MK__CLOSE_NEVER) {
-        req->body_state = MK__BODY_STATE_DISCARDING;
-        return false;
-    }
-    mk__h1_finish_exchange(c);
-    return true;
-}
 
 /* More of the body is needed. If the client has closed its side, the exchange ends. */
 static enum progress wait_for_input(struct mk__conn *c)
@@ -333,9 +294,12 @@ static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
     enum mk__h1_send_result r = mk__h1_send(c);
     switch (r) {
     case MK__H1_SEND_DONE:
-        if (end_exchange(c, req) || in->len)
-            return FINISHED;
-        return wait_for_input(c);
+        if (req->body_state < MK__BODY_STATE_DONE && c->close == MK__CLOSE_NEVER) {
+            req->body_state = MK__BODY_STATE_DISCARDING; /* the rest of the request body */
+            return in->len ? FINISHED : wait_for_input(c);
+        }
+        mk__h1_finish_exchange(c);
+        return FINISHED;
     case MK__H1_SEND_NEEDS_HANDLER:
         if (!mk__request_wants_body(req))
             return NEEDS_HANDLER;
@@ -382,15 +346,6 @@ static MK_HOT enum progress process_input(struct mk__conn *c, struct mk_str *in)
 }
 
 /*
- * Tells whether bytes that were read may be of a request that was begun during this turn. They are not if the loop has
- * reported the first of them, and that is the request's: not of an empty line, a PROXY header, or a TLS record.
- */
-static bool may_be_of_this_turn(const struct mk__conn *c, char first)
-{
-    return !c->reported || awaits_proxy_header(c) || c->sock.io.transport->handshake || first == '\r' || first == '\n';
-}
-
-/*
  * Reads once and appends to `in`, or has the handler take the bytes. Returns false if no more input can come in this
  * turn; on an error `*r` is BROKEN.
  */
@@ -404,7 +359,13 @@ static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
     if (n == -EOPNOTSUPP) {
         n = mk__sock_read(&c->sock, scratch->data + used, scratch->size - used);
         in->len += n > 0 ? (size_t)n : 0;
-        if (n > 0 && may_be_of_this_turn(c, scratch->data[used]))
+        /*
+         * The bytes may be of a request that was begun during this turn, unless the loop has reported the first of
+         * them, and that is the request's: not of an empty line, a PROXY header, or a TLS record.
+         */
+        char first = scratch->data[used];
+        if (n > 0 && (!c->reported || c->handle.peer.expects_proxy_header || c->sock.io.transport->handshake ||
+                      first == '\r' || first == '\n'))
             mk__conn_note_read(c);
         c->reported = false;
     }
@@ -418,21 +379,6 @@ static enum mk__conn_state drop_conn(struct mk__conn *c)
 {
     c->http->out.len = 0;
     return MK__CONN_CLOSED;
-}
-
-static enum mk__conn_state choose_input_state(const struct mk__conn *c, struct mk_str in)
-{
-    if (c->req) /* the time in which a client waits for 100 (Continue) is the handler's */
-        return mk__request_awaits_continue(c->req) ? MK__CONN_HANDLER : MK__CONN_READ_BODY;
-    if (in.len && !awaits_proxy_header(c))
-        return MK__CONN_READ_HEAD;
-    return c->requests ? MK__CONN_IDLE : MK__CONN_NEW;
-}
-
-/* Empty lines are not the beginning of a request (RFC 9112 section 2.2), and do not restart a timeout. */
-static bool has_only_empty_lines(const struct mk__context *http, struct mk_str in)
-{
-    return in.len && http->parse.phase == MK__PARSE_START && http->parse.line_at == in.len;
 }
 
 /*
@@ -452,7 +398,9 @@ static MK_NOINLINE bool can_still_request(struct mk__conn *c)
 /* Ends a turn: saves what must be kept, and returns the state to wait in. */
 static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct mk_str in)
 {
-    if (!c->req && c->state != MK__CONN_READ_HEAD && has_only_empty_lines(c->http, in))
+    const struct mk_head_parser *parse = &c->http->parse;
+    /* empty lines are not the beginning of a request (RFC 9112 section 2.2), and do not restart a timeout */
+    if (!c->req && c->state != MK__CONN_READ_HEAD && parse->phase == MK__PARSE_START && parse->line_at == in.len)
         in.len = 0;
     if (r == NEEDS_INPUT && !c->req && !in.len && c->http->shutdown == MK__SHUTDOWN_DRAINING && !can_still_request(c))
         r = FINISHED;
@@ -469,7 +417,11 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
         mk_task_schedule(c->http->loop, &c->task);
     switch (r) {
     case NEEDS_INPUT:
-        return choose_input_state(c, in);
+        if (c->req) /* the time in which a client waits for 100 (Continue) is the handler's */
+            return mk__request_awaits_continue(c->req) ? MK__CONN_HANDLER : MK__CONN_READ_BODY;
+        if (in.len && !c->handle.peer.expects_proxy_header)
+            return MK__CONN_READ_HEAD;
+        return c->requests ? MK__CONN_IDLE : MK__CONN_NEW;
     case NEEDS_HANDLER:
         return MK__CONN_HANDLER;
     case NEEDS_DISK:
@@ -481,20 +433,17 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
     }
 }
 
-/* Tells whether there is nothing to do before a read. */
-static bool is_idle(const struct mk__conn *c, struct mk_str in)
-{
-    return !c->req && !in.len && c->close == MK__CLOSE_NEVER && !mk__sock_has_ended(&c->sock);
-}
-
 static MK_HOT enum mk__conn_state run_turn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
     int r = c->state == MK__CONN_WRITE ? mk__sock_flush(&c->sock, &http->out, http->account, 0) : 0;
     if (r != 0)
         return r == MK_AGAIN ? MK__CONN_WRITE : drop_conn(c);
-    struct mk_str in = begin_input(c);
-    enum progress p = is_idle(c, in) ? NEEDS_INPUT : process_input(c, &in);
+    http->parse = (struct mk_head_parser){0};
+    http->head_since_us = 0;
+    struct mk_str in = mk_str(http->in.data, c->proto_data ? restore_input(c) : 0);
+    bool is_idle = !c->req && !in.len && c->close == MK__CLOSE_NEVER && !mk__sock_has_ended(&c->sock);
+    enum progress p = is_idle ? NEEDS_INPUT : process_input(c, &in);
     if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
         p = process_input(c, &in);
     if (p == SWITCH_PROTO) {

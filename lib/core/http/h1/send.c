@@ -69,12 +69,6 @@ static MK_HOT enum mk__h1_send_result make_room(struct mk__conn *c, size_t n)
 
 /* ── the head ── */
 
-/* What follows a CONNECT is meant for the tunnel, and no request if there is none (RFC 9110 section 9.3.6). */
-static bool has_refused_tunnel(const struct mk_request *req)
-{
-    return req->parse.method == MK_CONNECT && !req->tunnel;
-}
-
 /* Decides whether the connection stays open after this response; what is unread of the request body counts too. */
 static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
 {
@@ -83,8 +77,10 @@ static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
     bool reads = is_open && req->body_fn && !mk__request_awaits_continue(req);
     bool unread = req->body_state < MK__BODY_STATE_DONE && !reads;            /* and will not be read */
     bool awaits_continue = req->head.expects_continue && !req->continue_sent; /* the client may never send the body */
+    /* what follows a CONNECT is meant for the tunnel, and no request if there is none (RFC 9110 section 9.3.6) */
+    bool has_refused_tunnel = req->parse.method == MK_CONNECT && !req->tunnel;
     if (!mk__context_keeps_alive(c->http) || !req->head.keep_alive || req->close_wanted ||
-        mk__sock_has_ended(&c->sock) || mk__conn_is_used_up(c) || has_refused_tunnel(req))
+        mk__sock_has_ended(&c->sock) || mk__conn_is_used_up(c) || has_refused_tunnel)
         mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE);
     if (unread &&
         (awaits_continue || (req->head.body == MK__BODY_LENGTH && req->body_left > req->limits->discard_bytes_max)))
@@ -174,34 +170,11 @@ static MK_COLD char *write_origin_lines(char *to, const struct mk_request *req)
     return write_str(write_str(to, req->extra->date), MK_STR("\r\n"));
 }
 
-/* Writes the status line, and the lines of the server. */
-static char *write_server_lines(char *to, struct mk__context *http, const struct mk_request *req)
-{
-    bool has_date = mk__extra_has_date(req);
-    if (req->status == 200 && !has_date)
-        return write_str(to, mk__context_ok_lines(http));
-    to = write_status_line(to, req->status);
-    return has_date ? write_origin_lines(to, req) : write_str(to, mk__context_date_lines(http));
-}
-
-/* Tells whether a 426 names the protocols that it wants (RFC 9110 section 15.5.22). */
-static bool has_upgrade(const struct mk_request *req)
-{
-    return req->status == 426 && mk_response_get_header(req, MK_STR("Upgrade")).p;
-}
-
 /* The block has the line of Content-Length, too, after its others; it is sent if all lines are as they were made. */
 static bool is_length_in_block(const struct mk_request *req)
 {
     return req->block && req->framing == MK__FRAMING_LENGTH && req->length == req->block->content_length &&
            req->block_len == req->block->length_at && req->status == 200;
-}
-
-static char *write_block(char *to, const struct mk_request *req)
-{
-    if (!req->block)
-        return to;
-    return write_str(to, is_length_in_block(req) ? req->block->text : mk__request_block_lines(req));
 }
 
 static char *write_framing(char *to, const struct mk__conn *c, const struct mk_request *req)
@@ -214,7 +187,8 @@ static char *write_framing(char *to, const struct mk__conn *c, const struct mk_r
         to = mk__digits_write(to, req->length);
         to = write_str(to, MK_STR("\r\n"));
     }
-    if (req->status == 101 || has_upgrade(req)) /* RFC 9110 section 7.8 */
+    /* a 426 names the protocols that it wants: RFC 9110 sections 7.8 and 15.5.22 */
+    if (req->status == 101 || (req->status == 426 && mk_response_get_header(req, MK_STR("Upgrade")).p))
         to = write_str(to, closes ? MK_STR("Connection: Upgrade, close\r\n") : MK_STR("Connection: Upgrade\r\n"));
     else if (closes)
         to = write_str(to, MK_STR("Connection: close\r\n"));
@@ -229,8 +203,16 @@ static MK_HOT void write_head(struct mk__conn *c, struct mk_request *req, struct
     decide_keep_alive(c, req);
     decide_framing(c, req);
     char *head = out->data + out->len;
-    char *end = write_server_lines(head, c->http, req);
-    end = write_block(end, req);
+    char *end;
+    bool has_date = mk__extra_has_date(req);
+    if (req->status == 200 && !has_date) {
+        end = write_str(head, mk__context_ok_lines(c->http));
+    } else {
+        end = write_status_line(head, req->status);
+        end = has_date ? write_origin_lines(end, req) : write_str(end, mk__context_date_lines(c->http));
+    }
+    if (req->block)
+        end = write_str(end, is_length_in_block(req) ? req->block->text : mk__request_block_lines(req));
     end = write_fields(end, req->headers, req->headers_len);
     end = write_framing(end, c, req);
     mk__request_set_head_sent(req);
@@ -348,28 +330,17 @@ static enum mk__h1_send_result copy_file(struct mk__conn *c, struct mk_request *
     return n == -EAGAIN || n > 0 ? start_file_read(req, want, true) : MK__H1_SEND_FAILED;
 }
 
-/* Checks the part from `from` up to `to`, of one window. */
-static int check_window(struct mk_request *req, const struct mk__part *part, uint64_t from, uint64_t to)
-{
-    struct mk__context *http = req->http;
-    return mk__recent_windows_check(&http->recent_windows, part->fd, part->version, from, to,
-                                    mk_loop_now_ms(http->loop));
-}
-
-/* A check goes to the end of a window, so that the next response finds all of it known. */
-static uint64_t get_check_end(const struct mk__part *part, uint64_t from)
-{
-    uint64_t end = part->at + part->left, window_end = mk__recent_windows_end(from);
-    return end < window_end ? end : window_end;
-}
-
 /* Checks what is not known to be in the page cache up to `end`. Returns 0 or -errno. */
 static int check_cached(struct mk_request *req, struct mk__part *part, uint64_t end)
 {
+    struct mk__context *http = req->http;
     uint64_t from = part->cached_until > part->at ? part->cached_until : part->at;
     while (from < end) {
-        uint64_t to = get_check_end(part, from);
-        int err = check_window(req, part, from, to);
+        /* to the end of a window, so that the next response finds all of it known */
+        uint64_t part_end = part->at + part->left, window_end = mk__recent_windows_end(from);
+        uint64_t to = part_end < window_end ? part_end : window_end;
+        int err = mk__recent_windows_check(&http->recent_windows, part->fd, part->version, from, to,
+                                           mk_loop_now_ms(http->loop));
         if (err < 0)
             return err;
         part->cached_until = from = to;
@@ -517,25 +488,11 @@ static enum mk__h1_send_result put_part(struct mk__conn *c, struct mk_request *r
 {
     if (req->bodyless)
         return MK__H1_SEND_DONE;
-    if (part->kind != MK__PART_GENERATOR && mk__request_exceeds_length(req, part->left))
-        return MK__H1_SEND_FAILED;
-    switch (part->kind) {
-    case MK__PART_MEMORY:
-        return put_memory(c, req, part);
-    case MK__PART_FILE:
-        return put_file(c, req, part);
-    default:
+    if (part->kind == MK__PART_GENERATOR)
         return put_generated(c, req, part);
-    }
-}
-
-/*
- * No byte is sent that could be counted, and no write fails when the client has left: its FIN ends a response that may
- * have no end. All that it could still get is its head.
- */
-static enum mk__h1_send_result yield_without_body(const struct mk__conn *c)
-{
-    return c->sock.input == MK__SOCK_INPUT_OPEN ? MK__H1_SEND_YIELD : MK__H1_SEND_FAILED;
+    if (mk__request_exceeds_length(req, part->left))
+        return MK__H1_SEND_FAILED;
+    return part->kind == MK__PART_MEMORY ? put_memory(c, req, part) : put_file(c, req, part);
 }
 
 /*
@@ -555,8 +512,12 @@ static enum mk__h1_send_result put_parts(struct mk__conn *c, struct mk_request *
         if (req->sent_bytes - before >= SLICE_BYTES)
             return MK__H1_SEND_YIELD;
         mk__response_call_writable(req);
+        /*
+         * Without a body no byte is sent that could be counted, and no write fails when the client has left: its FIN
+         * ends a response that may have no end. All that it could still get is its head.
+         */
         if (req->bodyless)
-            return yield_without_body(c);
+            return c->sock.input == MK__SOCK_INPUT_OPEN ? MK__H1_SEND_YIELD : MK__H1_SEND_FAILED;
     }
 }
 

@@ -208,17 +208,6 @@ MK_HOT enum mk_method mk__parse_method(struct mk_str name)
     return MK_METHOD_OTHER;
 }
 
-/* Reads "HTTP/1.x" (RFC 9112 section 2.3). Returns 0, -505 (another major version) or -400. */
-static int read_version(struct mk_head_parser *p, struct mk_str s)
-{
-    if (s.len != 8 || memcmp(s.p, "HTTP/", 5) != 0 || !mk_is_digit(s.p[5]) || s.p[6] != '.' || !mk_is_digit(s.p[7]))
-        return -400;
-    if (s.p[5] != '1')
-        return -505;
-    p->minor = (uint8_t)(s.p[7] - '0');
-    return 0;
-}
-
 /* Sets the method, with which the current line begins. */
 static void set_method(struct mk_head_parser *p, struct mk_str name)
 {
@@ -226,7 +215,7 @@ static void set_method(struct mk_head_parser *p, struct mk_str name)
     p->method = (uint8_t)mk__parse_method(name);
 }
 
-/* Reads method SP request-target SP HTTP-version. Returns 0, -400 or -505. */
+/* Reads method SP request-target SP HTTP-version. Returns 0, -400 or -505 (another major version). */
 static int read_request_line(struct mk_head_parser *p, struct mk_str line)
 {
     const char *end = line.p + line.len, *at = skip_token(line.p, end);
@@ -240,7 +229,13 @@ static int read_request_line(struct mk_head_parser *p, struct mk_str line)
     p->target = (struct mk_span){(uint16_t)(p->line_at + (target - line.p)), (uint16_t)(at - target)};
     at++;
     assert(at <= end);
-    return read_version(p, mk_str(at, (size_t)(end - at)));
+    /* "HTTP/1.x", RFC 9112 section 2.3 */
+    if (end - at != 8 || memcmp(at, "HTTP/", 5) != 0 || !mk_is_digit(at[5]) || at[6] != '.' || !mk_is_digit(at[7]))
+        return -400;
+    if (at[5] != '1')
+        return -505;
+    p->minor = (uint8_t)(at[7] - '0');
+    return 0;
 }
 
 static bool is_space(char c)
@@ -339,12 +334,6 @@ static int check_length(struct mk_head_parser *p, const struct mk__parse_limits 
     return len >= limits->head_bytes_max || len >= HEAD_BYTES_LIMIT ? -431 : MK_AGAIN;
 }
 
-/* Tells whether a method or an empty line can begin with `c`. */
-static bool can_begin(char c)
-{
-    return (classes[(unsigned char)c] & TOKEN) || c == '\r' || c == '\n';
-}
-
 /* Most heads are well-formed and come as a whole. mk__parse_head() reads the lines that are left. */
 static void read_usual_fields(struct mk_head_parser *p, struct mk_field *fields, const struct mk__parse_limits *limits,
                               struct mk_str head)
@@ -357,14 +346,6 @@ static void read_usual_fields(struct mk_head_parser *p, struct mk_field *fields,
     }
 }
 
-/* Returns the LF of the current line, or NULL. */
-static const char *find_line_end(const struct mk_head_parser *p, struct mk_str head)
-{
-    const char *at = head.p + p->seen_len;
-    size_t len = head.len - p->seen_len;
-    return len >= 2 && at[0] == '\r' && at[1] == '\n' ? at + 1 : memchr(at, '\n', len);
-}
-
 int mk__parse_head(struct mk_head_parser *p, struct mk_field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head)
 {
@@ -375,9 +356,12 @@ int mk__parse_head(struct mk_head_parser *p, struct mk_field *fields, const stru
         read_usual_fields(p, fields, limits, head);
         if (p->seen_len == head.len)
             break;
-        if (p->phase == MK__PARSE_START && !can_begin(head.p[p->line_at]))
+        char first = head.p[p->line_at];
+        if (p->phase == MK__PARSE_START && !(classes[(unsigned char)first] & TOKEN) && first != '\r' && first != '\n')
             return -400; /* a TLS handshake, for example, which may have no line end */
-        const char *lf = find_line_end(p, head);
+        const char *at = head.p + p->seen_len;
+        size_t left = head.len - p->seen_len;
+        const char *lf = left >= 2 && at[0] == '\r' && at[1] == '\n' ? at + 1 : memchr(at, '\n', left);
         if (!lf) {
             p->seen_len = (uint16_t)head.len;
             break;

@@ -47,13 +47,6 @@ static int accept_slash(const struct mk_plugin *plugin, const struct mk_host *ho
                                                                 : MK_ENCODED_SLASH_REFUSE;
 }
 
-static int call_content(struct mk_request *req, const struct mk_plugin *plugin)
-{
-    if (MK_UNLIKELY(req->has_encoded_slash) && accept_slash(plugin, get_host(req), req->path) != MK_ENCODED_SLASH_KEEP)
-        return MK_DECLINED;
-    return plugin->on_content(req);
-}
-
 /*
  * req->hook counts the calls until a plugin takes the request: MK__PLUGINS_MAX for each of MK__HOOK_HEAD, REQUEST and
  * CONTENT, of which those are made whose plugin has the hook.
@@ -62,9 +55,13 @@ static int call_hook(struct mk_request *req, const struct mk_generation *g)
 {
     const struct mk_plugin *plugin = g->plugins[req->hook % MK__PLUGINS_MAX];
     unsigned hook = req->hook / MK__PLUGINS_MAX;
-    return hook == MK__HOOK_HEAD      ? plugin->on_head(req)
-           : hook == MK__HOOK_REQUEST ? plugin->on_request(req)
-                                      : call_content(req, plugin);
+    if (hook == MK__HOOK_HEAD)
+        return plugin->on_head(req);
+    if (hook == MK__HOOK_REQUEST)
+        return plugin->on_request(req);
+    if (MK_UNLIKELY(req->has_encoded_slash) && accept_slash(plugin, get_host(req), req->path) != MK_ENCODED_SLASH_KEEP)
+        return MK_DECLINED;
+    return plugin->on_content(req);
 }
 
 /* All plugins have declined the request. */
@@ -104,12 +101,6 @@ static MK_NOINLINE void choose_limits(struct mk_request *req, const struct mk_ho
         mk__request_reject(req, 413);
 }
 
-/* Returns whether a plugin has begun a response, and not ended it. */
-static bool has_response(const struct mk_request *req)
-{
-    return req->response_state == MK__RESPONSE_OPEN && (req->first || req->output_state >= MK__OUTPUT_HEAD);
-}
-
 /* Logs an error of the plugin that has the request. */
 static void log_plugin_error(struct mk_request *req, const char *what)
 {
@@ -117,26 +108,6 @@ static void log_plugin_error(struct mk_request *req, const char *what)
     struct mk_str host = mk_request_host(req), path = mk_request_path(req);
     mk_request_log(req, MK_LOG_ERROR, "plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % MK__PLUGINS_MAX]->name, what,
                    MK_STR_ARG(host), MK_STR_ARG(path));
-}
-
-/* What the server does itself between two hooks. */
-static void begin_hook(struct mk_request *req, const struct mk_host *host)
-{
-    if (req->hook == MK__HOOK_REQUEST * MK__PLUGINS_MAX && host->path_limits)
-        choose_limits(req, host);
-    if (req->hook == MK__HOOK_CONTENT * MK__PLUGINS_MAX && host->handlers.n)
-        choose_handler(req, host);
-}
-
-/* Moves req->hook to the next plugin that has the hook. Returns false if no plugin before req->hook_end has it. */
-static bool find_hook(struct mk_request *req, const struct mk_generation *g, const struct mk_host *host)
-{
-    uint32_t left = get_hooks(g, host, req->hook / MK__PLUGINS_MAX) >> req->hook % MK__PLUGINS_MAX;
-    if (left)
-        req->hook += (unsigned)__builtin_ctz(left);
-    else
-        req->hook |= MK__PLUGINS_MAX - 1;
-    return left && req->hook < req->hook_end;
 }
 
 /* A plugin has failed, or has done what it may not. */
@@ -162,7 +133,8 @@ static MK_NOINLINE void fall_back(struct mk_request *req, const struct mk_genera
 static inline bool is_taken(struct mk_request *req, const struct mk_generation *g)
 {
     int r = call_hook(req, g);
-    if (r == MK_DECLINED && has_response(req))
+    bool has_begun = req->response_state == MK__RESPONSE_OPEN && (req->first || req->output_state >= MK__OUTPUT_HEAD);
+    if (r == MK_DECLINED && has_begun)
         r = -EPROTO; /* a plugin that declines must not have begun a response */
     if (r < 0)
         respond_failed(req, r);
@@ -174,13 +146,20 @@ static MK_HOT void run_hooks(struct mk_request *req, const struct mk_generation 
 {
     assert(req->hook_end <= MK__HOOK_RESPONSE * MK__PLUGINS_MAX && req->hook <= req->hook_end);
     for (; req->hook < req->hook_end; req->hook++) {
-        if (req->hook % MK__PLUGINS_MAX == 0)
-            begin_hook(req, host);
+        /* what the server does itself between two hooks */
+        if (req->hook == MK__HOOK_REQUEST * MK__PLUGINS_MAX && host->path_limits)
+            choose_limits(req, host);
+        if (req->hook == MK__HOOK_CONTENT * MK__PLUGINS_MAX && host->handlers.n)
+            choose_handler(req, host);
         if (req->response_state != MK__RESPONSE_OPEN)
             return;
-        if (!find_hook(req, g, host))
-            continue;
-        if (is_taken(req, g))
+        /* moves to the next plugin that has the hook */
+        uint32_t left = get_hooks(g, host, req->hook / MK__PLUGINS_MAX) >> req->hook % MK__PLUGINS_MAX;
+        if (left)
+            req->hook += (unsigned)__builtin_ctz(left);
+        else
+            req->hook |= MK__PLUGINS_MAX - 1;
+        if (left && req->hook < req->hook_end && is_taken(req, g))
             return;
     }
     fall_back(req, g);
