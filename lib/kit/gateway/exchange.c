@@ -2,33 +2,27 @@
 /*
  * The exchange with a backend. Both directions run at the same time:
  *
- *     MK__GW_DIALING ─► HANDSHAKE (of TLS) ─► WAITING (the request is being sent, the response awaited) ─► MK__GW_BODY
- * ─► MK__GW_ENDED │           │                      │ a kept connection that ends before the first byte: a new one │
+ *     DIALING ─► HANDSHAKE (of TLS) ─► WAITING (the request is being sent, the response awaited) ─► BODY ─► ENDED
+ *        │           │                      │ a kept connection that ends before the first byte: a new one │
  *        └───────────┴──────────────────────┼──► 502, 504                                         cut ◄────┘
  *                                           └──► a tunnel, if the backend does an upgrade
  *
- * All events of the connection and of timers come here; exchange_up.c chooses the server and sends the
- * request, exchange_down.c reads the response. The struct lasts as long as the server's exchange, but not as long as a
+ * Here it begins, fails and ends; exchange_up.c chooses the server, connects and sends the request,
+ * exchange_down.c reads the response. The struct lasts as long as the server's exchange, but not as long as a
  * tunnel, which needs less memory.
  */
 #include "exchange.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/epoll.h>
 
-enum {
-    FRESH_MS = 1000,    /* how long a connection may have been idle for a request that cannot be repeated */
-    REASON_BYTES = 512, /* of a transport, or of a failure */
-};
+enum { REASON_BYTES = 512 }; /* of a transport, or of a failure */
 
 /* How long a wait may last, and the directive that says so. */
 struct limit {
     const char *directive;
     uint32_t ms;
 };
-
-static void connect_backend(struct mk__gw_exchange *x);
 
 /* ── the end ── */
 
@@ -268,7 +262,7 @@ static void retry_exchange(struct mk__gw_exchange *x)
     drop_conn(x);
     x->is_retry = true;
     mk__gw_exchange_up_rewind(x);
-    connect_backend(x);
+    mk__gw_exchange_take_conn(x);
 }
 
 /*
@@ -397,108 +391,7 @@ static void on_timer(struct mk_timer *timer)
         arm_timer(x, now);
 }
 
-/* ── the connection ── */
-
-static void begin_request(struct mk__gw_exchange *x)
-{
-    enum mk_response_to to = mk_request_method(x->req) == MK_HEAD ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER;
-    if (x->phase == MK__GW_HANDSHAKE)
-        mk__gw_report_ready(&x->report, mk_loop_now_us(x->loop) - x->dialed_us);
-    x->phase = MK__GW_WAITING;
-    x->sent_ms = mk_loop_now_ms(x->loop);
-    mk__gw_report_connected(&x->report);
-    mk__gw_download_begin(&x->down, &x->call, to);
-    mk__gw_exchange_up_begin(x);
-    mk__gw_exchange_touch(x);
-}
-
-/* Bytes that come with the end of the handshake are read after the request. */
-static void continue_handshake(struct mk__gw_exchange *x)
-{
-    int r = x->conn->io.transport->handshake(&x->conn->io);
-    if (r == 0)
-        begin_request(x);
-    else if (r != -EAGAIN && r != -EINPROGRESS)
-        mk__gw_exchange_fail(x, r);
-}
-
-static void on_conn_event(void *user, uint32_t events)
-{
-    struct mk__gw_exchange *x = user;
-    if (x->phase == MK__GW_HANDSHAKE)
-        continue_handshake(x);
-    if (x->phase == MK__GW_HANDSHAKE)
-        return;
-    if (x->conn && events & EPOLLOUT)
-        mk__gw_exchange_up_resume(x);
-    if (x->conn && events & ~(uint32_t)EPOLLOUT)
-        mk__gw_exchange_down_resume(x);
-}
-
-static void use_conn(struct mk__gw_exchange *x, struct mk__gw_backend_conn *c)
-{
-    x->conn = c;
-    c->fn = on_conn_event;
-    c->user = x;
-}
-
-static void dial_backend(struct mk__gw_exchange *x);
-
-/* There was no descriptor: idle connections of this thread give theirs. Returns whether to dial again. */
-static bool can_redial(struct mk__gw_exchange *x, int err)
-{
-    if ((err != -EMFILE && err != -ENFILE) || x->is_redial)
-        return false;
-    x->is_redial = true;
-    mk__gw_thread_shed(x->thread);
-    return true;
-}
-
-static void on_dial(struct mk_dial *dial, int fd)
-{
-    struct mk__gw_exchange *x = MK_CONTAINER_OF(dial, struct mk__gw_exchange, dial);
-    struct mk__gw_backend_conn *c = NULL;
-    if (fd >= 0 || fd == -EMFILE || fd == -ENFILE)
-        mk_worker_note_descriptor(mk_request_worker(x->req), fd);
-    if (can_redial(x, fd)) {
-        dial_backend(x);
-        return;
-    }
-    int err = fd < 0 ? fd : mk__gw_backend_add(x->backend, fd, x->client, mk_request_worker(x->req), &c);
-    if (err < 0) {
-        mk__gw_exchange_fail(x, err);
-        return;
-    }
-    mk__gw_report_opened(&x->report);
-    use_conn(x, c);
-    x->phase = MK__GW_HANDSHAKE;
-    continue_handshake(x);
-}
-
-static void dial_backend(struct mk__gw_exchange *x)
-{
-    const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms, .local = x->conf->source};
-    x->phase = MK__GW_DIALING;
-    x->dialed_us = mk_loop_now_us(x->loop);
-    mk_dial_start(&x->dial, x->loop, x->backend->server ? x->backend->server->target : x->conf->to.dial, &options,
-                  on_dial);
-    mk__gw_exchange_touch(x);
-}
-
-static void connect_backend(struct mk__gw_exchange *x)
-{
-    bool can_repeat = x->is_idempotent && (x->body.kind == MK_GATEWAY_BODY_NONE || x->body.is_received);
-    uint64_t age_ms = can_repeat ? UINT64_MAX : x->conf->keep_alive > 0 ? FRESH_MS : 0;
-    struct mk__gw_backend_conn *c = x->is_retry ? NULL : mk__gw_bound_take(x->req, x->backend, age_ms);
-    if (!c && !x->is_retry)
-        c = mk__gw_backend_take_idle(x->backend, age_ms);
-    if (c) {
-        use_conn(x, c);
-        begin_request(x);
-        return;
-    }
-    dial_backend(x);
-}
+/* ── the beginning ── */
 
 /* Makes an exchange that ends with that of the server. Returns NULL without memory. */
 static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struct mk_gateway_route *route,
@@ -531,44 +424,6 @@ static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struc
     mk__gw_buffer_init(&x->buffer, req, mk__gw_exchange_down_fill);
     return x;
 }
-
-void mk__gw_exchange_connect_server(struct mk__gw_exchange *x)
-{
-    x->is_retry = x->is_redial = false;
-    mk__gw_exchange_up_rewind(x);
-    connect_backend(x);
-}
-
-void mk__gw_exchange_reject_group(struct mk__gw_exchange *x, int err)
-{
-    bool is_full = err == -EBUSY || err == -ETIMEDOUT;
-    if (err == -ENOMEM) {
-        mk__gw_exchange_reject_memory(x);
-        return;
-    }
-    MK_BUF_ON_STACK(reason, REASON_BYTES);
-    x->route->upstreams->explain(x->route->group, err, &reason);
-    mk__gw_exchange_log_own(x, mk_buf_cstr(&reason));
-    mk__gw_exchange_respond_failure(x, 503, is_full ? "connection_limit_reached" : "destination_unavailable",
-                                    MK_STR_NONE);
-}
-
-void mk__gw_exchange_connect(struct mk__gw_exchange *x)
-{
-    uint32_t deadline_ms = x->conf->deadline_ms;
-    x->deadline_ms = deadline_ms ? mk_loop_now_ms(x->loop) + deadline_ms : UINT64_MAX;
-    if (!x->body.is_received)
-        mk_request_hold_continue(x->req);
-    int r = mk__gw_exchange_choose_server(x);
-    if (r == 0)
-        connect_backend(x);
-    else if (r == MK_AGAIN)
-        mk__gw_exchange_touch(x);
-    else
-        mk__gw_exchange_reject_group(x, r);
-}
-
-/* ── the beginning ── */
 
 /* Returns how the body is sent, when it is sent as it comes. */
 static struct mk_gateway_body get_body(struct mk_request *req)

@@ -461,12 +461,6 @@ void mk__gw_exchange_respond_failure(struct mk__gw_exchange *x, int status, cons
 void mk__gw_exchange_log_own(const struct mk__gw_exchange *x, const char *reason);
 /* Responds with 503, because there is no memory, and logs it. */
 void mk__gw_exchange_reject_memory(struct mk__gw_exchange *x);
-/* Connects for a request whose body is there, or follows as it comes. */
-void mk__gw_exchange_connect(struct mk__gw_exchange *x);
-/* Connects to the server that was chosen for a further try; the request is sent once more. */
-void mk__gw_exchange_connect_server(struct mk__gw_exchange *x);
-/* No server can be used (-ENXIO), or too many requests wait (-EBUSY, -ETIMEDOUT). */
-void mk__gw_exchange_reject_group(struct mk__gw_exchange *x, int err);
 /* Tells whether the request can be sent once more: no part of a body prevents it. */
 bool mk__gw_exchange_can_resend(const struct mk__gw_exchange *x);
 void mk__gw_exchange_free(struct mk__gw_exchange *x);
@@ -492,17 +486,20 @@ void mk__gw_exchange_report_error(struct mk__gw_exchange *x, int err);
 /* Tells whether a head with this status is to be dropped, and another server has the request now. */
 bool mk__gw_exchange_tries_after_status(struct mk__gw_exchange *x, unsigned status);
 
-/* ── exchange_up.c: the request ── */
+/* ── exchange_up.c: the connection, and the request ── */
+
+/* Chooses a server and connects, for a request whose body is there, or follows as it comes. */
+void mk__gw_exchange_connect(struct mk__gw_exchange *x);
+/* Connects to the server that was chosen for a further try; the request is sent once more. */
+void mk__gw_exchange_connect_server(struct mk__gw_exchange *x);
+/* Sends the request on a connection that is idle, or on a new one. */
+void mk__gw_exchange_take_conn(struct mk__gw_exchange *x);
 
 /* Tells whether there is a body that can be received before the backend is asked; and begins to. */
 bool mk__gw_exchange_up_needs_receiving(const struct mk__gw_exchange *x);
 void mk__gw_exchange_up_receive(struct mk__gw_exchange *x);
-/* Sends the request; its body follows as it comes. */
-void mk__gw_exchange_up_begin(struct mk__gw_exchange *x);
 /* Prepares it for another connection. */
 void mk__gw_exchange_up_rewind(struct mk__gw_exchange *x);
-/* The connection can take bytes. */
-void mk__gw_exchange_up_resume(struct mk__gw_exchange *x);
 
 /* ── exchange_down.c ── */
 

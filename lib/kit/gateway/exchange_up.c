@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The way of a request: which server it goes to, its head, and its body as it comes or once it is there.
+ * The way of a request: which server it goes to, the connection, its head, and its body as it comes or once it is
+ * there. All events of the connection come here.
  */
 #include "exchange.h"
 
 #include <errno.h>
+#include <sys/epoll.h>
 
 /* ── the server: that of `To`, or one of a group ── */
 
-enum { PREAMBLE_BYTES_MAX = 128 };
+enum {
+    PREAMBLE_BYTES_MAX = 128,
+    REASON_BYTES = 512, /* of a group */
+    FRESH_MS = 1000,    /* how long a connection may have been idle for a request that cannot be repeated */
+};
 
 static struct mk__gw_backend *hold_backend(struct mk__gw_exchange *x, struct mk_upstream_server *server)
 {
@@ -52,6 +58,21 @@ static int use_server(struct mk__gw_exchange *x, struct mk_upstream_server *serv
     return 0;
 }
 
+/* No server can be used (-ENXIO), or too many requests wait (-EBUSY, -ETIMEDOUT). */
+static void reject_group(struct mk__gw_exchange *x, int err)
+{
+    bool is_full = err == -EBUSY || err == -ETIMEDOUT;
+    if (err == -ENOMEM) {
+        mk__gw_exchange_reject_memory(x);
+        return;
+    }
+    MK_BUF_ON_STACK(reason, REASON_BYTES);
+    x->route->upstreams->explain(x->route->group, err, &reason);
+    mk__gw_exchange_log_own(x, mk_buf_cstr(&reason));
+    mk__gw_exchange_respond_failure(x, 503, is_full ? "connection_limit_reached" : "destination_unavailable",
+                                    MK_STR_NONE);
+}
+
 static void on_wait_end(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
 {
     struct mk__gw_exchange *x = MK_CONTAINER_OF(wait, struct mk__gw_exchange, wait);
@@ -60,7 +81,7 @@ static void on_wait_end(struct mk_upstream_wait *wait, int err, struct mk_upstre
     if (err == 0)
         mk__gw_exchange_connect_server(x);
     else
-        mk__gw_exchange_reject_group(x, err);
+        reject_group(x, err);
 }
 
 int mk__gw_exchange_choose_server(struct mk__gw_exchange *x)
@@ -111,6 +132,13 @@ bool mk__gw_exchange_tries_after_status(struct mk__gw_exchange *x, unsigned stat
         return false;
     mk__gw_exchange_connect_server(x);
     return true;
+}
+
+void mk__gw_exchange_connect_server(struct mk__gw_exchange *x)
+{
+    x->is_retry = x->is_redial = false;
+    mk__gw_exchange_up_rewind(x);
+    mk__gw_exchange_take_conn(x);
 }
 
 /* ── the request ── */
@@ -216,7 +244,8 @@ static void send_received(struct mk__gw_exchange *x)
         note_sent(x);
 }
 
-void mk__gw_exchange_up_resume(struct mk__gw_exchange *x)
+/* The connection can take bytes. */
+static void resume_sending(struct mk__gw_exchange *x)
 {
     if (!mk__gw_upload_is_blocked(&x->up))
         return;
@@ -250,7 +279,8 @@ static void reject_head(struct mk__gw_exchange *x, int err)
     mk__gw_exchange_reject(x, err == -EINVAL ? 400 : 431);
 }
 
-void mk__gw_exchange_up_begin(struct mk__gw_exchange *x)
+/* Sends the request; its body follows as it comes. */
+static void send_request(struct mk__gw_exchange *x)
 {
     struct mk_buf head;
     mk_buf_init_fixed(&head, x->thread->buffer, MK__GW_BUFFER_BYTES);
@@ -273,6 +303,124 @@ void mk__gw_exchange_up_begin(struct mk__gw_exchange *x)
         mk__gw_exchange_fail(x, err);
     else
         resume_client(x);
+}
+
+/* ── the connection ── */
+
+static void begin_request(struct mk__gw_exchange *x)
+{
+    enum mk_response_to to = mk_request_method(x->req) == MK_HEAD ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER;
+    if (x->phase == MK__GW_HANDSHAKE)
+        mk__gw_report_ready(&x->report, mk_loop_now_us(x->loop) - x->dialed_us);
+    x->phase = MK__GW_WAITING;
+    x->sent_ms = mk_loop_now_ms(x->loop);
+    mk__gw_report_connected(&x->report);
+    mk__gw_download_begin(&x->down, &x->call, to);
+    send_request(x);
+    mk__gw_exchange_touch(x);
+}
+
+/* Bytes that come with the end of the handshake are read after the request. */
+static void continue_handshake(struct mk__gw_exchange *x)
+{
+    int r = x->conn->io.transport->handshake(&x->conn->io);
+    if (r == 0)
+        begin_request(x);
+    else if (r != -EAGAIN && r != -EINPROGRESS)
+        mk__gw_exchange_fail(x, r);
+}
+
+static void on_conn_event(void *user, uint32_t events)
+{
+    struct mk__gw_exchange *x = user;
+    if (x->phase == MK__GW_HANDSHAKE)
+        continue_handshake(x);
+    if (x->phase == MK__GW_HANDSHAKE)
+        return;
+    if (x->conn && events & EPOLLOUT)
+        resume_sending(x);
+    if (x->conn && events & ~(uint32_t)EPOLLOUT)
+        mk__gw_exchange_down_resume(x);
+}
+
+static void use_conn(struct mk__gw_exchange *x, struct mk__gw_backend_conn *c)
+{
+    x->conn = c;
+    c->fn = on_conn_event;
+    c->user = x;
+}
+
+static void dial_backend(struct mk__gw_exchange *x);
+
+/* There was no descriptor: idle connections of this thread give theirs. Returns whether to dial again. */
+static bool can_redial(struct mk__gw_exchange *x, int err)
+{
+    if ((err != -EMFILE && err != -ENFILE) || x->is_redial)
+        return false;
+    x->is_redial = true;
+    mk__gw_thread_shed(x->thread);
+    return true;
+}
+
+static void on_dial(struct mk_dial *dial, int fd)
+{
+    struct mk__gw_exchange *x = MK_CONTAINER_OF(dial, struct mk__gw_exchange, dial);
+    struct mk__gw_backend_conn *c = NULL;
+    if (fd >= 0 || fd == -EMFILE || fd == -ENFILE)
+        mk_worker_note_descriptor(mk_request_worker(x->req), fd);
+    if (can_redial(x, fd)) {
+        dial_backend(x);
+        return;
+    }
+    int err = fd < 0 ? fd : mk__gw_backend_add(x->backend, fd, x->client, mk_request_worker(x->req), &c);
+    if (err < 0) {
+        mk__gw_exchange_fail(x, err);
+        return;
+    }
+    mk__gw_report_opened(&x->report);
+    use_conn(x, c);
+    x->phase = MK__GW_HANDSHAKE;
+    continue_handshake(x);
+}
+
+static void dial_backend(struct mk__gw_exchange *x)
+{
+    const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms, .local = x->conf->source};
+    x->phase = MK__GW_DIALING;
+    x->dialed_us = mk_loop_now_us(x->loop);
+    mk_dial_start(&x->dial, x->loop, x->backend->server ? x->backend->server->target : x->conf->to.dial, &options,
+                  on_dial);
+    mk__gw_exchange_touch(x);
+}
+
+void mk__gw_exchange_take_conn(struct mk__gw_exchange *x)
+{
+    bool can_repeat = x->is_idempotent && (x->body.kind == MK_GATEWAY_BODY_NONE || x->body.is_received);
+    uint64_t age_ms = can_repeat ? UINT64_MAX : x->conf->keep_alive > 0 ? FRESH_MS : 0;
+    struct mk__gw_backend_conn *c = x->is_retry ? NULL : mk__gw_bound_take(x->req, x->backend, age_ms);
+    if (!c && !x->is_retry)
+        c = mk__gw_backend_take_idle(x->backend, age_ms);
+    if (c) {
+        use_conn(x, c);
+        begin_request(x);
+        return;
+    }
+    dial_backend(x);
+}
+
+void mk__gw_exchange_connect(struct mk__gw_exchange *x)
+{
+    uint32_t deadline_ms = x->conf->deadline_ms;
+    x->deadline_ms = deadline_ms ? mk_loop_now_ms(x->loop) + deadline_ms : UINT64_MAX;
+    if (!x->body.is_received)
+        mk_request_hold_continue(x->req);
+    int r = mk__gw_exchange_choose_server(x);
+    if (r == 0)
+        mk__gw_exchange_take_conn(x);
+    else if (r == MK_AGAIN)
+        mk__gw_exchange_touch(x);
+    else
+        reject_group(x, r);
 }
 
 /* ── a body that is received first ── */
