@@ -350,11 +350,6 @@ static struct find_result try_entries(struct static_site *site, struct mk_str pa
 
 /* ── below one root ── */
 
-static struct find_result find_once(struct static_site *site, struct mk_str path, const struct find_mode *mode)
-{
-    return site->host->n_tries ? try_entries(site, path, mode) : find_file(site, path, mode);
-}
-
 /* The thread that swaps the root holds the lock. */
 static void wait_for_swap(struct static_site *site)
 {
@@ -374,7 +369,7 @@ MK_HOT struct find_result mk__static_find_path_with(struct static_site *site, st
         unsigned swap_seq = site->swap_seq;
         bool in_memory =
             site->in_memory && mode->cached; /* then mk__static_open_name() does not enter other file systems */
-        struct find_result f = find_once(site, path, mode);
+        struct find_result f = site->host->n_tries ? try_entries(site, path, mode) : find_file(site, path, mode);
         f.in_memory |= in_memory;
         if ((swap_seq == site->swap_seq && swap_seq % 2 == 0) || i == TRIES_MAX)
             return f;

@@ -29,24 +29,19 @@ static struct find_result find_file(const struct static_location *at, bool sourc
                                   : mk__static_find_path_with(at->site, at->path, &mode);
 }
 
-/* Returns the descriptor of a file that has this path, or is the index of it; else closes it. */
-static int take_file(const struct find_result *found, struct mk_str path)
-{
-    assert(found->kind == FOUND_FILE && found->fd >= 0);
-    if (found->name.p == path.p || path.p[path.len - 1] == '/')
-        return found->fd;
-    close(found->fd);
-    return -ENOENT;
-}
-
 static int open_location(const struct static_location *at, uint32_t flags)
 {
     bool has_slash = at->path.p[at->path.len - 1] == '/';
     struct find_result found = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
     if (!(flags & MK_OPEN_FOLDER))
         found = find_file(at, flags & MK_OPEN_SOURCE);
-    if (found.kind == FOUND_FILE)
-        return take_file(&found, at->path);
+    if (found.kind == FOUND_FILE) {
+        assert(found.fd >= 0);
+        if (found.name.p == at->path.p || has_slash)
+            return found.fd;
+        close(found.fd); /* it has another path, and is not the index of this one */
+        return -ENOENT;
+    }
     if (found.kind == FOUND_DIRECTORY)
         return -EISDIR;
     if (found.kind == FOUND_PROGRAM) /* there is nothing to send, and the folder is seen as one without an index */

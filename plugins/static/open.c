@@ -357,23 +357,17 @@ static struct find_result make_result(const struct mk_named_file *named, struct 
     };
 }
 
-/* Opens a name without a cache. Sources are missing, unless `mode` asks for them. */
-static struct find_result open_uncached(struct static_site *site, const struct find_mode *mode, const char *name,
-                                        struct mk_str shown)
-{
-    int fd = mk__static_open_name(site, name, mode->cached);
-    if (!mode->sources)
-        fd = sources_check(site, fd);
-    return mk__static_open_stat(fd, shown);
-}
-
 MK_HOT struct find_result mk__static_open_file(struct static_site *site, const struct find_mode *mode, const char *name,
                                                struct mk_str shown, enum mk_coding coding)
 {
     if (!mode->sources && sources_have_name(site, name))
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT, .name = shown};
-    if ((!mode->cache && !mode->loader) || site->sources == SOURCES_BY_FILE)
-        return open_uncached(site, mode, name, shown);
+    if ((!mode->cache && !mode->loader) || site->sources == SOURCES_BY_FILE) {
+        int fd = mk__static_open_name(site, name, mode->cached);
+        if (!mode->sources) /* these are missing */
+            fd = sources_check(site, fd);
+        return mk__static_open_stat(fd, shown);
+    }
     assert(mode->loader || mode->cached);
     uint32_t version = site->swap_seq; /* before the folder's numbers */
     struct mk_file_name file_name = {

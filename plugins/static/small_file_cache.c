@@ -61,17 +61,6 @@ static bool is_same_path(const struct small_file_cache *cache, uint64_t turn, co
     return cache->turn == turn && cache->site == at->site && mk_str_eq(mk_str(cache->path, cache->path_len), at->path);
 }
 
-static void start_entry(struct small_file_cache *cache, uint64_t turn, const struct static_location *at)
-{
-    mk__static_small_file_cache_clear(cache);
-    if (at->path.len > sizeof(cache->path))
-        return;
-    cache->turn = turn;
-    cache->site = at->site;
-    cache->path_len = at->path.len;
-    memcpy(cache->path, at->path.p, at->path.len);
-}
-
 /* Makes memory that no response holds. Returns 0 or -ENOMEM. */
 static int renew_file(struct small_file_cache *cache)
 {
@@ -128,10 +117,17 @@ struct find_result mk__static_small_file_cache_find(struct small_file_cache *cac
     if (again && cache->is_read)
         return get_found(cache, at);
     struct find_result f = find_path(at->site, at->path, accept, true);
-    if (again)
+    if (again) {
         store_file(cache, at, &f);
-    else
-        start_entry(cache, turn, at);
+        return f;
+    }
+    mk__static_small_file_cache_clear(cache);
+    if (at->path.len <= sizeof(cache->path)) {
+        cache->turn = turn;
+        cache->site = at->site;
+        cache->path_len = at->path.len;
+        memcpy(cache->path, at->path.p, at->path.len);
+    }
     return f;
 }
 

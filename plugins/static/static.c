@@ -43,16 +43,6 @@ static int get_status(const struct find_result *found)
     return 500;
 }
 
-static void set_reason(struct mk_request *req, enum mk_reason reason)
-{
-    mk_request_set_reason(req, reason);
-}
-
-static void note_reason(struct mk_request *req, const struct static_site *site, int err)
-{
-    mk__static_reasons_note(req, site, err);
-}
-
 static void send_file(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     assert(found->fd >= 0 || found->content.p);
@@ -104,7 +94,7 @@ static MK_HOT void send_result(struct mk_request *req, const struct static_site 
         run_index(req, found);
         return;
     default:
-        note_reason(req, site, found->err);
+        mk__static_reasons_note(req, site, found->err);
         mk_response_error(req, get_status(found));
     }
 }
@@ -122,7 +112,7 @@ static void respond_later(struct mk_request *req, const struct static_site *site
         send_result(req, site, found);
         return;
     }
-    note_reason(req, site, found->err);
+    mk__static_reasons_note(req, site, found->err);
     mk_request_decline(req);
 }
 
@@ -187,22 +177,6 @@ enum attempt {
     ATTEMPT_RETRY,  /* after the cache has given descriptors back */
 };
 
-/* Returns whether to try again soon: there were no descriptors, and the cache gives its own back. */
-static bool is_retry_due(struct mk_request *req, const struct find_result *found, enum attempt attempt)
-{
-    if (found->kind != FOUND_NOTHING || (found->err != EMFILE && found->err != ENFILE) || attempt == ATTEMPT_RETRY)
-        return false;
-    const struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
-    return worker && worker->cache;
-}
-
-/* Returns the lookups that a request may wait for; NULL: it has its own. */
-static struct disk_lookups *get_lookups(struct mk_request *req, enum attempt attempt)
-{
-    struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
-    return worker && attempt == ATTEMPT_FIRST ? &worker->lookups : NULL;
-}
-
 static int serve_retry(struct mk_request *req, const struct static_location *at);
 
 /* Looks the path up in the kernel's cache, else on a disk thread. */
@@ -217,15 +191,22 @@ static MK_HOT int serve_location(struct mk_request *req, const struct static_loc
         mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), &accept);
     struct find_result found = find_cached(req, at, &accept, is_current);
     if (is_not_found(&found)) {
-        note_reason(req, site, found.err);
+        mk__static_reasons_note(req, site, found.err);
         return MK_DECLINED;
     }
-    if (is_retry_due(req, &found, attempt) && mk__static_retry_arm(req, at, serve_retry) == 0)
-        return 0;
-    if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
+    if (found.kind != FOUND_NOTHING || (found.err != EAGAIN && found.err != EMFILE && found.err != ENFILE)) {
         send_result(req, site, &found);
-    } else if (mk__static_disk_lookup_start(get_lookups(req, attempt), req, at, &accept, checks ? now : 0,
-                                            &lookup_functions) < 0) {
+        return 0;
+    }
+    struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    if (found.err != EAGAIN) { /* there were no descriptors, and the cache gives its own back */
+        bool retries = attempt != ATTEMPT_RETRY && worker && worker->cache;
+        if (!retries || mk__static_retry_arm(req, at, serve_retry) != 0)
+            send_result(req, site, &found);
+        return 0;
+    }
+    struct disk_lookups *lookups = worker && attempt == ATTEMPT_FIRST ? &worker->lookups : NULL; /* NULL: its own */
+    if (mk__static_disk_lookup_start(lookups, req, at, &accept, checks ? now : 0, &lookup_functions) < 0) {
         if (checks)
             mk__static_root_end_check(site, now);
         mk_response_error(req, 503);
@@ -247,7 +228,7 @@ static int serve_retry(struct mk_request *req, const struct static_location *at)
 
 static void refuse_method(struct mk_request *req)
 {
-    set_reason(req, MK_REASON_METHOD);
+    mk_request_set_reason(req, MK_REASON_METHOD);
     mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
 }
 
@@ -282,12 +263,12 @@ static MK_HOT int serve_request(struct mk_request *req)
         return MK_DECLINED;
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
     if (sources_have_path(site, at.path)) {
-        set_reason(req, MK_REASON_SOURCE);
+        mk_request_set_reason(req, MK_REASON_SOURCE);
         return MK_DECLINED; /* 404, unless a plugin after this one runs it */
     }
     bool reads = method == MK_GET || method == MK_HEAD;
     if (reads && mk__static_open_is_hidden(site, at.path)) {
-        set_reason(req, MK_REASON_HIDDEN);
+        mk_request_set_reason(req, MK_REASON_HIDDEN);
         if (site->host->n_tries)
             return MK_DECLINED; /* 404, unless it is forwarded */
         mk_response_error(req, 404);
