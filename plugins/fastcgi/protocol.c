@@ -40,14 +40,6 @@ static void begin_response(const struct mk_gateway_call *c)
 
 /* ── records ── */
 
-/* Takes the padding of the last record, if it has come; anything else is in excess. */
-static void end_records(const struct mk_gateway_call *c, struct fastcgi_response *r, size_t left, bool *ret_has_excess)
-{
-    size_t padding = r->decoder.reader.padding_left;
-    *ret_has_excess = left > padding;
-    r->is_kept = c->keeps_conn && left == padding;
-}
-
 int response_unwrap(const struct mk_gateway_call *c, char *bytes, size_t *len, bool *ret_has_excess)
 {
     struct fastcgi_response *r = c->state;
@@ -56,8 +48,11 @@ int response_unwrap(const struct mk_gateway_call *c, char *bytes, size_t *len, b
     int result = mk_fastcgi_decode(&r->decoder, bytes, len, &left, add_error_output, &call);
     if (result != 0)
         end_error_output(c, &r->error_output);
-    if (result > 0)
-        end_records(c, r, left, ret_has_excess);
+    if (result > 0) { /* the padding of the last record may not have come; anything else is in excess */
+        size_t padding = r->decoder.reader.padding_left;
+        *ret_has_excess = left > padding;
+        r->is_kept = c->keeps_conn && left == padding;
+    }
     return result;
 }
 

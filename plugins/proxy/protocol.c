@@ -203,19 +203,13 @@ static void add_trailers(const struct mk_gateway_call *c, struct mk_str lines)
 
 /* ── the table of the protocol, and its framing of bodies ── */
 
-/* Tells whether the request has passed this section before. */
-static bool is_loop(const struct mk_gateway_call *c)
-{
-    struct mk_str via = mk_request_header_by_name(c->req, MK_STR("Via"));
-    return via.len && mk_via_is_loop(via, mk_via_mark(proxy_conf_of(c)->via_seed, c->req));
-}
-
 static int begin_call(struct mk_gateway_call *c)
 {
     struct upgrade *upgrade = c->state;
     uint64_t bytes;
-    if (is_loop(c))
-        return MK_GATEWAY_LOOP;
+    struct mk_str via = mk_request_header_by_name(c->req, MK_STR("Via"));
+    if (via.len && mk_via_is_loop(via, mk_via_mark(proxy_conf_of(c)->via_seed, c->req)))
+        return MK_GATEWAY_LOOP; /* the request has passed this section before */
     bool is_chunked = !mk_request_body_length(c->req, &bytes);
     c->has_trailers = is_chunked && trailers_are_announced(c->req) && mk_request_keep_trailers(c->req) == 0;
     int status = upgrade_init(upgrade, c->req, &proxy_conf_of(c)->upgrade);

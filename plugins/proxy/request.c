@@ -48,20 +48,16 @@ static void report_ambiguous(struct mk_request *req, struct mk_str name)
 
 /* ── Max-Forwards ── */
 
-static bool is_counted(const struct mk_request *req)
-{
-    return mk_request_method(req) == MK_OPTIONS;
-}
-
 bool forwards_end_here(struct mk_request *req)
 {
-    struct mk_str value = is_counted(req) ? mk_request_header_by_name(req, MK_STR("Max-Forwards")) : MK_STR_NONE;
+    enum mk_method method = mk_request_method(req);
+    struct mk_str value = method == MK_OPTIONS ? mk_request_header_by_name(req, MK_STR("Max-Forwards")) : MK_STR_NONE;
     uint64_t left = 1;
     if (value.p && !mk_str_u64(value, UINT64_MAX, &left)) {
         mk_response_error(req, 400);
         return true;
     }
-    if (mk_request_method(req) == MK_TRACE) /* the response would show scripts of a page its cookies */
+    if (method == MK_TRACE) /* the response would show scripts of a page its cookies */
         left = 0;
     if (left == 0)
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
@@ -72,7 +68,7 @@ bool forwards_end_here(struct mk_request *req)
 static void write_max_forwards(struct mk_buf *out, struct mk_request *req, struct mk_str value)
 {
     uint64_t left;
-    if (is_counted(req) && mk_str_u64(value, UINT64_MAX, &left) && left)
+    if (mk_request_method(req) == MK_OPTIONS && mk_str_u64(value, UINT64_MAX, &left) && left)
         mk_buf_addf(out, "Max-Forwards: %" PRIu64 "\r\n", left - 1);
     else
         mk_buf_addf(out, "Max-Forwards: %.*s\r\n", MK_STR_ARG(value));
@@ -137,19 +133,16 @@ static int make_key(struct upgrade *u)
     return err;
 }
 
-/* HTTP/1.0 knows no upgrade, and an extended CONNECT has no body before its tunnel. */
-static bool can_upgrade(struct mk_request *req)
-{
-    uint64_t bytes;
-    return mk_request_major(req) == 1 ? mk_request_minor(req) > 0 : mk_request_body_length(req, &bytes) && bytes == 0;
-}
-
 int upgrade_init(struct upgrade *u, struct mk_request *req, const struct mk_conf_list *allowed)
 {
     struct mk_str offered = mk_request_header(req, MK_HEADER_UPGRADE);
+    unsigned major = mk_request_major(req);
+    uint64_t bytes;
     *u = (struct upgrade){0};
-    u->is_extended_connect = offered.p && mk_request_major(req) > 1; /* HTTP/2 has no such header */
-    if (can_upgrade(req) && mk_str_list_has(mk_request_header(req, MK_HEADER_CONNECTION), MK_STR("upgrade")))
+    u->is_extended_connect = offered.p && major > 1; /* HTTP/2 has no such header */
+    /* HTTP/1.0 knows no upgrade, and an extended CONNECT has no body before its tunnel */
+    bool can_upgrade = major == 1 ? mk_request_minor(req) > 0 : mk_request_body_length(req, &bytes) && bytes == 0;
+    if (can_upgrade && mk_str_list_has(mk_request_header(req, MK_HEADER_CONNECTION), MK_STR("upgrade")))
         u->token = upgrade_choose(allowed, offered);
     if (u->is_extended_connect && !u->token.len)
         return 501;
@@ -241,12 +234,6 @@ static void write_field(struct mk_buf *out, struct mk_str name, struct mk_str va
     out->len = (size_t)(at - out->data);
 }
 
-/* Tells whether an option of Connection names `name`. */
-static bool is_named(struct mk_str connection, struct mk_str name)
-{
-    return connection.len && mk_str_list_has(connection, name);
-}
-
 /* Tells whether `connection` has the options of all lines: without memory they are those of the first one. */
 static bool has_all_options(struct mk_request *req, struct mk_str connection)
 {
@@ -303,9 +290,9 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
             write_max_forwards(out, req, value);
         else if (rule == HEADER_AMBIGUOUS || (rule == HEADER_PASS && fields_are_ambiguous(&conf->request, name)))
             report_ambiguous(req, name);
-        else if (header_is_passed(rule) && !is_named(p->connection, name) && !upgrade_replaces(p->upgrade, name) &&
-                 !(p->trace.len && trace_replaces(name)) && !fields_replace(&conf->request, name) &&
-                 mk_request_passes_header(req, name)) {
+        else if (header_is_passed(rule) && !(p->connection.len && mk_str_list_has(p->connection, name)) &&
+                 !upgrade_replaces(p->upgrade, name) && !(p->trace.len && trace_replaces(name)) &&
+                 !fields_replace(&conf->request, name) && mk_request_passes_header(req, name)) {
             if (rule != HEADER_PASS && conf->rewrite_location)
                 write_resources(out, req, conf, rule, value);
             else
@@ -405,15 +392,6 @@ static void write_forwarded(struct mk_buf *out, struct mk_request *req, int how)
         write_rfc7239(out, req, &o);
 }
 
-static void write_ids(struct mk_buf *out, struct mk_request *req, struct mk_str trace)
-{
-    struct mk_str id = mk_request_id(req);
-    if (id.len)
-        write_field(out, MK_STR("X-Request-Id"), id);
-    if (trace.len)
-        write_field(out, MK_STR("traceparent"), trace);
-}
-
 /* ── the head ── */
 
 static void write_framing(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
@@ -449,7 +427,11 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
         return -EINVAL;
     if (conf->forwarded != PROXY_FORWARDED_OFF)
         write_forwarded(out, req, conf->forwarded);
-    write_ids(out, req, passing.trace);
+    struct mk_str id = mk_request_id(req);
+    if (id.len)
+        write_field(out, MK_STR("X-Request-Id"), id);
+    if (passing.trace.len)
+        write_field(out, MK_STR("traceparent"), passing.trace);
     mk_via_write(out, req, mk_via_mark(conf->via_seed, req));
     if (mk_request_expects_continue(req) && !body->is_received)
         mk_buf_adds(out, MK_STR("Expect: 100-continue\r\n"));

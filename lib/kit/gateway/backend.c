@@ -69,32 +69,16 @@ static struct mk__gw_backend *make_backend(struct mk__gw_thread *t, const struct
     return b;
 }
 
-static bool is_for(const struct mk__gw_backend *b, const struct key *key)
-{
-    size_t len = b->key.len - b->preamble.len;
-    return mk_str_eq(b->preamble, key->preamble) && len == key->route.len + key->server.len &&
-           mk_str_eq(mk_str(b->key.p, key->route.len), key->route) &&
-           mk_str_eq(mk_str(b->key.p + key->route.len, key->server.len), key->server);
-}
-
 static struct mk__gw_backend *find_backend(struct mk__gw_thread *t, uint64_t hash, const struct key *key)
 {
     MK_LIST_EACH_ITEM(&t->backends[hash % MK__GW_BUCKETS], struct mk__gw_backend, node, b) {
-        if (b->hash == hash && is_for(b, key))
+        size_t len = b->key.len - b->preamble.len;
+        if (b->hash == hash && mk_str_eq(b->preamble, key->preamble) && len == key->route.len + key->server.len &&
+            mk_str_eq(mk_str(b->key.p, key->route.len), key->route) &&
+            mk_str_eq(mk_str(b->key.p + key->route.len, key->server.len), key->server))
             return b;
     }
     return NULL;
-}
-
-/* A server lasts as long as its requests, which are its holds. */
-static void begin_hold(struct mk__gw_backend *b, const struct mk_gateway_route *route,
-                       struct mk_upstream_server *server)
-{
-    b->refs++;
-    b->n_used++;
-    b->upstreams = route->upstreams;
-    b->server = server;
-    b->last_server = server;
 }
 
 struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct mk_gateway_route *route,
@@ -107,8 +91,13 @@ struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct
     if (!b)
         b = make_backend(t, route, server ? mk_target_stats_find(&route->stats, server->name) : route->stats.backend,
                          hash, &key);
-    if (b)
-        begin_hold(b, route, server);
+    if (!b)
+        return NULL;
+    b->refs++;
+    b->n_used++;
+    b->upstreams = route->upstreams;
+    b->server = server; /* it lasts as long as its requests, which are its holds */
+    b->last_server = server;
     return b;
 }
 
@@ -453,13 +442,6 @@ const struct mk_worker *mk__gw_thread_get_worker(const struct mk__gw_thread *t)
     const struct mk_list *workers = &t->base.workers;
     return mk_list_empty(workers) ? t->last_worker
                                   : MK_CONTAINER_OF(workers->prev, struct mk_thread_worker, node)->worker;
-}
-
-char *mk__gw_thread_get_buffer(struct mk__gw_thread *t)
-{
-    if (!t->buffer)
-        t->buffer = mk_account_alloc(t->account, MK__GW_BUFFER_BYTES);
-    return t->buffer;
 }
 
 static void open_thread(struct mk_thread *base, struct mk_worker *worker)

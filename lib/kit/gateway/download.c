@@ -115,16 +115,10 @@ static ssize_t fill_buffer(struct mk__gw_download *d, struct mk__gw_backend_conn
     return n > 0 ? (ssize_t)len + n : n == 0 ? -EPIPE : n;
 }
 
-static int parse_head(struct mk__gw_download *d, struct mk_str bytes)
-{
-    const struct mk_gateway_protocol *protocol = d->call->protocol;
-    return protocol->parse_head ? protocol->parse_head(d->call, &d->parser, d->fields, bytes)
-                                : mk_response_parser_head(&d->parser, d->fields, bytes);
-}
-
 int mk__gw_download_head(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, struct mk_arena *arena,
                          struct mk_field *fields, char *buffer, size_t size, struct mk_str *ret_head)
 {
+    const struct mk_gateway_protocol *protocol = d->call->protocol;
     if (!d->kept)
         d->fields = fields;
     if (d->parser.head_bytes)
@@ -133,7 +127,9 @@ int mk__gw_download_head(struct mk__gw_download *d, struct mk__gw_backend_conn *
         ssize_t n = fill_buffer(d, conn, buffer, size);
         if (n < 0)
             return (int)n;
-        int r = parse_head(d, mk_str(buffer, (size_t)n));
+        struct mk_str bytes = mk_str(buffer, (size_t)n);
+        int r = protocol->parse_head ? protocol->parse_head(d->call, &d->parser, d->fields, bytes)
+                                     : mk_response_parser_head(&d->parser, d->fields, bytes);
         if (r < 0)
             return r;
         if (r == 0) {

@@ -26,21 +26,16 @@ struct limit {
 
 /* ── the end ── */
 
-/* Tells the backend that nothing more is wanted, if its protocol can say so between what it has got. */
-static void send_abort(struct mk__gw_exchange *x)
+/* Tells the backend that nothing more is wanted, if its protocol can say so between what it has got, and closes. */
+static void drop_conn(struct mk__gw_exchange *x)
 {
     struct mk_str abort = x->call.protocol->abort;
     const struct iovec vec = {.iov_base = (char *)(uintptr_t)abort.p, .iov_len = abort.len};
+    if (!x->conn)
+        return;
     if (abort.len && x->up.is_sent && !x->up.is_refused && !mk__gw_upload_is_blocked(&x->up) && !x->down.has_ended)
         x->conn->io.transport->write(&x->conn->io, &vec, 1, 0); /* the end of the connection says the same */
-}
-
-static void drop_conn(struct mk__gw_exchange *x)
-{
-    if (x->conn)
-        send_abort(x);
-    if (x->conn)
-        mk__gw_backend_close(x->conn);
+    mk__gw_backend_close(x->conn);
     x->conn = NULL;
 }
 
@@ -54,31 +49,22 @@ static void end_waits(struct mk__gw_exchange *x)
     mk__gw_received_release(&x->received);
 }
 
-/* With `KeepAlive Queue` only if a request has waited for the server; otherwise the server counts it until then. */
-static void keep_conn(struct mk__gw_exchange *x)
-{
-    bool is_awaited = x->conf->keep_alive == MK_GATEWAY_KEEP_QUEUE && mk__gw_exchange_end_use(x);
-    if (x->conn->is_bound)
-        mk__gw_bound_keep(x->req, x->conn);
-    else
-        mk__gw_backend_keep(x->conn, is_awaited);
-}
-
-/* A backend that refuses an upgrade may have left the body unread, which would be the next request. */
-static bool can_keep_conn(const struct mk__gw_exchange *x)
-{
-    bool has_upgrade_body = x->call.is_upgrade && x->body.kind != MK_GATEWAY_BODY_NONE;
-    return mk__gw_upload_is_done(&x->up) && mk__gw_download_keeps_conn(&x->down) && !has_upgrade_body;
-}
-
 void mk__gw_exchange_finish(struct mk__gw_exchange *x)
 {
+    /* a backend that refuses an upgrade may have left the body unread, which would be the next request */
+    bool has_upgrade_body = x->call.is_upgrade && x->body.kind != MK_GATEWAY_BODY_NONE;
     end_waits(x);
     mk__gw_report_end(&x->report);
-    if (x->conn && can_keep_conn(x))
-        keep_conn(x);
-    else if (x->conn)
+    if (x->conn && mk__gw_upload_is_done(&x->up) && mk__gw_download_keeps_conn(&x->down) && !has_upgrade_body) {
+        /* with `KeepAlive Queue` only if a request has waited for the server, which counts this one until then */
+        bool is_awaited = x->conf->keep_alive == MK_GATEWAY_KEEP_QUEUE && mk__gw_exchange_end_use(x);
+        if (x->conn->is_bound)
+            mk__gw_bound_keep(x->req, x->conn);
+        else
+            mk__gw_backend_keep(x->conn, is_awaited);
+    } else if (x->conn) {
         mk__gw_backend_close(x->conn);
+    }
     x->conn = NULL;
     mk__gw_exchange_end_use(x);
 }
@@ -425,25 +411,6 @@ static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struc
     return x;
 }
 
-/* Returns how the body is sent, when it is sent as it comes. */
-static struct mk_gateway_body get_body(struct mk_request *req)
-{
-    struct mk_gateway_body body = {.kind = MK_GATEWAY_BODY_CHUNKED};
-    if (!mk_request_body_length(req, &body.bytes))
-        return body;
-    bool has_length = body.bytes || mk_request_header(req, MK_HEADER_CONTENT_LENGTH).p;
-    body.kind = has_length ? MK_GATEWAY_BODY_LENGTH : MK_GATEWAY_BODY_NONE;
-    return body;
-}
-
-/* RFC 9110 section 9.2.2. */
-static bool is_idempotent(struct mk_request *req)
-{
-    static const uint32_t idempotent =
-        1u << MK_GET | 1u << MK_HEAD | 1u << MK_PUT | 1u << MK_DELETE | 1u << MK_OPTIONS | 1u << MK_TRACE;
-    return idempotent >> mk_request_method(req) & 1;
-}
-
 static void reject_begin(struct mk__gw_exchange *x, int status)
 {
     if (status == MK_GATEWAY_LOOP) {
@@ -459,9 +426,16 @@ static void reject_begin(struct mk__gw_exchange *x, int status)
 
 static void begin_exchange(struct mk__gw_exchange *x)
 {
+    static const uint32_t idempotent = /* RFC 9110 section 9.2.2 */
+        1u << MK_GET | 1u << MK_HEAD | 1u << MK_PUT | 1u << MK_DELETE | 1u << MK_OPTIONS | 1u << MK_TRACE;
     struct mk_request *req = x->req;
-    x->body = get_body(req);
-    x->is_idempotent = is_idempotent(req);
+    /* how the body is sent, when it is sent as it comes */
+    x->body.kind = MK_GATEWAY_BODY_CHUNKED;
+    if (mk_request_body_length(req, &x->body.bytes)) {
+        bool has_length = x->body.bytes || mk_request_header(req, MK_HEADER_CONTENT_LENGTH).p;
+        x->body.kind = has_length ? MK_GATEWAY_BODY_LENGTH : MK_GATEWAY_BODY_NONE;
+    }
+    x->is_idempotent = idempotent >> mk_request_method(req) & 1;
     x->is_continue_received = !mk_request_expects_continue(req);
     if (x->conf->client_abort == MK_GATEWAY_CLIENT_ABORT_CANCEL)
         mk_request_end_with_client(req);
@@ -471,7 +445,10 @@ static void begin_exchange(struct mk__gw_exchange *x)
         return;
     }
     mk__gw_report_begin(&x->report, req, x->route);
-    if (mk__gw_exchange_up_needs_receiving(x))
+    bool is_chunked = x->body.kind == MK_GATEWAY_BODY_CHUNKED;
+    bool receives =
+        x->conf->spool_request_bytes ? is_chunked || x->body.bytes : is_chunked && x->call.protocol->needs_length;
+    if (receives)
         mk__gw_exchange_up_receive(x);
     else
         mk__gw_exchange_connect(x);
@@ -482,7 +459,9 @@ void mk_gateway_pass(struct mk_request *req, const struct mk_gateway_route *rout
     const struct mk_thread_worker *w = mk_worker_state(mk_request_worker(req), route->gateway->type->plugin);
     struct mk__gw_thread *t = mk__gw_thread_of(w->thread);
     struct mk__gw_exchange *x = make_exchange(req, route, t);
-    if (!x || !mk__gw_thread_get_buffer(t) || mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
+    if (!t->buffer)
+        t->buffer = mk_account_alloc(t->account, MK__GW_BUFFER_BYTES);
+    if (!x || !t->buffer || mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
         mk_request_log(req, MK_LOG_ERROR, "%s: %.*s: there is no memory for the request", route->protocol->name,
                        MK_STR_ARG(route->conf->to.text));
         mk__gw_failure_respond(req, 503, "proxy_internal_error", MK_STR_NONE);

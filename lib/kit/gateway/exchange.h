@@ -495,8 +495,7 @@ void mk__gw_exchange_connect_server(struct mk__gw_exchange *x);
 /* Sends the request on a connection that is idle, or on a new one. */
 void mk__gw_exchange_take_conn(struct mk__gw_exchange *x);
 
-/* Tells whether there is a body that can be received before the backend is asked; and begins to. */
-bool mk__gw_exchange_up_needs_receiving(const struct mk__gw_exchange *x);
+/* Receives the body before the backend is asked. */
 void mk__gw_exchange_up_receive(struct mk__gw_exchange *x);
 /* Prepares it for another connection. */
 void mk__gw_exchange_up_rewind(struct mk__gw_exchange *x);

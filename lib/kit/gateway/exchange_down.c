@@ -132,19 +132,6 @@ static void keep_pipe(struct mk__gw_exchange *x, struct mk__gw_pipe *pipe)
 }
 
 /*
- * The wait stops when bytes come, which the client may take late: only when they are read is it known whether they are
- * of the body.
- */
-static void stop_wait(struct mk__gw_exchange *x)
-{
-    uint64_t now = mk_loop_now_ms(x->loop);
-    if (x->wait_end_ms != UINT64_MAX)
-        x->wait_left_ms = x->wait_end_ms > now ? (uint32_t)(x->wait_end_ms - now) : 0;
-    x->wait_end_ms = UINT64_MAX;
-    x->awaits_backend = false;
-}
-
-/*
  * There is nothing to read. Waits for bytes of the body, or continues: what the protocol has around the body, and error
  * output, give the backend no more time. Returns -EAGAIN; -ETIMEDOUT: the time was up when they came.
  */
@@ -277,16 +264,6 @@ static ssize_t move_to_pipe(struct mk_request *req, int fd, size_t size, void *c
     return n;
 }
 
-/*
- * Leaves the length out of the response to HEAD, because the backend has not sent it (RFC 9110 section 8.6): a
- * generator is not called for it.
- */
-static int hide_length(struct mk__gw_exchange *x)
-{
-    bool is_known = mk_request_method(x->req) != MK_HEAD || x->down.parser.has_length;
-    return is_known ? 0 : mk_response_generate(x->req, generate_body, x);
-}
-
 /* Passes the body on: what came with the head, and then what comes. */
 static void begin_body(struct mk__gw_exchange *x)
 {
@@ -303,7 +280,13 @@ static void begin_body(struct mk__gw_exchange *x)
     mk__gw_buffer_begin(&x->buffer, &x->conf->buffer);
     int r = first.len ? mk_response_write(x->req, first) : 0;
     if (x->down.parser.is_done) {
-        r = r < 0 ? r : hide_length(x);
+        /*
+         * The response to HEAD has no length if the backend has sent none (RFC 9110 section 8.6): a generator, which is
+         * not called, hides it.
+         */
+        bool is_known = mk_request_method(x->req) != MK_HEAD || x->down.parser.has_length;
+        if (r >= 0 && !is_known)
+            r = mk_response_generate(x->req, generate_body, x);
         add_trailers(x);
         mk__gw_exchange_finish(x);
     } else if (r >= 0) {
@@ -375,19 +358,6 @@ static int respond_file(struct mk__gw_exchange *x, const struct mk_gateway_head 
     return MK_DECLINED;
 }
 
-/* A head that is not interim. Returns false if the request goes to another server instead. */
-static bool note_head(struct mk__gw_exchange *x)
-{
-    unsigned status = x->down.parser.status;
-    mk__gw_report_head(&x->report, status);
-    mk__gw_exchange_report_head(x, status);
-    if (mk__gw_exchange_tries_after_status(x, status))
-        return false;
-    if (x->backend->server)
-        x->route->upstreams->add_headers(x->route->group, x->backend->server, x->req);
-    return true;
-}
-
 static int take_interim_head(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
 {
     if (++x->n_interim > MK__GW_INTERIM_MAX)
@@ -422,12 +392,15 @@ static int take_last_head(struct mk__gw_exchange *x, const struct mk_gateway_hea
 static int take_head(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
 {
     unsigned status = x->down.parser.status;
-    bool is_last = status == 101 || status >= 200;
-    if (is_last && !note_head(x))
+    if (status < 200 && status != 101)
+        return take_interim_head(x, head);
+    mk__gw_report_head(&x->report, status);
+    mk__gw_exchange_report_head(x, status);
+    if (mk__gw_exchange_tries_after_status(x, status))
         return MK_DECLINED;
-    if (status == 101)
-        return switch_protocols(x, head);
-    return is_last ? take_last_head(x, head) : take_interim_head(x, head);
+    if (x->backend->server)
+        x->route->upstreams->add_headers(x->route->group, x->backend->server, x->req);
+    return status == 101 ? switch_protocols(x, head) : take_last_head(x, head);
 }
 
 static void read_heads(struct mk__gw_exchange *x)
@@ -456,7 +429,15 @@ void mk__gw_exchange_down_resume(struct mk__gw_exchange *x)
         read_heads(x);
         return;
     }
-    stop_wait(x);
+    /*
+     * The wait stops when bytes come, which the client may take late: only when they are read is it known whether they
+     * are of the body.
+     */
+    uint64_t now = mk_loop_now_ms(x->loop);
+    if (x->wait_end_ms != UINT64_MAX)
+        x->wait_left_ms = x->wait_end_ms > now ? (uint32_t)(x->wait_end_ms - now) : 0;
+    x->wait_end_ms = UINT64_MAX;
+    x->awaits_backend = false;
     if (x->awaits_bytes) {
         x->awaits_bytes = false;
         mk_response_wake(x->req);

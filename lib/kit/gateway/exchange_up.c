@@ -16,14 +16,6 @@ enum {
     FRESH_MS = 1000,    /* how long a connection may have been idle for a request that cannot be repeated */
 };
 
-static struct mk__gw_backend *hold_backend(struct mk__gw_exchange *x, struct mk_upstream_server *server)
-{
-    MK_BUF_ON_STACK(preamble, PREAMBLE_BYTES_MAX);
-    if (x->call.protocol->write_preamble)
-        x->call.protocol->write_preamble(&x->call, &preamble);
-    return mk__gw_backend_hold(x->thread, x->route, server, mk_buf_str(&preamble));
-}
-
 bool mk__gw_exchange_end_use(struct mk__gw_exchange *x)
 {
     bool is_passed_on = x->uses_backend && mk__gw_backend_end_use(x->backend);
@@ -47,7 +39,10 @@ static void set_backend(struct mk__gw_exchange *x, struct mk__gw_backend *backen
 /* Takes over a request of the server. Returns 0 or -ENOMEM, and it has ended there. */
 static int use_server(struct mk__gw_exchange *x, struct mk_upstream_server *server)
 {
-    struct mk__gw_backend *backend = hold_backend(x, server);
+    MK_BUF_ON_STACK(preamble, PREAMBLE_BYTES_MAX);
+    if (x->call.protocol->write_preamble)
+        x->call.protocol->write_preamble(&x->call, &preamble);
+    struct mk__gw_backend *backend = mk__gw_backend_hold(x->thread, x->route, server, mk_buf_str(&preamble));
     if (!backend && server)
         x->route->upstreams->end(server, mk__gw_thread_get_worker(x->thread));
     if (!backend)
@@ -259,14 +254,6 @@ static void resume_sending(struct mk__gw_exchange *x)
     send_received(x);
 }
 
-/* Sends the head, or what was kept of it; on a second connection also the end of a body of no bytes. */
-static int send_head(struct mk__gw_exchange *x)
-{
-    struct mk_io *io = &x->conn->io;
-    bool has_ended = x->up.head.p && x->up.has_body && x->up.body_ended;
-    return has_ended ? mk__gw_upload_piece(&x->up, io, MK_STR_NONE, true) : mk__gw_upload_flush(&x->up, io);
-}
-
 /* The protocol cannot say it to the backend. */
 static void reject_head(struct mk__gw_exchange *x, int err)
 {
@@ -298,7 +285,12 @@ static void send_request(struct mk__gw_exchange *x)
     }
     if (x->up.has_body && !x->is_reading)
         read_body(x); /* may send the head with the first piece */
-    err = x->phase == MK__GW_WAITING ? send_head(x) : 0;
+    if (x->phase == MK__GW_WAITING) {
+        /* the head, or what was kept of it; on a second connection also the end of a body of no bytes */
+        bool has_ended = x->up.head.p && x->up.has_body && x->up.body_ended;
+        err = has_ended ? mk__gw_upload_piece(&x->up, &x->conn->io, MK_STR_NONE, true)
+                        : mk__gw_upload_flush(&x->up, &x->conn->io);
+    }
     if (err < 0)
         mk__gw_exchange_fail(x, err);
     else
@@ -450,12 +442,6 @@ static void on_received(struct mk__gw_received *r, int err)
         x->is_continue_received = true;
         mk__gw_exchange_connect(x);
     }
-}
-
-bool mk__gw_exchange_up_needs_receiving(const struct mk__gw_exchange *x)
-{
-    bool is_chunked = x->body.kind == MK_GATEWAY_BODY_CHUNKED;
-    return x->conf->spool_request_bytes ? is_chunked || x->body.bytes : is_chunked && x->call.protocol->needs_length;
 }
 
 void mk__gw_exchange_up_receive(struct mk__gw_exchange *x)

@@ -164,8 +164,6 @@ static inline struct mk__gw_thread *mk__gw_thread_of(struct mk_thread *base)
 void mk__gw_thread_serve(struct mk__gw_thread *t, const struct mk_gateway_generation *g);
 /* Returns a worker of the thread, for counters. */
 const struct mk_worker *mk__gw_thread_get_worker(const struct mk__gw_thread *t);
-/* Returns the buffer of MK__GW_BUFFER_BYTES, or NULL without memory. */
-char *mk__gw_thread_get_buffer(struct mk__gw_thread *t);
 /* Allocates an exchange of `bytes` bytes, not zeroed; NULL without memory. A few are kept for the next ones. */
 void *mk__gw_thread_alloc(struct mk__gw_thread *t, size_t bytes);
 void mk__gw_thread_free(struct mk__gw_thread *t, void *exchange, size_t bytes);

@@ -246,16 +246,11 @@ bool mk__gw_buffer_is_live_type(struct mk_str type)
     return is_type(type, MK_STR("text/event-stream")) || is_type(type, MK_STR("multipart/x-mixed-replace"));
 }
 
-/* Also those of which the backend says so, as it does to nginx. */
-static bool is_live(const struct mk_request *req)
-{
-    return mk__gw_buffer_is_live_type(mk_response_get_header(req, MK_STR("Content-Type"))) ||
-           mk_str_ieq(mk_response_get_header(req, MK_STR("X-Accel-Buffering")), MK_STR("no"));
-}
-
 void mk__gw_buffer_begin(struct mk__gw_buffer *b, const struct mk_gateway_buffer *limits)
 {
-    b->is_live = is_live(b->req);
+    /* also those of which the backend says so, as it does to nginx */
+    b->is_live = mk__gw_buffer_is_live_type(mk_response_get_header(b->req, MK_STR("Content-Type"))) ||
+                 mk_str_ieq(mk_response_get_header(b->req, MK_STR("X-Accel-Buffering")), MK_STR("no"));
     b->limits = limits->memory_bytes && !b->is_live ? limits : NULL;
 }
 

@@ -131,14 +131,6 @@ static struct iovec vec_of(struct mk_str s)
     return (struct iovec){.iov_base = (char *)(uintptr_t)s.p, .iov_len = s.len};
 }
 
-/* Keeps parts for later. */
-static int keep_unsent(struct mk__gw_upload *u, const struct iovec *vec, int n)
-{
-    for (int i = 0; i < n; i++)
-        mk_buf_add(&u->unsent, vec[i].iov_base, vec[i].iov_len);
-    return u->unsent.err ? -ENOMEM : 0;
-}
-
 /* A write has failed: nothing more is sent. The response that may have come before is still read. */
 static int mark_refused(struct mk__gw_upload *u)
 {
@@ -175,19 +167,11 @@ static int send_parts(struct mk__gw_upload *u, struct mk_io *io, struct iovec *v
     if (u->is_refused)
         return 0;
     int err = mk__gw_upload_is_blocked(u) ? -EAGAIN : write_parts(u, io, &vec, &n);
-    return err < 0 && err != -EAGAIN ? mark_refused(u) : keep_unsent(u, vec, n);
-}
-
-/* Adds a piece with its frame, whose first part is written to `line`. Returns the number of parts. */
-static int add_piece(const struct mk__gw_upload *u, struct iovec *vec, char *line, struct mk_str piece)
-{
-    int n = 0;
-    if (u->frames)
-        vec[n++] = vec_of(mk_str(line, u->frames->begin(line, piece.len)));
-    vec[n++] = vec_of(piece);
-    if (u->frames && u->frames->piece_end.len)
-        vec[n++] = vec_of(u->frames->piece_end);
-    return n;
+    if (err < 0 && err != -EAGAIN)
+        return mark_refused(u);
+    for (int i = 0; i < n; i++)
+        mk_buf_add(&u->unsent, vec[i].iov_base, vec[i].iov_len);
+    return u->unsent.err ? -ENOMEM : 0;
 }
 
 /* Sends a piece of at most the length that a frame may have. */
@@ -199,8 +183,12 @@ static int send_piece(struct mk__gw_upload *u, struct mk_io *io, struct mk_str p
     if (u->head.p)
         vec[n++] = vec_of(u->head);
     u->head = MK_STR_NONE;
+    if (piece.len && u->frames)
+        vec[n++] = vec_of(mk_str(line, u->frames->begin(line, piece.len)));
     if (piece.len)
-        n += add_piece(u, &vec[n], line, piece);
+        vec[n++] = vec_of(piece);
+    if (piece.len && u->frames && u->frames->piece_end.len)
+        vec[n++] = vec_of(u->frames->piece_end);
     if (u->frames && end)
         vec[n++] = vec_of(u->body_end.p ? u->body_end : u->frames->body_end);
     return n ? send_parts(u, io, vec, n) : 0;
