@@ -200,7 +200,7 @@ class Site:
         if os.geteuid() == 0:
             os.chown(pair.key, NOBODY, NOBODY)
         tls = section("TLS", pair.keys())
-        within = {"Match": "/mapped /mounted", "Files": f"Notify {INTERVAL_SECONDS:.0f}s"}
+        within = {"Match": "~^/(mapped|mounted)(/|$)", "Files": f"Notify {INTERVAL_SECONDS:.0f}s"}
         rules = section("CACHE", within) + section("CACHE", {"Files": "Notify 1h"})
         swapped = section("HOST", {"ServerName": "roots", "DocumentRoot": disk.area / "current"}) + tls
         settings = {

@@ -41,6 +41,7 @@ class State:
         self.rng = rng
         self.listeners, self.hosts, self.sections = 1, {HOSTS[0]}, set()
         self.log, self.workers, self.body, self.server_log = False, 1, "1M", "info"
+        self.most_workers = self.workers
 
     def step(self):
         change = self.rng.choice(("listeners", "hosts", "sections", "sections", "log", "workers", "body", "level"))
@@ -54,6 +55,7 @@ class State:
             self.log = not self.log
         elif change == "workers":
             self.workers = self.rng.randint(1, 3)
+            self.most_workers = max(self.most_workers, self.workers)
         elif change == "body":
             self.body = self.rng.choice(("1K", "2K", "1M"))
         else:
@@ -199,7 +201,9 @@ def compare(server, folder, root, state, ports, reloads, what, seen, seen_hosts)
 
         def has_no_more():
             ours, theirs = count_threads(server), count_threads(fresh)
-            has_no_descriptor_more = server.descriptors() <= fresh.descriptors() + CONTROL_DESCRIPTORS
+            # the sockets of workers that have ended stay open, and the others accept what comes to them
+            kept = (state.most_workers - state.workers) * state.listeners
+            has_no_descriptor_more = server.descriptors() <= fresh.descriptors() + CONTROL_DESCRIPTORS + kept
             return ours <= theirs + CONTROL_THREADS and has_no_descriptor_more
 
         try:

@@ -378,7 +378,7 @@ def choose_variant(accept, base, br, gz):
     if base.kind != "file":
         return base
     for coding, variant in (("br", br), ("gzip", gz)):
-        if coding in accept and variant.kind == "file" and variant.mtime >= base.mtime:
+        if coding in accept and variant.kind == "file" and variant.seconds() >= base.seconds():
             return Coded(variant, coding)
     return base
 
