@@ -96,6 +96,12 @@ struct mk_path_hooks {
      * later.
      */
     int (*on_fallback)(struct mk_request *req);
+    /*
+     * Tells whether no client may GET a path of the host, whatever else its request has, for a plugin that refuses
+     * requests by their paths. `path` need not end with a NUL. In generation_check, for hosts that have a state of the
+     * plugin. Is called by mk_host_denies_path().
+     */
+    bool (*denies_path)(const struct mk_host *host, struct mk_str path);
 };
 
 struct mk_source_hooks {

@@ -37,6 +37,11 @@ MK_API bool mk_host_runs_source(const struct mk_host *host, struct mk_str path);
  */
 MK_API bool mk_host_asks_files(const struct mk_host *host, struct mk_str path);
 /*
+ * Returns whether a plugin denies GET of a path to all clients, as a section [RULES] with no other condition: for
+ * messages about what is sent. In generation_check.
+ */
+MK_API bool mk_host_denies_path(const struct mk_host *host, struct mk_str path);
+/*
  * Returns whether files come before a section that has the path by a prefix (`Match /app`): the path is that of an
  * [ALIAS] within the prefix (`/app/static`), or of such a line of [HANDLERS] with the plugin that serves files. A
  * plugin with sections that answer requests declines these paths.

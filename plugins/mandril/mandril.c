@@ -372,6 +372,22 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return d.kind != ACTION_DENY && d.kind != ACTION_DROP;
 }
 
+/* A rule with another condition, also one that allows, leaves the path to some clients. */
+static bool denies_path(const struct mk_host *host, struct mk_str path)
+{
+    const struct host_state *state = mk_host_state(host, &mk_plugin_mandril);
+    for (uint32_t i = 0; i < state->n_rules; i++) {
+        const struct rule_conf *conf = state->rules[i].conf;
+        const struct conditions *when = &conf->when;
+        int found = conf->dry_run ? 0 : when->match.text.p ? mk_pattern_match(&when->match, path) : 1;
+        bool is_for_all = !when->networks.n && !when->file.len && !when->when.n && !when->foreign_referer;
+        bool denies = conf->action.kind == ACTION_DENY || conf->action.kind == ACTION_DROP;
+        if (found && (!denies || is_for_all)) /* with Satisfy any a login may take the place of a denial */
+            return denies && (conf->action.kind == ACTION_DROP || !mk_host_uses_access(host));
+    }
+    return false;
+}
+
 static struct process_state *get_process(const struct mk_request *req)
 {
     return mk_generation_plugin_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_mandril);
@@ -401,7 +417,7 @@ static void end_exchange(struct mk_request *req)
 
 static const struct mk_connection_hooks connection_hooks = {.on_client = connections_check_client};
 
-static const struct mk_path_hooks path_hooks = {.allows_path = allows_path};
+static const struct mk_path_hooks path_hooks = {.allows_path = allows_path, .denies_path = denies_path};
 
 static const struct mk_inspect_hooks inspect_hooks = {
     .explain = explain_sections,

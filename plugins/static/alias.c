@@ -206,9 +206,9 @@ void mk__static_alias_free(struct static_site *site)
     site->aliases = NULL;
 }
 
-void mk__static_alias_each_section(const struct static_site *site, alias_section_fn fn, void *ctx)
+void mk__static_alias_each_section(struct static_site *site, alias_section_fn fn, void *ctx)
 {
-    for (const struct alias *a = site->aliases; a; a = a->next)
+    for (struct alias *a = site->aliases; a; a = a->next)
         if (a->section && a->site.root_fd >= 0)
             fn(&a->site, a->section, a->name, ctx);
 }

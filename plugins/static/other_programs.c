@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A folder of one host may be that of another one, which runs files of it. Examples of their names
- * are compared, by their real paths: what each host says of them decides (mk_host_is_source()).
+ * A folder of one host may be that of another one, which runs files of it. Examples of their names are compared, by
+ * their real paths: what each host says of them decides (mk_host_is_source()). What [RULES] deny to all clients is not
+ * sent.
  */
 #include "static.h"
 
@@ -36,7 +37,7 @@ struct programs {
 struct sent {
     struct mk_host *host;
     const struct programs *programs;
-    const struct static_site *site;
+    struct static_site *site;
     const void *section_struct;
     size_t offset;
     struct mk_str name; /* of a file in the folder; empty: all of them */
@@ -88,7 +89,7 @@ static size_t choose_name(const struct sent *sent, struct mk_str program, char r
     return n > 0 && n < STATIC_NAME_BYTES ? (size_t)n : 0;
 }
 
-/* Tells whether a client gets the bytes of a file, by its path on the host and by its name. */
+/* Tells whether any client gets the bytes of a file, by its path on the host and by its name. */
 static bool sends_file(const struct sent *sent, struct mk_str file)
 {
     char path[2 * STATIC_NAME_BYTES];
@@ -97,7 +98,8 @@ static bool sends_file(const struct sent *sent, struct mk_str file)
                      MK_STR_ARG(sent->name.len ? MK_STR("") : below));
     struct mk_str url = mk_str(path, (size_t)n);
     return !mk_host_is_source(sent->host, MK_SOURCE_FILE, file) &&
-           !mk_host_is_source(sent->host, MK_SOURCE_PATH, url) && mk_host_asks_files(sent->host, url);
+           !mk_host_is_source(sent->host, MK_SOURCE_PATH, url) && mk_host_asks_files(sent->host, url) &&
+           !mk_host_denies_path(sent->host, url);
 }
 
 /* ── other hosts ── */
@@ -147,17 +149,6 @@ static bool compare_hosts(const struct sent *sent)
     return reported != NULL;
 }
 
-static void compare_alias(const struct static_site *alias, const struct alias_rule *section, struct mk_str name,
-                          void *ctx)
-{
-    struct sent sent = *(const struct sent *)ctx; /* the root of the host */
-    sent.site = alias;
-    sent.section_struct = section;
-    sent.offset = offsetof(struct alias_rule, to);
-    sent.name = name;
-    compare_hosts(&sent);
-}
-
 /* ── programs of the host itself ── */
 
 /* A folder whose files are all programs may be that of the host's files, or one above it: then it sends none. */
@@ -195,13 +186,33 @@ static size_t add_entry(struct scan *s, size_t len, const struct dirent *e)
     return (size_t)n < sizeof(s->name) - len ? len + (size_t)n : 0;
 }
 
-static bool is_sent_script(struct scan *s, size_t len, const struct dirent *e)
+/* Opens the name as a request does, through links that SymLink follows. Returns a descriptor or -errno. */
+static int open_scanned(const struct scan *s)
 {
-    struct mk_str file = mk_str(s->name, len);
-    return e->d_type == DT_REG && mk_str_iends(file, MK_STR(".php")) && sends_file(s->sent, file);
+    struct static_site *site = s->sent->site;
+    const char *name = s->name + site->path.len;
+    return sources_check(site, mk__static_open_name(site, name[0] ? name + 1 : ".", false));
 }
 
-static bool scan_folder(struct scan *s, int at, const char *folder, size_t len, unsigned levels);
+/* Tells whether a link leads to a file that is sent. */
+static bool leads_to_file(const struct scan *s)
+{
+    struct stat st;
+    int fd = open_scanned(s);
+    bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (fd >= 0)
+        close(fd);
+    return is_file;
+}
+
+static bool is_sent_script(const struct scan *s, size_t len, const struct dirent *e)
+{
+    struct mk_str file = mk_str(s->name, len);
+    return mk_str_iends(file, MK_STR(".php")) && sends_file(s->sent, file) &&
+           (e->d_type == DT_REG || (e->d_type == DT_LNK && leads_to_file(s)));
+}
+
+static bool scan_folder(struct scan *s, size_t len, unsigned levels);
 
 /* Returns whether there is a script in an open folder, whose name has `len` bytes. Files come before folders. */
 static bool scan_entries(struct scan *s, DIR *dir, size_t len, unsigned levels)
@@ -213,14 +224,14 @@ static bool scan_entries(struct scan *s, DIR *dir, size_t len, unsigned levels)
             return true;
     rewinddir(dir);
     while (levels && s->entries_left && (e = readdir(dir)))
-        if (e->d_type == DT_DIR && (n = add_entry(s, len, e)) && scan_folder(s, dirfd(dir), e->d_name, n, levels - 1))
+        if ((e->d_type == DT_DIR || e->d_type == DT_LNK) && (n = add_entry(s, len, e)) && scan_folder(s, n, levels - 1))
             return true;
     return false;
 }
 
-static bool scan_folder(struct scan *s, int at, const char *folder, size_t len, unsigned levels)
+static bool scan_folder(struct scan *s, size_t len, unsigned levels)
 {
-    int fd = openat(at, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open_scanned(s);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (fd >= 0 && !dir)
         close(fd);
@@ -230,35 +241,53 @@ static bool scan_folder(struct scan *s, int at, const char *folder, size_t len, 
     return found;
 }
 
-/* Reports the first PHP script that is found below the root. */
-static void scan_root(const struct sent *sent)
+/* Reports the first PHP script that is found below the folder. */
+static void scan_site(const struct sent *sent)
 {
     struct scan s = {.sent = sent, .entries_left = SCANNED_MAX};
     struct mk_str root = sent->site->path;
     if (root.len >= sizeof(s.name))
         return;
     memcpy(s.name, root.p, root.len);
-    if (scan_folder(&s, sent->site->root_fd, ".", root.len, SCANNED_LEVELS))
+    if (scan_folder(&s, root.len, SCANNED_LEVELS))
         mk_host_warn(sent->host, sent->section_struct, sent->offset, 0,
                      "%s is a script that no section runs: its source is sent as a file. Write [FASTCGI] for such "
                      "scripts, or deny their paths by [RULES]",
                      s.name);
 }
 
+/* Compares what a folder or a file has with what other hosts run, and a check with what none does. */
+static void check_sent(const struct sent *sent)
+{
+    bool is_reported = compare_hosts(sent);
+    if (!is_reported && !sent->name.len && mk_generation_is_check(mk_host_generation(sent->host)))
+        scan_site(sent);
+}
+
+static void check_alias(struct static_site *alias, const struct alias_rule *section, struct mk_str name, void *ctx)
+{
+    struct sent sent = *(const struct sent *)ctx; /* the root of the host */
+    sent.site = alias;
+    sent.section_struct = section;
+    sent.offset = offsetof(struct alias_rule, to);
+    sent.name = name;
+    check_sent(&sent);
+}
+
 /* ── all hosts ── */
 
 static void check_host(struct mk_host *host, const struct programs *programs)
 {
-    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    struct static_site *site = mk_host_state(host, &mk_plugin_static);
     struct sent root = {.host = host, .programs = programs, .site = site, .offset = offsetof(struct static_host, root)};
     if (!site)
         return;
     root.section_struct = site->host;
-    if (site->root_fd >= 0)
+    if (site->root_fd >= 0) {
         mk_host_each_program(host, compare_root, &root);
-    if (site->root_fd >= 0 && !compare_hosts(&root) && mk_generation_is_check(mk_host_generation(host)))
-        scan_root(&root);
-    mk__static_alias_each_section(site, compare_alias, &root);
+        check_sent(&root);
+    }
+    mk__static_alias_each_section(site, check_alias, &root);
 }
 
 void mk__static_other_programs_check(struct mk_generation *g)

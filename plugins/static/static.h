@@ -358,9 +358,9 @@ void mk__static_alias_each_place(const struct static_site *site, mk_file_place_f
  * Calls `fn` for each [ALIAS] that could be opened. `name`: of an exact one the file in the folder, as "/a"; else
  * empty.
  */
-typedef void (*alias_section_fn)(const struct static_site *alias, const struct alias_rule *section, struct mk_str name,
+typedef void (*alias_section_fn)(struct static_site *alias, const struct alias_rule *section, struct mk_str name,
                                  void *ctx);
-void mk__static_alias_each_section(const struct static_site *site, alias_section_fn fn, void *ctx);
+void mk__static_alias_each_section(struct static_site *site, alias_section_fn fn, void *ctx);
 
 /* Returns the pattern of the first [ALIAS] that has the path; NULL: none has it. */
 const struct mk_pattern *mk__static_alias_find_pattern(const struct static_site *site, struct mk_str path);

@@ -9,6 +9,7 @@ from harness import build
 from harness.content import populate
 from harness.scripts import write_scripts
 from harness.server import run, section, write_config
+from test_auth import users  # noqa: F401
 
 needs_gateways = pytest.mark.skipif(
     not all((build.PLUGINS / f"{name}.so").exists() for name in ("proxy", "fastcgi", "cgi")),
@@ -78,6 +79,27 @@ ROWS = {
         4,
     ),
     "an alias to a program": (PHP, section("ALIAS", {"Match": "=/x", "To": "{root}/a.php"}), "{root}/../other", 4),
+    "denied": (PHP, section("RULES", {"Match": "*.php", "Action": "deny"}), None, None),
+    "denied, but to some": (
+        PHP,
+        section("RULES", {"Match": "/x", "Action": "allow"})
+        + section("RULES", {"Match": "*.php", "Network": "192.0.2.0/24", "Action": "deny"}),
+        None,
+        4,
+    ),
+    "another path is denied": (PHP, section("RULES", {"Match": "/lib", "Action": "deny"}), None, 4),
+    "an alias is denied": (
+        PHP,
+        section("RULES", {"Match": "/x", "Action": "drop"}) + section("ALIAS", {"Match": "/x", "To": "{root}"}),
+        "{root}/../other",
+        None,
+    ),
+    "the folder of an alias is denied": (
+        PHP,
+        section("RULES", {"Match": "/sub", "Action": "deny"}) + section("ALIAS", {"Match": "/x", "To": "{root}/sub"}),
+        "{root}/../other",
+        4,
+    ),
     "an alias to a file": (PHP, section("ALIAS", {"Match": "=/x", "To": "{root}/page.txt"}), "{root}/../other", None),
 }
 
@@ -89,7 +111,7 @@ def test_other_hosts(check, tmp_path, row):
     (tmp_path / "other").mkdir()
     text = check(runs, sends, root, {"a.php": b""} if "a program" in row else None)
     said = re.findall(r"sites/sends:(\d+):\d+: warning: .*" + OTHERS.format(folder=".*", line=line), text)
-    at = "6" if "ALIAS" in sends else "3"
+    at = str(6 + sends[: sends.index("[ALIAS]")].count("\n")) if "ALIAS" in sends else "3"
     assert said == ([at] if line else []), text
     assert "error" not in text, text
 
@@ -118,3 +140,56 @@ SCRIPTS = {"index.php": b"", "a.txt": b""}
 def test_scripts_that_none_runs(tmp_path, text, files, is_said):
     write_config(tmp_path / "conf", populate(tmp_path / "www", files), text=text)
     assert (NONE in run("-c", tmp_path / "conf", "-t").stderr) == is_said
+
+
+def deny(match, action="deny", **more):
+    return section("RULES", {"Match": match, **more, "Action": action})
+
+
+LIB = {"lib/x.php": b""}
+ALIAS = section("ALIAS", {"Match": "/a", "To": "{other}"})
+ANY = section("AUTH", {"Match": "/lib", "Users": "{users}", "Realm": "r", "Satisfy": "any"})
+
+
+@pytest.mark.parametrize("text, files, links, found", [
+    (deny("/lib"), LIB, {}, None),
+    (deny("*.php"), LIB, {}, None),
+    (deny("*.php", "deny 404"), LIB, {}, None),
+    (deny("*.php", "drop"), LIB, {}, None),
+    (deny("/lib"), LIB | {"b/y.php": b""}, {}, "b/y.php"),
+    (deny("*.php", DryRun="On"), LIB, {}, "lib/x.php"),
+    (deny("/lib", "delay 1s") + deny("*.php"), LIB, {}, "lib/x.php"),
+    (deny("/lib/x.php", "allow", Network="192.0.2.1") + deny("*.php"), LIB, {}, "lib/x.php"),
+    (deny("/lib", Network="192.0.2.1"), LIB, {}, "lib/x.php"),
+    (deny("/lib", Network="192.0.2.1") + deny("/lib"), LIB, {}, None),
+    (deny("/lib", When="query x"), LIB, {}, "lib/x.php"),
+    (deny("/lib", ForeignReferer="On"), LIB, {}, "lib/x.php"),
+    (deny("/lib") + ANY, LIB, {}, "lib/x.php"),
+    (deny("/lib", "drop") + ANY, LIB, {}, None),
+    ("", {"a.txt": b""}, {"pub": "lib"}, None),
+    ("", LIB, {"pub": "lib"}, "lib/x.php"),
+    (deny("/lib"), LIB, {"pub": "lib"}, "pub/x.php"),
+    (deny("/lib") + deny("/pub"), LIB, {"pub": "lib"}, None),
+    (deny("/lib"), LIB, {"y.php": "lib/x.php"}, "y.php"),
+    (deny("*.php"), LIB, {"y.php": "lib/x.php"}, None),
+    (deny("/lib"), LIB, {"y.php": "lib"}, "y.php/x.php"),
+    (deny("/lib"), LIB, {"y.php": "../other/z.php"}, None),
+    (deny("*.php"), LIB, {"loop": "."}, None),
+    (ALIAS, {"../other/z.php": b""}, {}, "other/z.php"),
+    (ALIAS + deny("/a"), {"../other/z.php": b""}, {}, None),
+    (ALIAS + deny("/other"), {"../other/z.php": b""}, {}, "other/z.php"),
+    (ALIAS + deny("*.php"), {"../other/z.php": b""} | LIB, {}, None),
+    (ALIAS + deny("/lib"), {"../other/z.php": b""} | LIB, {}, "other/z.php"),
+])  # fmt: skip
+def test_scripts_that_rules_deny(tmp_path, users, text, files, links, found):
+    """What all clients are denied is not sent, by whichever path; a link or an alias is another path of it."""
+    root = populate(tmp_path / "www", files)
+    (tmp_path / "other").mkdir(exist_ok=True)
+    for name, target in links.items():
+        (root / name).symlink_to(target)
+    text = text.replace("{other}", str(tmp_path / "other")).replace("{users}", str(users))
+    write_config(tmp_path / "conf", root, host={"SymLink": "Inside"}, text=text)
+    out = run("-c", tmp_path / "conf", "-t").stderr
+    said = re.findall(rf"warning: {tmp_path}/(?:www/)?(\S+) {NONE}", out)
+    assert said == ([found] if found else []), out
+    assert "error" not in out, out

@@ -171,6 +171,16 @@ bool mk_host_asks_files(const struct mk_host *host, struct mk_str path)
     return i < g->n_plugins && MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_server);
 }
 
+bool mk_host_denies_path(const struct mk_host *host, struct mk_str path)
+{
+    const struct mk_generation *g = host->generation;
+    bool is_denied = false;
+    for (unsigned i = 0; i < g->n_plugins && !is_denied; i++)
+        is_denied = MK_PLUGIN_HOOK(g->plugins[i], paths, denies_path) && host->states[i] &&
+                    g->plugins[i]->paths->denies_path(host, path);
+    return is_denied;
+}
+
 void mk_host_each_program(const struct mk_host *host, mk_program_fn fn, void *ctx)
 {
     for (unsigned i = 0; i < host->generation->n_plugins; i++)
