@@ -175,6 +175,7 @@ static struct find_result find_program(struct static_site *site, const char *nam
     return (struct find_result){.kind = f.kind == FOUND_FILE ? FOUND_PROGRAM : FOUND_NOTHING,
                                 .fd = -1,
                                 .err = f.err,
+                                .is_index = true,
                                 .name = index};
 }
 
@@ -200,6 +201,7 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
         f = mk__static_open_file(site, mode, name, index->items[i], MK_CODING_IDENTITY);
         if (site->host->n_codings)
             select_variant(site, name, mode, &f);
+        f.is_index = true;
         if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && !is_passed_over(f.err)))
             return f;
         err = f.kind == FOUND_NOTHING && f.err != ENOENT ? f.err : err;
@@ -341,11 +343,30 @@ static struct find_result try_entries(struct static_site *site, struct mk_str pa
     int err = ENOENT; /* the first that is another one is the reason */
     for (uint32_t i = 0; i < host->n_tries; i++) {
         struct find_result f = try_entry(site, host->try_files.items[i], path, mode);
+        f.tried = i + 1;
         if (is_final(&f, host->try_files.items[i]))
             return f;
         err = f.kind == FOUND_NOTHING && err == ENOENT ? f.err : err;
     }
     return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = err, .status = host->last_status};
+}
+
+/* ── the path of a file that was found ── */
+
+size_t mk__static_find_write_path(const struct static_site *site, const struct find_result *found, struct mk_str path,
+                                  char ret[STATIC_NAME_BYTES])
+{
+    MK_UNINITIALIZED char name[STATIC_NAME_BYTES];
+    struct mk_str prefix = MK_STR(""), index = found->is_index ? found->name : MK_STR("");
+    if (found->tried) {
+        prefix = site->prefix;
+        path = mk_str_after(path, prefix.len);
+        path = mk_str(name, compose_name(site, site->host->try_files.items[found->tried - 1], path, name));
+    }
+    while (mk_str_starts(index, MK_STR("/"))) /* the path has one */
+        index = mk_str_after(index, 1);
+    int n = snprintf(ret, STATIC_NAME_BYTES, "%.*s%.*s%.*s", MK_STR_ARG(prefix), MK_STR_ARG(path), MK_STR_ARG(index));
+    return n < STATIC_NAME_BYTES ? (size_t)n : 0;
 }
 
 /* ── below one root ── */

@@ -7,6 +7,7 @@
 #include <monkey/base/arena.h>
 #include <monkey/base/escape.h>
 #include <monkey/base/file.h>
+#include <monkey/program.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -325,6 +326,7 @@ static int check_host(struct mk_host *host)
     int err = add_folders(host, site);
     mk__static_sources_init(site);
     mk__static_alias_init_sources(site);
+    site->decides_access = mk_host_decides_access(host);
     int pages = mk__static_errors_check(host, site);
     return err < 0 ? err : pages;
 }

@@ -70,28 +70,53 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
 }
 
 /* Has another plugin run the index of the folder that is the request's path. */
-static void run_index(struct mk_request *req, const struct find_result *found)
+static void run_index(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
-    struct mk_str folder = mk_request_path(req);
-    int n = snprintf(path, sizeof(path), "%.*s%.*s", MK_STR_ARG(folder), MK_STR_ARG(found->name));
-    if (n < (int)sizeof(path))
-        mk_request_redirect_internally(req, mk_str(path, (size_t)n));
+    size_t n = mk__static_find_write_path(site, found, mk_request_path(req), path);
+    if (n)
+        mk_request_redirect_internally(req, mk_str(path, n));
     else
         mk_response_error(req, 404);
+}
+
+/* Rules and logins hold for the path of a file, too. Returns whether it is sent now; else another response is. */
+static MK_NOINLINE bool may_send(struct mk_request *req, const struct static_site *site,
+                                 const struct find_result *found)
+{
+    MK_UNINITIALIZED char text[STATIC_NAME_BYTES];
+    size_t n = mk__static_find_write_path(site, found, mk_request_path(req), text);
+    struct mk_str path = mk_str(text, n), decided = mk_request_decided_path(req);
+    if (n && (mk_str_eq(path, mk_request_path(req)) || (decided.p && mk_str_eq(path, decided))))
+        return true;
+    if (n)
+        return mk_request_decide_access(req, path) == MK_DECLINED;
+    mk_response_error(req, 404);
+    return false;
+}
+
+/* Returns whether access to the file may have to be decided by another path than the request's. */
+static inline bool needs_decision(const struct static_site *site, const struct find_result *found)
+{
+    return (found->is_index || found->tried) && (site->of_host ? site->of_host : site)->decides_access;
 }
 
 static MK_HOT void send_result(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     switch (found->kind) {
     case FOUND_FILE:
-        send_file(req, site, found);
+        if (MK_UNLIKELY(needs_decision(site, found)) && !may_send(req, site, found)) {
+            struct find_result f = *found;
+            mk__static_open_release(&f);
+        } else {
+            send_file(req, site, found);
+        }
         return;
     case FOUND_DIRECTORY:
         mk_response_redirect_to_slash(req, 301);
         return;
     case FOUND_PROGRAM:
-        run_index(req, found);
+        run_index(req, site, found);
         return;
     default:
         mk__static_reasons_note(req, site, found->err);
@@ -237,10 +262,9 @@ static void respond_other_method(struct mk_request *req, const struct static_sit
                                  const struct find_result *found)
 {
     struct find_result f = *found;
-    (void)site;
     mk__static_open_release(&f);
     if (found->kind == FOUND_PROGRAM)
-        run_index(req, found);
+        run_index(req, site, found);
     else
         refuse_method(req);
 }

@@ -73,6 +73,7 @@ struct static_site {
     bool hints_at_listing;               /* in one-shot mode */
     _Atomic bool has_old_variants;       /* of a host: a precompressed variant was older than its file */
     bool has_files;                      /* a root, aliases or folders of users */
+    bool decides_access;                 /* of a host: access also goes by the path of the file that is sent */
     uint8_t sources;                     /* enum static_sources */
     struct mk_str prefix; /* of the paths of an alias or user, without a last slash; empty for a document root */
     struct static_settings own_settings; /* those of the server with what the host overrides */
@@ -132,6 +133,8 @@ struct find_result {
     void *owned;
     bool in_memory;
     bool varies;           /* other requests may get another variant */
+    bool is_index;         /* of a folder: `name` is the name in it */
+    uint32_t tried;        /* the word of TryFiles that has led here, from 1; 0: the path itself */
     enum mk_coding coding; /* of the file's bytes */
     uint64_t bytes;
     struct timespec mtime;
@@ -251,6 +254,13 @@ static inline struct find_result find_path(struct static_site *site, struct mk_s
 {
     return mk__static_find_path_with(site, path, &(struct find_mode){.accept = accept, .cached = cached});
 }
+
+/*
+ * Writes the path of the host whose file was found for `path`, a path of the host in the site: another one if it is the
+ * index of a folder, or a name of TryFiles. Returns its length; 0: it is too long.
+ */
+size_t mk__static_find_write_path(const struct static_site *site, const struct find_result *found, struct mk_str path,
+                                  char ret[STATIC_NAME_BYTES]);
 
 /*
  * Opens a directory, whose path ends with a slash, for reading; without its index and TryFiles. May wait for a disk.

@@ -70,13 +70,14 @@ def verify(peer):
 def start(serve, tmp_path, users):  # noqa: F811
     made = []
 
-    def make(text, settings=None, index="index.php", config=()):
+    def make(text, settings=None, index="index.php", config=(), host=()):
         made.extend([Backend(answer(b"ran", "Content-Type: text/plain")), Backend(verify)])
         app, auth = (one.__enter__() for one in made)
         root = populate(tmp_path / "root", {f"dir/{index}": b"<?php secret ?>\n"})
         text = f"[PROXY]\nMatch *.php\nTo {app.url}\n" + text.replace("{users}", str(users)).replace("{auth}", auth.url)
         text = re.sub(r"^(?=\w)", "    ", text, flags=re.M)
-        server = serve(settings, root=root, host={"Indexfile": index}, text=text, config={**LIMITS, **dict(config)})
+        host = {"Indexfile": index, **dict(host)}
+        server = serve(settings, root=root, host=host, text=text, config={**LIMITS, **dict(config)})
         server.app, server.auth = app, auth
         return server
 
@@ -104,6 +105,78 @@ def test_a_folder_is_as_its_script(start, name):
             seen.append(describe(got, server.app.requests[before:]))
     assert seen[0][0] == status
     assert seen[0] == seen[1]
+
+
+# How the file gets to a client that does not ask for it: the keys of the host, and the path.
+FILES = {
+    "index": ({}, "/dir/"),
+    "tries": ({"TryFiles": "$path /dir/index.html"}, "/other"),
+    "tries an index": ({"TryFiles": "$path /dir/"}, "/other"),
+    "tries its own index": ({"TryFiles": "$path/ =404"}, "/dir/"),
+}
+
+
+@pytest.mark.parametrize("how", FILES)
+@pytest.mark.parametrize("name", ROWS)
+def test_a_folder_is_as_its_file(start, name, how):
+    """Files as scripts: rules and logins hold for the path of the file that is sent."""
+    text, fields, status = ROWS[name]
+    host, target = FILES[how]
+    server = start(text.replace("index.php", "index.html"), index="index.html", host=host)
+    with server.connect() as client:
+        got = client.ask(target, *fields)
+        if "TryFiles" not in host:
+            assert describe(got, []) == describe(client.ask("/dir/index.html", *fields), [])
+        assert got.status == status
+        assert (b"secret" in got.body) == (status == 200)
+        head = client.ask(target, *fields, method="HEAD")
+        assert (head.status, head["Content-Length"]) == (status, got["Content-Length"])
+        if status == 200:
+            cached = client.ask(target, *fields, f"If-None-Match: {got['ETag']}")
+            assert cached.status == 304
+    assert not server.app.requests
+
+
+def deny(path):
+    return section("RULES", {"Match": path, "Action": "deny"})
+
+
+@pytest.mark.parametrize("match, target, status", [
+    ("=/a/index.html", "/a/", 403),
+    ("=/dir/index.html", "/a/", 200),
+    ("=/a/second.html", "/a/", 200),
+    ("=/a/sub/second.html", "/a/sub/", 403),
+    ("=/a/sub/index.html", "/a/sub/", 200),
+    ("=/a/index.html.gz", "/a/", 200),
+    ("/dir", "/", 200),
+])  # fmt: skip
+def test_files_of_an_alias(serve, tmp_path, match, target, status):
+    """The path is that of the host, below the alias; of a variant it is that of the file."""
+    root = populate(tmp_path / "root", {"index.html": b"root", "dir/index.html": b"a"})
+    populate(root, {"dir/index.html.gz": b"zz", "dir/sub/second.html": b"b"})
+    host = {"Indexfile": "index.html second.html", "Precompressed": "gzip"}
+    text = section("ALIAS", {"Match": "/a", "To": root / "dir"}) + deny(match)
+    server = serve(root=root, host=host, text=text)
+    with server.connect() as client:
+        assert [client.ask(target, "Accept-Encoding: gzip").status for _ in range(2)] == [status] * 2
+
+
+def test_a_delay_for_a_file(start):
+    """The request waits once, and continues with the file."""
+    server = start(section("RULES", {"Match": "=/dir/index.html", "Action": "delay 20ms"}), index="index.html")
+    with server.connect() as client:
+        assert b"secret" in client.ask("/dir/").body
+        assert client.ask("/dir/", method="POST").status == 405
+
+
+def test_kept_answers_are_of_the_file(start):
+    match = "[AUTH]\nMatch =/dir/index.html\nType Forward\nTo {auth}\nForwardCache 60s\n"
+    server = start(match, index="index.html")
+    with server.connect() as client:
+        for path in ("/dir/", "/dir/index.html", "/dir/?a"):
+            assert client.ask(path, "Cookie: session=ada").status == 200
+    uris = [uri for _, uri, _ in get_questions(server)]
+    assert uris == ["/dir/index.html", "/dir/index.html?a"]
 
 
 def get_questions(server):
@@ -188,6 +261,13 @@ def test_a_user_of_another_section(start, denied, status, body):
 
 def test_one_limit_counts_once(start):
     server = start("[CLIENT_LIMITS]\nMatch /dir\nRate 2/h\n")
+    with server.connect() as client:
+        assert [client.ask("/dir/").status for _ in range(3)] == [200, 200, 429]
+
+
+@pytest.mark.parametrize("match", ["/dir", "=/dir/index.html"])
+def test_limit_of_a_file(start, match):
+    server = start(section("CLIENT_LIMITS", {"Match": match, "Rate": "2/h"}), index="index.html")
     with server.connect() as client:
         assert [client.ask("/dir/").status for _ in range(3)] == [200, 200, 429]
 

@@ -107,9 +107,11 @@ struct mk__joined_lines {
 /* What mk_request_rewrite() has made of path and query; in the arena. */
 struct mk__rewritten {
     struct mk_str original, query; /* the path of the client; the query that replaces its query, `.p` NULL: none */
-    struct mk_str decided;         /* the path that access was decided for before this one; `.p` NULL: none */
+    struct mk_str decided;         /* another path that access was decided for; `.p` NULL: none */
     unsigned n;                    /* times */
-    bool decides_access;           /* the hooks of an internal redirect that decide about access are called */
+    unsigned decisions;            /* how often mk_request_decide_access() has asked */
+    unsigned resumed;              /* mk_request_decide_access(): the hook to continue with; 0: an internal redirect */
+    bool decides_access;           /* the hooks that decide about access are called for another path */
 };
 
 struct mk__extra;

@@ -16,6 +16,7 @@
 #include "server/generation/path_limits.h"
 
 #include <monkey/hooks.h>
+#include <monkey/program.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -214,17 +215,39 @@ static MK_HOT void on_request(struct mk_request *req, void *ctx)
     run_hooks(req, g, host);
 }
 
-/* After an internal redirect: calls the hooks that decide about access from req->hook on, then on_content. */
-static MK_NOINLINE void decide_access(struct mk_request *req)
+/* Calls the hooks that decide about access, from req->hook on. Returns whether one of them takes the request. */
+static bool is_access_taken(struct mk_request *req, const struct mk_generation *g)
 {
-    const struct mk_generation *g = get_generation(req);
     for (; req->hook < MK__HOOK_CONTENT * MK__PLUGINS_MAX; req->hook++) {
         uint32_t asked = g->access & get_hooks(g, get_host(req), req->hook / MK__PLUGINS_MAX);
         if (asked & 1u << req->hook % MK__PLUGINS_MAX && is_taken(req, g))
-            return;
+            return true;
     }
     req->rewritten->decides_access = false;
-    req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
+    return false;
+}
+
+/* Access to another path was decided: the request has its own path again, and the plugin that asked for it. */
+static void end_decision(struct mk_request *req)
+{
+    struct mk__rewritten *r = req->rewritten;
+    struct mk_str path = r->decided;
+    r->decided = req->path;
+    req->path = path;
+    req->hook = r->resumed;
+    r->resumed = 0;
+}
+
+/* After an internal redirect, or a wait for a decision: what is left of those that decide, then on_content. */
+static MK_NOINLINE void decide_access(struct mk_request *req)
+{
+    const struct mk_generation *g = get_generation(req);
+    if (is_access_taken(req, g))
+        return;
+    if (req->rewritten->resumed)
+        end_decision(req);
+    else
+        req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
     run_hooks(req, g, get_host(req));
 }
 
@@ -239,14 +262,36 @@ void mk_request_decline(struct mk_request *req)
         run_hooks(req, get_generation(req), get_host(req));
 }
 
-void mk__request_hooks_restart(struct mk_request *req)
+static void begin_decision(struct mk_request *req)
 {
     assert(req->rewritten);
     req->rewritten->decides_access = true;
     req->access = 0;
     req->defers_denial = false;
     req->hook = MK__HOOK_HEAD * MK__PLUGINS_MAX;
+}
+
+void mk__request_hooks_restart(struct mk_request *req)
+{
+    begin_decision(req);
     decide_access(req);
+}
+
+int mk__request_hooks_decide(struct mk_request *req)
+{
+    assert(req->hook >= MK__HOOK_CONTENT * MK__PLUGINS_MAX);
+    req->rewritten->resumed = req->hook;
+    begin_decision(req);
+    if (is_access_taken(req, get_generation(req)))
+        return 0;
+    end_decision(req);
+    return MK_DECLINED;
+}
+
+bool mk_host_decides_access(const struct mk_host *host)
+{
+    const struct mk_generation *g = host->generation;
+    return g->access & (get_hooks(g, host, MK__HOOK_HEAD) | get_hooks(g, host, MK__HOOK_REQUEST));
 }
 
 static MK_HOT void on_response(struct mk_request *req, void *ctx)

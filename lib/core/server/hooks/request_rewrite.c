@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Replaces path and query of a request before the plugins' on_request (mk_request_rewrite()), or its path for the
- * content (mk_request_redirect_internally()).
+ * content (mk_request_redirect_internally()) or for what decides about access (mk_request_decide_access()).
  */
 #include "server/worker/thread.h"
 
@@ -71,13 +71,11 @@ int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str
     return 0;
 }
 
-/* Replaces the path by one that is normalized, and keeps the query. Returns 0, -ELOOP or -ENOMEM. */
+/* Replaces the path by one that is normalized, and keeps the query. Returns 0 or -ENOMEM. */
 static int replace_path(struct mk_request *req, struct mk_str path)
 {
     struct mk__rewritten *r = req->rewritten;
     struct mk_str copy = mk_arena_dup(&req->arena, path), query = mk_request_query(req);
-    if (r && r->n >= MK_REWRITES_MAX)
-        return -ELOOP;
     if (!r)
         r = mk_arena_zalloc(&req->arena, sizeof(*r));
     if (!r || !copy.p)
@@ -85,7 +83,6 @@ static int replace_path(struct mk_request *req, struct mk_str path)
     if (!req->rewritten)
         *r = (struct mk__rewritten){.original = req->path, .query = query};
     r->decided = req->path;
-    r->n++;
     req->rewritten = r;
     req->path = copy;
     return 0;
@@ -93,11 +90,26 @@ static int replace_path(struct mk_request *req, struct mk_str path)
 
 void mk_request_redirect_internally(struct mk_request *req, struct mk_str path)
 {
-    int err = replace_path(req, path);
-    if (err < 0)
-        mk_response_error(req, err == -ENOMEM ? 503 : 500);
-    else
-        mk__request_hooks_restart(req);
+    bool is_loop = req->rewritten && req->rewritten->n >= MK_REWRITES_MAX;
+    if (is_loop || replace_path(req, path) < 0) {
+        mk_response_error(req, is_loop ? 500 : 503);
+        return;
+    }
+    req->rewritten->n++;
+    mk__request_hooks_restart(req);
+}
+
+int mk_request_decide_access(struct mk_request *req, struct mk_str path)
+{
+    bool is_loop = req->rewritten && req->rewritten->decisions >= MK_REWRITES_MAX;
+    if (!mk_host_decides_access(mk_request_host_conf(req)))
+        return MK_DECLINED;
+    if (is_loop || replace_path(req, path) < 0) { /* the file is another one each time, or there is no memory */
+        mk_response_error(req, is_loop ? 500 : 503);
+        return 0;
+    }
+    req->rewritten->decisions++;
+    return mk__request_hooks_decide(req);
 }
 
 struct mk_str mk_request_decided_path(const struct mk_request *req)

@@ -147,5 +147,7 @@ extern const struct mk__http_app mk__request_hooks_app;
  * all. In on_content, or later.
  */
 void mk__request_hooks_restart(struct mk_request *req);
+/* As mk_request_decide_access(), once the request has the other path. */
+int mk__request_hooks_decide(struct mk_request *req);
 
 #endif
