@@ -146,6 +146,12 @@ struct mk_file_server {
      * for a section whose paths do not include "/" are forwarded at once. From generation_check on.
      */
     enum mk_tries (*tries)(const struct mk_host *host);
+    /*
+     * Appends the path of the file that GET of a folder sends or, if it is a program, runs: its index, or a name of
+     * TryFiles. `path` is decoded and normalized, and ends with a slash and a NUL. May block.
+     * Returns 0, -ENOENT (there is none) or another -errno.
+     */
+    int (*find_index)(const struct mk_host *host, struct mk_str path, struct mk_buf *out);
     /* Returns the pattern of the [ALIAS] that has the path; NULL: none has it. From generation_check on. */
     const struct mk_pattern *(*find_alias)(const struct mk_host *host, struct mk_str path);
 };

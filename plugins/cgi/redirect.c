@@ -6,6 +6,7 @@
 #include "cgi.h"
 
 #include <monkey/base/escape.h>
+#include <monkey/file_cache.h>
 #include <monkey/kit/open_file.h>
 #include <monkey/kit/request_job.h>
 
@@ -59,18 +60,28 @@ static bool take_target(struct run *r, struct mk_str target)
 
 /* ── files ── */
 
-/* A file that is opened on a disk thread. */
+static void follow_redirect(struct run *r);
+
+/* A file that is opened on a disk thread, or the index of a folder that is found there. */
 struct open_job {
     struct mk_request_job base; /* with the path */
+    struct run *run;            /* valid as long as the request */
     const struct mk_host *host;
     struct mk_str path; /* the request's */
     int fd;
+    struct mk_buf index; /* its path; empty: there is none */
 };
 
 static void open_file(struct mk_request_job *job)
 {
     struct open_job *j = (struct open_job *)job;
-    j->fd = mk_host_open_path(j->host, job->text, 0);
+    const struct mk_file_server *files = mk_generation_file_server(mk_host_generation(j->host));
+    bool is_folder = mk_str_ends(job->text, MK_STR("/"));
+    int err = is_folder && files ? files->find_index(j->host, job->text, &j->index) : 0;
+    if (mk_str_eq(mk_buf_str(&j->index), job->text)) /* an alias for this path alone */
+        j->index.len = 0;
+    if (err < 0 || !j->index.len)
+        j->fd = err < 0 ? err : mk_host_open_path(j->host, job->text, 0);
 }
 
 static void respond_file(struct mk_request *req, struct mk_str path, int fd)
@@ -86,13 +97,29 @@ static void respond_file(struct mk_request *req, struct mk_str path, int fd)
     mk_response_file(req, &file);
 }
 
+/* The path of the index is followed as that of the redirect was: it may be a script, and has its own rules. */
+static void follow_index(struct run *r, struct mk_str index)
+{
+    r->path = mk_arena_dup(mk_request_arena(r->req), index);
+    if (r->path.p)
+        follow_redirect(r);
+    else
+        run_fail(r, 503);
+}
+
 static void end_job(struct mk_request_job *job, struct mk_request *req)
 {
     struct open_job *j = (struct open_job *)job;
-    if (req)
+    bool is_awaited = req && !j->run->is_complete; /* else the script was late meanwhile */
+    if (is_awaited && j->index.len) {
+        follow_index(j->run, mk_buf_str(&j->index));
+    } else if (is_awaited) {
+        j->run->is_complete = true; /* what the script still writes is dropped */
         respond_file(req, j->path, j->fd);
-    else if (j->fd >= 0)
+    } else if (j->fd >= 0) {
         close(j->fd);
+    }
+    mk_buf_release(&j->index);
 }
 
 /* Responds with the file of the path. Returns 0, -ENOMEM or -EAGAIN. */
@@ -102,9 +129,11 @@ static int send_file(struct run *r)
     struct open_job *j = mk_request_job_new(r->req, &type, r->path);
     if (!j)
         return -ENOMEM;
+    j->run = r;
     j->host = mk_request_host_conf(r->req);
     j->path = r->path;
     j->fd = -1;
+    mk_buf_init(&j->index, MK_CGI_PATH_BYTES);
     return mk_request_job_start(&j->base);
 }
 
@@ -182,12 +211,10 @@ static void follow_redirect(struct run *r)
     }
     r->phase = OVER;
     r->next = section;
-    if (section)
-        return;            /* until the process has ended */
-    r->is_complete = true; /* what the script still writes is dropped */
-    err = send_file(r);
-    if (err < 0)
-        mk_response_error(r->req, 503);
+    if (section && !r->has_child)
+        run_redirect_continue(r);
+    else if (!section && send_file(r) < 0)
+        run_fail(r, 503);
 }
 
 void run_redirect(struct run *r, struct mk_str target)

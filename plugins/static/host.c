@@ -375,6 +375,22 @@ static enum mk_tries get_tries(const struct mk_host *host)
     return site ? mk__static_find_get_tries(site->host) : MK_TRIES_NOTHING;
 }
 
+static int find_index(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
+{
+    struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    MK_UNINITIALIZED char user[USERDIR_NAME_BYTES + 1], text[STATIC_NAME_BYTES];
+    if (!site || !mk_str_ends(path, MK_STR("/")) || mk__static_open_is_hidden(site, path))
+        return -ENOENT;
+    struct static_location at = locate_path(site, path, user);
+    mk__static_root_refresh(at.site);
+    struct find_result found = find_file(&at, false);
+    bool is_found = found.kind == FOUND_FILE || found.kind == FOUND_PROGRAM;
+    size_t n = is_found ? mk__static_find_write_path(at.site, &found, path, text) : 0;
+    mk__static_open_release(&found);
+    mk_buf_add(out, text, n);
+    return n ? out->err : found.kind == FOUND_NOTHING && found.err ? -found.err : -ENOENT;
+}
+
 static const struct mk_pattern *find_alias(const struct mk_host *host, struct mk_str path)
 {
     const struct static_site *site = mk_host_state(host, &mk_plugin_static);
@@ -385,6 +401,7 @@ const struct mk_file_server mk__static_host_file_server = {.load_path = load_pat
                                                            .each_place = each_place,
                                                            .hides = hides_path,
                                                            .tries = get_tries,
+                                                           .find_index = find_index,
                                                            .find_alias = find_alias};
 
 void mk__static_host_explain(const struct mk_host *host, struct mk_explain *e)

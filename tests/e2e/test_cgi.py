@@ -39,9 +39,9 @@ SOCKETS = 3  # to the starter: one of the process, and one of each worker, once 
 def cgi(serve, tmp_path):
     """Starts a server with scripts below /cgi: cgi({"name": text}, MaxProcesses=1)."""
 
-    def start(scripts, settings=None, *, text="", **keys):
+    def start(scripts, settings=None, *, text="", root=None, host=None, **keys):
         folder = write_scripts(tmp_path / "scripts", {"hello": HELLO, **scripts})
-        server = serve(settings or {"Workers": 2}, text=cgi_section(folder, **keys) + text)
+        server = serve(settings or {"Workers": 2}, root=root, host=host, text=cgi_section(folder, **keys) + text)
         server.scripts = folder
         server.baseline += SOCKETS
         return server
@@ -701,6 +701,41 @@ def test_local_redirects(cgi):
     assert ask(server, "/cgi/nul").status == 502
     assert ask(server, "/cgi/missing").status == 404
     assert ask(server, "/cgi/status").status == 303
+    wait_no_scripts(server)
+
+
+# The index of a folder, what a rule denies, and the answer: a body, or a status and a line of the log.
+FOLDERS = [
+    ("index.cgi", None, "index.cgi /app/index.cgi a=b"),
+    ("index.html", None, "page"),
+    ("other.txt", None, (404, None)),
+    ("index.php", None, (502, "another plugin runs a program for that path")),
+    ("index.cgi", "=/app/index.cgi", (403, "the client may not have that path")),
+    ("index.html", "=/app/index.html", (403, "the client may not have that path")),
+    ("index.html", "=/app/", (403, "the client may not have that path")),
+]
+
+
+@pytest.mark.parametrize("index, denied, answer", FOLDERS)
+def test_local_redirect_to_a_folder(cgi, tmp_path, index, denied, answer):
+    """Its index is sent or run, as for a request for the folder; rules hold for both paths."""
+    if not all((build.PLUGINS / f"{name}.so").exists() for name in ("mandril", "fastcgi")):
+        pytest.skip("this preset has no plugins mandril and fastcgi")
+    script = shell("Content-Type: text/plain\\n\\n", 'echo "index.cgi $SCRIPT_NAME $QUERY_STRING"')
+    root = write_scripts(tmp_path / "root", {f"app/{index}": script})
+    if not index.endswith(".cgi"):
+        (root / "app" / index).write_text("page")
+    text = section("CGI", {"Match": "*.cgi", "LocalRedirect": "On"})
+    text += section("FASTCGI", {"Match": "*.php", "To": "127.0.0.1:1"})
+    text += section("RULES", {"Match": denied, "Action": "deny"}) if denied else ""
+    host = {"Indexfile": "index.cgi index.html index.php"}
+    server = cgi({"away": shell("Location: /app/?a=b\\n\\n")}, text=text, root=root, host=host, LocalRedirect="On")
+    got = ask(server, "/cgi/away?x", method="POST", body=b"data")
+    if isinstance(answer, str):
+        assert (got.status, got.body.decode().strip()) == (200, answer)
+    else:
+        assert got.status == answer[0]
+        assert not answer[1] or server.wait_log(f"is not followed: {answer[1]}")
     wait_no_scripts(server)
 
 
