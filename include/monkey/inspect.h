@@ -196,6 +196,7 @@ struct mk_explain {
     const struct mk_worker *worker;
     struct mk_str plugin; /* whose hook is called */
     bool answered;        /* set by mk_explain_add() with MK_EXPLAIN_ANSWERS */
+    bool runs_file;       /* set by a plugin that answers, if its explain_path names the file */
     bool claimed;         /* by a plugin (mk_path_hooks.claims), which sets it in MK_EXPLAIN_HEAD */
     /* Use mk_explain_add() and mk_explain_rewrite(). */
     void (*add)(struct mk_explain *e, const struct mk_host *host, const void *section_struct,

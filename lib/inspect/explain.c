@@ -288,13 +288,13 @@ static void explain_phases(struct explanation *x)
     run_phase(x, MK_EXPLAIN_RESPONSE);
 }
 
-/* Tells the path of the file that may be sent. */
+/* Tells the path of the file that may be sent, or is run. */
 static void set_result(const struct explanation *x, struct mk_explain_result *ret)
 {
     bool reads = mk_str_eq(x->e.method, MK_STR("GET")) || mk_str_eq(x->e.method, MK_STR("HEAD"));
     ret->host = x->host;
     mk_buf_init(&ret->path, PATH_BYTES_MAX + 2);
-    if (!x->e.answered && reads)
+    if ((!x->e.answered && reads) || x->e.runs_file)
         mk_buf_adds(&ret->path, x->e.path);
 }
 

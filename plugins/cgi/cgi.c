@@ -6,6 +6,7 @@
 
 #include <monkey/hooks.h>
 #include <monkey/inspect.h>
+#include <monkey/kit/open_file.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -326,12 +327,52 @@ static void explain_host(const struct mk_host *host, struct mk_explain *e)
     if (run_find_section(host, e->path, &section) < 0)
         mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
                        "500, because a pattern of [CGI] takes too much time for the path");
-    else if (section && section->conf->root.len)
+    if (!section)
+        return;
+    e->runs_file = true;
+    if (section->conf->root.len)
         mk_explain_add(e, host, section->conf, MK_EXPLAIN_ANSWERS, "[CGI]: a script below %s", section->conf->root.p);
-    else if (section && section->conf->script.len)
+    else if (section->conf->script.len)
         mk_explain_add(e, host, section->conf, MK_EXPLAIN_ANSWERS, "[CGI]: the script %s", section->conf->script.p);
-    else if (section)
+    else
         mk_explain_add(e, host, section->conf, MK_EXPLAIN_ANSWERS, "[CGI]: a script below DocumentRoot");
+}
+
+/* Adds how a file is run, or why it is not. */
+static void explain_script(const struct cgi_conf *conf, const char *file, bool may_run, struct mk_str info,
+                           struct mk_buf *out)
+{
+    const struct cgi_interpreter *i = cgi_conf_find_interpreter(conf, mk_str_c(file));
+    if (!i && !may_run)
+        mk_buf_addf(out, "403: the server's user may not execute the script %s", file);
+    else
+        mk_buf_addf(out, "the script %s%s%s", file, i ? ", run by " : "", i ? i->path.p : "");
+    if ((i || may_run) && info.len)
+        mk_buf_addf(out, ", with PATH_INFO %.*s", MK_STR_ARG(info));
+}
+
+/* Looks for the script as a request does. */
+static bool explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
+{
+    const struct section *section;
+    struct mk_cgi_place place;
+    if (run_find_section(host, path, &section) < 0 || !section)
+        return false;
+    const struct cgi_conf *conf = section->conf;
+    if (conf->script.len) {
+        explain_script(conf, conf->script.p, true, mk_str_after(path, run_get_prefix_len(conf, path)), out);
+        return true;
+    }
+    struct mk_cgi_script *script = mk_account_alloc(NULL, sizeof(*script));
+    int err = script ? run_find_place(conf, host, &path, &place) : -ENOMEM;
+    if (err == 0)
+        err = mk_cgi_find_script(&place, MK_CGI_FIND_WALK, path, script);
+    if (err < 0)
+        mk_buf_addf(out, "%d: there is no script: %s", mk_open_file_get_status(err), strerror(-err));
+    else
+        explain_script(conf, script->file, script->may_run, script->info, out);
+    mk_account_free(NULL, script, sizeof(*script));
+    return true;
 }
 
 static const struct mk_path_hooks path_hooks = {
@@ -346,6 +387,7 @@ static const struct mk_source_hooks source_hooks = {
 
 static const struct mk_inspect_hooks inspect_hooks = {
     .explain = explain_host,
+    .explain_path = explain_path,
     .takes_section = takes_section,
 };
 

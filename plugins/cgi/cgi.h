@@ -254,6 +254,14 @@ void run_release(struct run *r);
 void run_enter(struct run *r);
 /* Looks the script up, at first and for a redirect. */
 void run_find(struct run *r);
+/* Returns how much of a path is that of Match, without a slash at its end. */
+size_t run_get_prefix_len(const struct cgi_conf *conf, struct mk_str path);
+/*
+ * Finds where a section without Script looks for the script of a path, and makes it the path there. Returns 0 or
+ * -ENOENT: the path is that of a user, whose scripts are not run.
+ */
+int run_find_place(const struct cgi_conf *conf, const struct mk_host *host, struct mk_str *path,
+                   struct mk_cgi_place *ret);
 /* Opens a spool of the run. Returns 0, -EDQUOT or -ENOMEM. */
 int run_open_spool(struct run *r, struct run_spool *s, const struct mk_gateway_buffer *sizes, bool is_kept,
                    void (*ready)(struct mk_spool *spool, unsigned what, void *ctx));

@@ -351,8 +351,7 @@ static void take_script(struct mk_request *req, int err, const struct mk_cgi_scr
     continue_with_script(r);
 }
 
-/* Returns how much of a path is that of Match, without a slash at its end. */
-static size_t get_prefix_len(const struct cgi_conf *conf, struct mk_str path)
+size_t run_get_prefix_len(const struct cgi_conf *conf, struct mk_str path)
 {
     struct mk_str match = conf->match.text;
     size_t n = match.len - (match.len && match.p[match.len - 1] == '/');
@@ -363,7 +362,7 @@ static size_t get_prefix_len(const struct cgi_conf *conf, struct mk_str path)
 static void take_section_script(struct run *r)
 {
     struct mk_cgi_params *p = &r->params;
-    size_t prefix = get_prefix_len(r->conf, r->path);
+    size_t prefix = run_get_prefix_len(r->conf, r->path);
     p->script_name = mk_str(r->path.p, prefix);
     p->path_info = mk_str_after(r->path, prefix);
     p->script_filename = r->conf->script;
@@ -378,24 +377,29 @@ static bool is_user_path(struct mk_str path)
     return mk_str_starts(path, MK_STR("/~"));
 }
 
+int run_find_place(const struct cgi_conf *conf, const struct mk_host *host, struct mk_str *path,
+                   struct mk_cgi_place *ret)
+{
+    *ret = (struct mk_cgi_place){.host = host, .root = conf->root.len ? conf->root : MK_STR_NONE};
+    if (!conf->root.len)
+        return !conf->user_dirs && is_user_path(*path) ? -ENOENT : 0;
+    size_t prefix = run_get_prefix_len(conf, *path);
+    *path = prefix < path->len ? mk_str_after(*path, prefix) : MK_STR("/");
+    return 0;
+}
+
 void run_find(struct run *r)
 {
-    const struct cgi_conf *conf = r->conf;
-    struct mk_cgi_place place = {.host = mk_request_host_conf(r->req), .root = conf->root};
+    struct mk_cgi_place place;
     struct mk_str path = r->path;
     r->phase = LOOKUP;
-    if (conf->script.len) {
+    if (r->conf->script.len) {
         take_section_script(r);
         return;
     }
-    size_t prefix = conf->root.len ? get_prefix_len(conf, path) : 0;
-    if (!conf->root.len)
-        place.root = MK_STR_NONE;
-    else
-        path = prefix < path.len ? mk_str_after(path, prefix) : MK_STR("/");
-    int err = !conf->root.len && !conf->user_dirs && is_user_path(path)
-                  ? -ENOENT
-                  : mk_cgi_lookup(r->req, &place, MK_CGI_FIND_WALK, path, take_script, r);
+    int err = run_find_place(r->conf, mk_request_host_conf(r->req), &path, &place);
+    if (err == 0)
+        err = mk_cgi_lookup(r->req, &place, MK_CGI_FIND_WALK, path, take_script, r);
     if (err < 0)
         respond_missing(r, err);
 }

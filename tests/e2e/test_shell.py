@@ -21,6 +21,7 @@ from harness.certificates import TlsClient
 from harness.content import populate
 from harness.h2 import H2Client
 from harness.messages import request
+from harness.scripts import write_scripts
 from harness.secure import serve_secure
 from harness.server import Server, await_true, is_alive, run, section, write_config
 from harness.terminal import Terminal
@@ -674,6 +675,43 @@ def test_explain_what_is_on_the_disk(shown, shell, tmp_path, target, mode, tries
     shown(config={"sites/default": GATEWAY.format(root=root, mode=mode, tries=tries, section=text)})
     (file,) = [row for row in shell().ask(f"explain GET {target}") if row["phase"] == "file"]
     assert what.format(root=root) in file["what"]
+
+
+CGI = """[CGI]
+    Match *.cgi
+    Interpreter .py /bin/sh
+[CGI]
+    Match /below
+    Root {root}/scripts
+[CGI]
+    Match /one
+    Script {root}/scripts/run
+"""
+
+
+@pytest.mark.parametrize("target, what", [
+    ("GET /a.cgi", "the script {root}/a.cgi"),
+    ("POST /a.cgi", "the script {root}/a.cgi"),
+    ("GET /a.cgi/c.cgi", "the script {root}/a.cgi, with PATH_INFO /c.cgi"),
+    ("GET /a.py/c.cgi", "the script {root}/a.py, run by /bin/sh, with PATH_INFO /c.cgi"),
+    ("GET /no.cgi", "404: there is no script: No such file or directory"),
+    ("GET /~ada/a.cgi", "404: there is no script: No such file or directory"),
+    ("GET /plain.cgi", "403: the server's user may not execute the script {root}/plain.cgi"),
+    ("GET /below/run/x", "the script {root}/scripts/run, with PATH_INFO /x"),
+    ("GET /below", "404: there is no script: Is a directory"),
+    ("GET /below/none", "404: there is no script: No such file or directory"),
+    ("GET /one/x", "the script {root}/scripts/run, with PATH_INFO /x"),
+    ("GET /folder/", "the index is a program: the plugin that takes /folder/index.cgi runs it"),
+])  # fmt: skip
+def test_explain_names_the_script(shown, shell, tmp_path, target, what):
+    if not (build.PLUGINS / "cgi.so").exists():
+        pytest.skip(f"the preset {build.PRESET} has no cgi")
+    root = populate(tmp_path / "www", dict.fromkeys(("plain.cgi", "a.py"), b""))
+    write_scripts(root, dict.fromkeys(("a.cgi", "scripts/run", "folder/index.cgi"), "#!/bin/sh\n"))
+    host = section("HOST", {"ServerName": "localhost", "DocumentRoot": root, "Indexfile": "index.cgi"})
+    shown(config={"sites/default": host + CGI.format(root=root)})
+    (file,) = [row for row in shell().ask(f"explain {target}") if row["phase"] == "file"]
+    assert (file["what"], file["plugin"]) == (what.format(root=root), "static" if "index" in what else "cgi")
 
 
 def test_explain_a_listener(shown_secure, shell):
