@@ -43,10 +43,9 @@ set(with_h2
 
 # What clients of other servers need, and the server itself does not: in the kit (lib/kit/kit.cmake), with a copy of its
 # own of the parser of fields, since a second caller would keep the compiler from inlining that of requests.
-set(MK_CORE_FOR_KIT http/message/parse.c http/message/response_fields.c http/message/response_parser.c)
+set(MK_CORE_FOR_KIT http/message/parse.c http/message/response_parser.c)
 # For programs that have parse.c already.
-set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_fields.c
-    ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
+set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
 
 set(with_modules server/plugins/module_open.c)
 set(without_modules server/plugins/module_open_absent.c)

@@ -288,6 +288,12 @@ unsigned mk_request_minor(const struct mk_request *req)
     return req->ops->major == 1 ? req->parse.minor : 0;
 }
 
+bool mk_request_body_length(const struct mk_request *req, uint64_t *ret_bytes)
+{
+    *ret_bytes = req->head.body_bytes;
+    return req->head.body != MK__BODY_CHUNKED;
+}
+
 uint64_t mk_request_began_us(const struct mk_request *req)
 {
     return req->began_us;
@@ -396,37 +402,20 @@ MK_HOT uint64_t mk_request_mime_id(const struct mk_request *req)
     return req->http->app->mime_id(req, req->http->app_ctx);
 }
 
-static bool has_name(const struct mk_request *req, const struct mk_field *field, enum mk_header_id id,
-                     struct mk_str name)
-{
-    if (id != MK_HEADER_OTHER)
-        return field->id == id;
-    return mk_str_ieq(mk_span_str(req->base, field->name), name);
-}
-
 /* Returns the first field line with a name from `n` on; the number of all lines, if there is none. */
 static unsigned find_field(const struct mk_request *req, unsigned n, enum mk_header_id id, struct mk_str name)
 {
-    while (n < req->parse.n_fields && !has_name(req, &req->fields[n], id, name))
-        n++;
+    for (; n < req->parse.n_fields; n++) {
+        const struct mk_field *field = &req->fields[n];
+        if (id == MK_HEADER_OTHER ? mk_str_ieq(mk_span_str(req->base, field->name), name) : field->id == id)
+            return n;
+    }
     return n;
 }
 
 static struct mk_str get_value(const struct mk_request *req, unsigned n)
 {
     return mk_span_str(req->base, req->fields[n].value);
-}
-
-/* Returns room for the values of all lines with the name of line `first`, which it adds to the list; NULL: no memory.
- */
-static struct mk__joined_lines *add_joined_lines(struct mk_request *req, unsigned first, size_t size)
-{
-    struct mk__joined_lines *joined = mk_arena_alloc(&req->arena, sizeof(*joined) + size);
-    if (!joined)
-        return NULL;
-    *joined = (struct mk__joined_lines){.next = req->joined, .first = first};
-    req->joined = joined;
-    return joined;
 }
 
 /* Joins the values of all lines with the name of line `first`. Returns that of `first` alone without memory. */
@@ -436,9 +425,11 @@ static struct mk_str join_lines(struct mk_request *req, unsigned first, enum mk_
     size_t size = 0;
     for (unsigned n = first; n < req->parse.n_fields; n = find_field(req, n + 1, id, name))
         size += separator.len + get_value(req, n).len;
-    struct mk__joined_lines *joined = add_joined_lines(req, first, size);
+    struct mk__joined_lines *joined = mk_arena_alloc(&req->arena, sizeof(*joined) + size);
     if (!joined)
         return get_value(req, first);
+    *joined = (struct mk__joined_lines){.next = req->joined, .first = first};
+    req->joined = joined;
     struct mk_buf text;
     mk_buf_init_fixed(&text, joined->bytes, size);
     for (unsigned n = first; n < req->parse.n_fields; n = find_field(req, n + 1, id, name)) {

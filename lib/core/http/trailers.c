@@ -6,12 +6,6 @@
 
 #include <errno.h>
 
-bool mk_request_body_length(const struct mk_request *req, uint64_t *ret_bytes)
-{
-    *ret_bytes = req->head.body_bytes;
-    return req->head.body != MK__BODY_CHUNKED;
-}
-
 int mk_request_keep_trailers(struct mk_request *req)
 {
     bool has_ended = req->head.body == MK__BODY_CHUNKED && req->body_state == MK__BODY_STATE_DONE;

@@ -23,16 +23,6 @@ static unsigned count_field(const struct mk_head_parser *p, const struct mk_fiel
     return n;
 }
 
-/* Tells whether the host of `memo` is the one of a Host field; it becomes that of the head. */
-static bool recall_host(const struct mk__host_memo *memo, const char *base, struct mk_span value,
-                        struct mk__request_head *head)
-{
-    if (!memo || !value.len || value.len != memo->len || memcmp(memo->value, base + value.at, value.len) != 0)
-        return false;
-    head->host = (struct mk_span){(uint16_t)(value.at + memo->name.at), memo->name.len};
-    return true;
-}
-
 static void remember_host(struct mk__host_memo *memo, const char *base, struct mk_span value, struct mk_span name)
 {
     if (!memo || value.len > sizeof(memo->value))
@@ -52,8 +42,11 @@ static int read_host(const struct mk_head_parser *p, const struct mk_field *fiel
 
     if (n > 1 || (n == 0 && p->minor > 0))
         return -400;
-    if (n && !authority.len && recall_host(memo, base, field->value, head))
+    if (n && !authority.len && memo && field->value.len && field->value.len == memo->len &&
+        memcmp(memo->value, base + field->value.at, memo->len) == 0) {
+        head->host = (struct mk_span){(uint16_t)(field->value.at + memo->name.at), memo->name.len};
         return 0;
+    }
     if (n && mk__uri_split_authority(mk_span_str(base, field->value), &host) < 0)
         return -400;
     if (authority.len && mk__uri_split_authority(authority, &host) < 0)
