@@ -79,7 +79,7 @@ static bool is_older(const struct timespec *a, const struct timespec *b)
 static void note_old_variant(struct static_site *site, const char *path)
 {
     struct static_site *of_host = site->of_host ? site->of_host : site;
-    mk__static_file_counters_add_old_variant();
+    mk__static_count(NULL, STATIC_COUNT_OLD_VARIANTS);
     if (site->owner && !atomic_exchange(&of_host->has_old_variants, true))
         mk_host_log(site->owner, MK_LOG_WARN,
                     "static: %.*s/%s is older than the file without %s, and not sent: compress the file again. Further "
