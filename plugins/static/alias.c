@@ -243,9 +243,10 @@ static bool is_name_of_file(const struct alias *a, struct mk_str path)
            mk_str_eq(mk_str_after(path, a->site.prefix.len), a->name);
 }
 
-const struct mk_pattern *mk__static_alias_find_pattern(const struct static_site *site, struct mk_str path)
+const struct mk_pattern *mk__static_alias_find_pattern(const struct mk_host *host, struct mk_str path)
 {
-    const struct alias *a = site->aliases;
+    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    const struct alias *a = site ? site->aliases : NULL;
     while (a && mk_pattern_match(&a->rule.match, path) <= 0 && !is_name_of_file(a, path))
         a = a->next;
     return a && a->section ? &a->rule.match : NULL;

@@ -391,18 +391,12 @@ static int find_index(const struct mk_host *host, struct mk_str path, struct mk_
     return n ? out->err : found.kind == FOUND_NOTHING && found.err ? -found.err : -ENOENT;
 }
 
-static const struct mk_pattern *find_alias(const struct mk_host *host, struct mk_str path)
-{
-    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
-    return site ? mk__static_alias_find_pattern(site, path) : NULL;
-}
-
 const struct mk_file_server mk__static_host_file_server = {.load_path = load_path,
                                                            .each_place = each_place,
                                                            .hides = hides_path,
                                                            .tries = get_tries,
                                                            .find_index = find_index,
-                                                           .find_alias = find_alias};
+                                                           .find_alias = mk__static_alias_find_pattern};
 
 void mk__static_host_explain(const struct mk_host *host, struct mk_explain *e)
 {

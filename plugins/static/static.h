@@ -370,7 +370,7 @@ typedef void (*alias_section_fn)(struct static_site *alias, const struct alias_r
 void mk__static_alias_each_section(struct static_site *site, alias_section_fn fn, void *ctx);
 
 /* Returns the pattern of the first [ALIAS] that has the path; NULL: none has it. */
-const struct mk_pattern *mk__static_alias_find_pattern(const struct static_site *site, struct mk_str path);
+const struct mk_pattern *mk__static_alias_find_pattern(const struct mk_host *host, struct mk_str path);
 /* Finds the first alias of `at->site` that matches `at->path`; sets `at` to its site. Returns false if none does. */
 bool mk__static_alias_find(struct static_location *at);
 

@@ -118,7 +118,7 @@ static struct mk__gw_backend_conn *find_conn(struct mk__gw_bound *bound, const s
 struct mk__gw_backend_conn *mk__gw_bound_take(struct mk_request *req, struct mk__gw_backend *b, uint64_t age_ms)
 {
     const struct mk_plugin *plugin = b->thread->gateway->type->plugin;
-    struct mk__gw_bound *bound = b->n_bound ? mk_connection_state(mk_request_connection(req), plugin) : NULL;
+    struct mk__gw_bound *bound = mk_connection_state(mk_request_connection(req), plugin);
     struct mk__gw_backend_conn *c = bound ? find_conn(bound, b, age_ms) : NULL;
     if (!c)
         return NULL;

@@ -113,11 +113,12 @@ static void abandon_exchange(struct mk__gw_exchange *x)
 static void release_exchange(void *arg)
 {
     struct mk__gw_owner *owner = arg;
-    if (owner->exchange) {
-        abandon_exchange(owner->exchange);
-        mk__gw_exchange_free(owner->exchange);
+    if (!owner->exchange) {
+        mk__gw_tunnel_release(&owner->tunnel);
+        return;
     }
-    mk__gw_tunnel_release(&owner->tunnel);
+    abandon_exchange(owner->exchange);
+    mk__gw_exchange_free(owner->exchange);
 }
 
 /* This server responds. */
@@ -398,13 +399,15 @@ static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struc
                                   .client = route->client,
                                   .thread = t,
                                   .loop = mk_request_loop(req)};
+    int64_t keep_alive = route->conf->keep_alive; /* says whether a connection may have a second request */
+    bool keeps_conn = keep_alive == MK_GATEWAY_KEEP_QUEUE ? route->group != NULL : keep_alive > 0;
     x->call = (struct mk_gateway_call){.req = req,
                                        .protocol = route->protocol,
                                        .conf = x->conf,
                                        .state = x->state,
                                        .loop = x->loop,
                                        .host = mk_request_host_conf(req),
-                                       .keeps_conn = mk__gw_route_keeps_conns(route)};
+                                       .keeps_conn = keeps_conn};
     memset(x->state, 0, state_bytes);
     mk_timer_init(&x->timer, on_timer);
     mk__gw_buffer_init(&x->buffer, req, mk__gw_exchange_down_fill);

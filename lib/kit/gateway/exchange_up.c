@@ -389,8 +389,10 @@ void mk__gw_exchange_take_conn(struct mk__gw_exchange *x)
 {
     bool can_repeat = x->is_idempotent && (x->body.kind == MK_GATEWAY_BODY_NONE || x->body.is_received);
     uint64_t age_ms = can_repeat ? UINT64_MAX : x->conf->keep_alive > 0 ? FRESH_MS : 0;
-    struct mk__gw_backend_conn *c = x->is_retry ? NULL : mk__gw_bound_take(x->req, x->backend, age_ms);
-    if (!c && !x->is_retry)
+    struct mk__gw_backend_conn *c = NULL;
+    if (!x->is_retry && x->backend->n_bound)
+        c = mk__gw_bound_take(x->req, x->backend, age_ms);
+    if (!x->is_retry && !c)
         c = mk__gw_backend_take_idle(x->backend, age_ms);
     if (c) {
         use_conn(x, c);

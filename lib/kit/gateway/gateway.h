@@ -35,13 +35,6 @@ struct mk_gateway_generation {
     uint32_t names_ms;               /* what is left of the time for names that are checked */
 };
 
-/* Counts one, in the thread of the worker. */
-static inline void mk__gateway_count(const struct mk_gateway *gateway, const struct mk_worker *worker,
-                                     enum mk_gateway_count count)
-{
-    mk_counter_add(gateway->counters[count], worker, 1);
-}
-
 /*
  * Looks up the names of backends when a configuration is only checked (monkey -t). A server looks them up for each
  * connection, so a name without an address is a warning.
@@ -71,13 +64,6 @@ struct mk_gateway_route {
     struct mk_str key;        /* what makes a connection one that this section may use */
     uint64_t hash;            /* of the key */
 };
-
-/* Tells whether a connection of the section may have a second request. */
-static inline bool mk__gw_route_keeps_conns(const struct mk_gateway_route *route)
-{
-    int64_t keep_alive = route->conf->keep_alive;
-    return keep_alive == MK_GATEWAY_KEEP_QUEUE ? route->group != NULL : keep_alive > 0;
-}
 
 /*
  * Pipes through which bodies move from one socket to another by splice(2). A thread keeps one that is empty; a transfer

@@ -132,7 +132,7 @@ static void count_event(const struct mk__gw_report *r, enum mk_backend_counter c
 
 static void count_sum(const struct mk__gw_report *r, enum mk_gateway_count count)
 {
-    mk__gateway_count(r->gateway, mk_request_worker(r->req), count);
+    mk_counter_add(r->gateway->counters[count], mk_request_worker(r->req), 1);
 }
 
 static void note_number(const struct mk__gw_report *r, struct mk_str name, uint64_t number)
