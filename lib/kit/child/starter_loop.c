@@ -554,13 +554,6 @@ static bool keep_only(int control)
     return close_range(CONTROL_FD + 1, ~0U, 0) == 0;
 }
 
-/* Has all killed that carries the tag of a former starter. Those still start processes while they end. */
-static void kill_former(void)
-{
-    st.former = (struct ending){.stage = KILLED, .has_others = true, .next_ms = get_time() + GIVE_UP_MS};
-    st.must_scan = true;
-}
-
 _Noreturn void mk__starter_loop_run(int control, const struct mk__tags *tags, uint64_t number)
 {
     sigset_t all;
@@ -583,8 +576,11 @@ _Noreturn void mk__starter_loop_run(int control, const struct mk__tags *tags, ui
         _exit(1);
     st.tags = *tags;
     mk__tag_begin(&st.tags, number);
-    if (number)
-        kill_former();
+    if (number) {
+        /* has all killed that carries the tag of a former starter; those still start processes while they end */
+        st.former = (struct ending){.stage = KILLED, .has_others = true, .next_ms = get_time() + GIVE_UP_MS};
+        st.must_scan = true;
+    }
     while (!st.ends || st.n_rows || st.left.stage != KILLED || st.left.has_others || st.former.has_others)
         serve_channels();
     _exit(0);

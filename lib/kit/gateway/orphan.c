@@ -91,12 +91,6 @@ static void arm_timer(struct mk__gw_orphan *o)
     mk_timer_arm(mk_worker_loop(o->worker), &o->timer, end_ms > now ? (uint32_t)(end_ms - now) : 0);
 }
 
-static int send_rest(struct mk__gw_orphan *o)
-{
-    int err = mk__gw_upload_flush(&o->up, &o->conn->io);
-    return err < 0 ? err : mk__gw_received_send(&o->received, &o->up, &o->conn->io);
-}
-
 static bool is_live(const struct mk__gw_orphan *o, struct mk_str bytes)
 {
     const struct mk_gateway_head head = mk__gw_download_get_head(&o->down, bytes);
@@ -139,7 +133,9 @@ static int read_response(struct mk__gw_orphan *o)
 
 static void advance_orphan(struct mk__gw_orphan *o)
 {
-    int err = send_rest(o);
+    int err = mk__gw_upload_flush(&o->up, &o->conn->io);
+    if (err >= 0)
+        err = mk__gw_received_send(&o->received, &o->up, &o->conn->io);
     if (err >= 0)
         err = read_response(o);
     if (err == 0 || err == -ECANCELED) {

@@ -46,11 +46,6 @@ static const char *strip_folder(const char *path, struct mk_str folder)
     return path + folder.len + strspn(path + folder.len, "/");
 }
 
-static bool is_missing(int err)
-{
-    return err == -ENOENT || err == -ENOTDIR;
-}
-
 /* A file to be opened. */
 struct lookup {
     const struct mk_conf_list *folders;
@@ -71,7 +66,7 @@ static int open_named(const struct lookup *l, uint64_t cached)
         int fd = open_below(l->folders->items[i].p, path, cached);
         if (fd >= 0 || fd == -EAGAIN)
             return fd;
-        if (err == 0 || is_missing(err))
+        if (err == 0 || err == -ENOENT || err == -ENOTDIR)
             err = fd;
     }
     return err ? err : -EXDEV;

@@ -157,12 +157,6 @@ static void drop_conn(struct mk__gw_tunnel *t)
     t->conn = NULL;
 }
 
-static void abort_tunnel(struct mk__gw_tunnel *t)
-{
-    drop_conn(t);
-    mk_response_abort(t->req);
-}
-
 /* The backend takes nothing more. What it has sent before is passed on, and then its end. */
 static void refuse_up(struct mk__gw_tunnel *t)
 {
@@ -191,7 +185,8 @@ static void run_tunnel(struct mk__gw_tunnel *t)
     int up = move_up(t);
     int down = up < 0 ? up : move_bytes(t, &t->down, &backend, &client);
     if (down < 0) {
-        abort_tunnel(t);
+        drop_conn(t);
+        mk_response_abort(t->req);
     } else if (t->up.is_shut && t->down.is_shut) {
         drop_conn(t);
         mk_tunnel_end(t->req);

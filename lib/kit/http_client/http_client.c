@@ -108,13 +108,6 @@ static void observe_time(const struct mk_http_client *c, enum mk_backend_counter
         mk_backend_stats_observe(c->options.stats, counter, c->options.worker, get_now_us(c) - since_us);
 }
 
-static void count_head(const struct mk_http_client *c)
-{
-    if (c->options.stats)
-        mk_backend_stats_add_status(c->options.stats, c->options.worker, c->parser.status);
-    observe_time(c, MK_BACKEND_HEAD_DURATION, c->began_us);
-}
-
 static void count_end(const struct mk_http_client *c, int err)
 {
     if (err == 0)
@@ -356,7 +349,9 @@ static int read_head(struct mk_http_client *c)
     }
     if (r < 0)
         return r;
-    count_head(c);
+    if (c->options.stats)
+        mk_backend_stats_add_status(c->options.stats, c->options.worker, c->parser.status);
+    observe_time(c, MK_BACKEND_HEAD_DURATION, c->began_us);
     c->state = BODY;
     return decode_response(c, c->parser.head_bytes);
 }

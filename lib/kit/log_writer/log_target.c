@@ -106,13 +106,6 @@ static int report_failure(struct mk_log_target *target, int err, uint64_t now_ms
     return MK_DECLINED;
 }
 
-static void report_recovery(struct mk_log_target *target)
-{
-    if (target->err)
-        mk_log_info("%s: %s can be written again", target->type->name, mk__log_target_name(target));
-    target->err = 0;
-}
-
 static uint64_t count_lost(struct mk_log_target *target)
 {
     pthread_mutex_lock(&mk__log_lock);
@@ -275,8 +268,11 @@ static int write_lines(struct mk_log_target *target, uint64_t now_ms)
         if (n <= 0)
             continue;
         consume_batch(target, &b, (size_t)n);
-        if (!target->is_stale)
-            report_recovery(target);
+        if (!target->is_stale) {
+            if (target->err)
+                mk_log_info("%s: %s can be written again", target->type->name, mk__log_target_name(target));
+            target->err = 0;
+        }
     }
     return MK_AGAIN;
 }

@@ -194,11 +194,6 @@ static void finish_read(struct mk_job *job)
     mk__spool_update(s);
 }
 
-static bool needs_read(const struct mk_spool *s)
-{
-    return mk__spool_may_read(s) && mk__spool_in_file(s) && s->head.bytes < MK__SPOOL_READ_AHEAD;
-}
-
 /*
  * Adds blocks as far as there is memory for them and the next write. For the first there is memory if nothing was
  * read ahead. Returns 0, MK_AGAIN (there is none until more was read) or -ENOMEM.
@@ -255,7 +250,7 @@ void mk__spool_jobs_start(struct mk_spool *s)
 {
     if (s->is_busy || s->err)
         return;
-    if (needs_read(s))
+    if (mk__spool_may_read(s) && mk__spool_in_file(s) && s->head.bytes < MK__SPOOL_READ_AHEAD)
         start_read(s);
     if (!s->is_busy && !s->err && needs_write(s))
         start_write(s);

@@ -185,11 +185,6 @@ static void clear_place(struct mk_store *store, size_t bytes)
     evict_held(store, held, mk__slabs_window(&store->slabs, bytes, may_evict, hold_item, held, HELD_MAX));
 }
 
-static bool too_much_pending(struct mk_store *store, uint64_t bytes)
-{
-    return read_counter(&store->pending_bytes) > 2 * bytes + read_counter(&store->budget.max) / PENDING_PART;
-}
-
 static struct mk_item *try_alloc(struct mk_store *store, size_t bytes)
 {
     struct mk_item *item = mk__slabs_alloc(&store->slabs, bytes, sizeof(*item));
@@ -202,7 +197,7 @@ struct mk_item *mk__store_alloc(struct mk_store *store, struct mk__set *set, siz
 {
     struct mk_item *item = try_alloc(store, bytes);
     for (unsigned i = 0; !item && i <= ROUNDS; i++) {
-        if (too_much_pending(store, bytes))
+        if (read_counter(&store->pending_bytes) > 2 * bytes + read_counter(&store->budget.max) / PENDING_PART)
             break;
         bool is_scattered =
             i == ROUNDS || atomic_fetch_add_explicit(&store->failures, 1, memory_order_relaxed) > 2 * ROUNDS;

@@ -61,11 +61,6 @@ static uint32_t get_age(uint32_t entry, uint32_t now)
     return (now - entry) & TIME_MASK;
 }
 
-static bool matches_print(uint32_t entry, uint32_t print)
-{
-    return (entry & ~(uint32_t)TIME_MASK) == print;
-}
-
 static _Atomic uint32_t *get_group(const struct mk__fingerprints *f, uint64_t hash)
 {
     return &f->entries[(hash & get_mask(f)) * GROUP];
@@ -77,7 +72,7 @@ static _Atomic uint32_t *find_entry(const struct mk__fingerprints *f, uint64_t h
     uint32_t print = make_print(hash);
     for (unsigned i = 0; i < GROUP; i++) {
         uint32_t entry = atomic_load_explicit(&group[i], memory_order_relaxed);
-        if (matches_print(entry, print) && get_age(entry, now) < STEPS_VALID)
+        if ((entry & ~(uint32_t)TIME_MASK) == print && get_age(entry, now) < STEPS_VALID)
             return &group[i];
     }
     return NULL;

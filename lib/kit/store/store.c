@@ -69,11 +69,6 @@ static void assign_sets(struct mk_store *store, const struct mk_store_conf *conf
     }
 }
 
-static size_t round_up(size_t n)
-{
-    return (n + 4095) / 4096 * 4096;
-}
-
 /* Sets the budget, and gives fingerprints and tables their shares of it. */
 static void set_budget(struct mk_store *store, uint64_t bytes_max)
 {
@@ -118,7 +113,7 @@ int mk_store_new(const struct mk_store_conf *conf, struct mk_store **ret)
         return err;
     unsigned n_sets = count_sets(conf);
     size_t queues = sizeof(struct mk__queue[MK__QUEUES][MK_STORE_SHARDS]);
-    size_t bytes = round_up(sizeof(struct mk_store) + n_sets * queues);
+    size_t bytes = (sizeof(struct mk_store) + n_sets * queues + 4095) / 4096 * 4096;
     struct mk_store *store = mk__pages_map(bytes);
     if (!store)
         return -ENOMEM;

@@ -37,19 +37,13 @@ void mk_upstream_call_init(struct mk_upstream_call *call, struct mk_str bytes)
     mk_list_init(&call->by_time);
 }
 
-/* Its bytes are not needed any more. */
-static void uncount_call(struct mk_upstream_conn *conn, struct mk_upstream_call *call)
-{
-    if (call->is_counted)
-        conn->queue_bytes -= call->bytes.len;
-    call->is_counted = false;
-}
-
 void mk_upstream_take(struct mk_upstream_conn *conn, struct mk_upstream_call *call)
 {
     mk_list_del(&call->node);
     mk_list_del(&call->by_time);
-    uncount_call(conn, call);
+    if (call->is_counted) /* its bytes are not needed any more */
+        conn->queue_bytes -= call->bytes.len;
+    call->is_counted = false;
     conn->n_calls -= call->has_reply;
 }
 

@@ -442,12 +442,6 @@ int mk_variable_next(struct mk_str *text, struct mk_str *ret_literal, struct mk_
 
 /* ── texts with variables, split when the configuration is loaded ── */
 
-static int report_control(struct mk_buf *error)
-{
-    mk_buf_addf(error, "a value has no control bytes");
-    return -EINVAL;
-}
-
 static int report_variable(struct mk_str name, struct mk_buf *error)
 {
     const char *meant = mk_variable_find_foreign(name);
@@ -465,8 +459,10 @@ static int parse_piece(struct mk_text_piece *piece, struct mk_str literal, struc
     piece->literal = mk_arena_dup(arena, literal);
     if (!piece->literal.p)
         return -ENOMEM;
-    if (mk_str_has_control(literal))
-        return report_control(error);
+    if (mk_str_has_control(literal)) {
+        mk_buf_addf(error, "a value has no control bytes");
+        return -EINVAL;
+    }
     if (!name.p)
         return 0;
     piece->variable = mk_variable_find(name);

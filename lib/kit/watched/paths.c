@@ -163,13 +163,6 @@ static bool follow_link(struct walk *walk, const char *target, const char *rest)
     return true;
 }
 
-static void leave_folder(struct walk *walk)
-{
-    char *slash = strrchr(walk->done, '/');
-    if (slash)
-        *slash = '\0';
-}
-
 /*
  * Walks one component. Returns false at the end: nothing is left, the entry is missing (its folder reports when it
  * appears), or it cannot be walked (the load will fail, too).
@@ -184,8 +177,11 @@ static bool walk_component(struct mk__paths *p, int inotify, struct walk *walk)
     if (!len)
         return false;
     if (parent || (len == 1 && name[0] == '.')) {
-        if (parent)
-            leave_folder(walk);
+        if (parent) {
+            char *slash = strrchr(walk->done, '/');
+            if (slash)
+                *slash = '\0';
+        }
         memmove(walk->left, rest, strlen(rest) + 1);
         return true;
     }

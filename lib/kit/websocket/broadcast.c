@@ -178,11 +178,6 @@ void mk__ws_drop_deliveries(struct mk_ws_worker *w)
 
 /* ── receivers ── */
 
-static bool is_excepted(const struct mk__ws_broadcast *b, const struct mk_ws *ws)
-{
-    return b->except_worker == ws->worker && b->except_id == ws->id;
-}
-
 /* Frames of clients are masked, each with its own key. */
 static int send_masked(struct mk_ws *ws, const struct mk__ws_block *block)
 {
@@ -227,7 +222,8 @@ static void pass_on_batch(struct mk_ws_worker *w, struct mk_ws *ws)
     if (w->batch > 1)
         mk__ws_gather_output(ws);
     for (unsigned i = 0; i < w->batch; i++, d = d->next)
-        if (ws->state == MK__WS_OPEN && !ws->is_failed && !is_excepted(d->broadcast, ws))
+        if (ws->state == MK__WS_OPEN && !ws->is_failed &&
+            (d->broadcast->except_worker != ws->worker || d->broadcast->except_id != ws->id))
             pass_on(ws, d->broadcast);
     if (w->batch > 1)
         mk__ws_flush_output(w);

@@ -39,13 +39,6 @@ int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret
 
 /* ── the request ── */
 
-static void make_key(char key[MK_WS_KEY_BYTES + 1])
-{
-    uint8_t nonce[MK_WS_NONCE_BYTES] = {0};
-    mk__ws_fill_random(nonce, sizeof(nonce));
-    mk_ws_key_make(key, nonce);
-}
-
 int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, const struct mk_ws_settings *settings,
                           char key[MK_WS_KEY_BYTES + 1], struct mk_str *ret_request)
 {
@@ -56,7 +49,9 @@ int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, 
     struct mk_buf out;
     if (!storage)
         return -ENOMEM;
-    make_key(key);
+    uint8_t nonce[MK_WS_NONCE_BYTES] = {0};
+    mk__ws_fill_random(nonce, sizeof(nonce));
+    mk_ws_key_make(key, nonce);
     mk_buf_init_fixed(&out, storage, size);
     mk_buf_addf(&out, "GET %s%.*s HTTP/1.1\r\nHost: %.*s\r\n", url->target.len && url->target.p[0] == '/' ? "" : "/",
                 MK_STR_ARG(url->target), MK_STR_ARG(url->authority));

@@ -75,12 +75,6 @@ static int compress_message(struct mk_ws *ws, const void *data, size_t len)
     return d ? mk__ws_deflater_compress(d, data, len, out) : -ENOMEM;
 }
 
-static void trim_output(struct mk_buf *out)
-{
-    if (out->size > OUTPUT_KEPT_MAX || out->err)
-        mk_buf_release(out);
-}
-
 int mk__ws_send_deflated(struct mk_ws *ws, uint8_t opcode, const void *data, size_t len)
 {
     struct mk_buf *out = &ws->worker->codecs.output;
@@ -91,7 +85,8 @@ int mk__ws_send_deflated(struct mk_ws *ws, uint8_t opcode, const void *data, siz
     int err = mk__ws_send_frame(ws, opcode, true, out->data, out->len);
     if (err < 0)
         mk__ws_reset_deflater(ws); /* the peer does not get what the next message would refer to */
-    trim_output(out);
+    if (out->size > OUTPUT_KEPT_MAX || out->err)
+        mk_buf_release(out);
     return err;
 }
 

@@ -29,11 +29,6 @@ void mk_ws_key_make(char to[MK_WS_KEY_BYTES + 1], const uint8_t nonce[MK_WS_NONC
     write_base64(to, MK_WS_KEY_BYTES + 1, nonce, MK_WS_NONCE_BYTES);
 }
 
-static bool is_base64_digit(char c)
-{
-    return mk_is_name_byte(c, "+/");
-}
-
 /* Stricter decoders than the RFC asks for would reject bits of the last digit that nothing uses. */
 bool mk__ws_key_is_valid(struct mk_str key)
 {
@@ -41,7 +36,7 @@ bool mk__ws_key_is_valid(struct mk_str key)
     if (key.len != MK_WS_KEY_BYTES || key.p[DIGITS] != '=' || key.p[DIGITS + 1] != '=')
         return false;
     for (size_t i = 0; i < DIGITS; i++)
-        if (!is_base64_digit(key.p[i]))
+        if (!mk_is_name_byte(key.p[i], "+/"))
             return false;
     return true;
 }
@@ -90,11 +85,6 @@ struct origin {
     uint16_t port; /* 0: none, and the scheme has no default */
 };
 
-static uint16_t find_default_port(struct mk_str scheme)
-{
-    return mk_str_ieq(scheme, MK_STR("http")) ? 80 : mk_str_ieq(scheme, MK_STR("https")) ? 443 : 0;
-}
-
 /* Returns the length of the host at the beginning of an authority: a name, an IPv4 address, or [an IPv6 address]. */
 static size_t measure_host(struct mk_str authority)
 {
@@ -114,7 +104,7 @@ static bool parse_authority(struct mk_str authority, struct origin *o)
         return false;
     struct mk_str rest = mk_str_after(authority, n);
     o->host = mk_str(authority.p, n);
-    o->port = find_default_port(o->scheme);
+    o->port = mk_str_ieq(o->scheme, MK_STR("http")) ? 80 : mk_str_ieq(o->scheme, MK_STR("https")) ? 443 : 0;
     if (rest.len < 2)
         return !rest.len || *rest.p == ':';
     if (*rest.p != ':' || !mk_str_u64(mk_str_after(rest, 1), UINT16_MAX, &port))

@@ -225,13 +225,6 @@ static void write_more(struct mk_ws *ws)
         handlers->on_writable(ws, ws->ctx);
 }
 
-static void call_open(struct mk_ws *ws)
-{
-    ws->is_opened = true;
-    if (ws->settings->handlers.on_open)
-        ws->settings->handlers.on_open(ws, ws->ctx);
-}
-
 void mk_ws_run(struct mk_ws *ws, unsigned events)
 {
     struct mk_ws_worker *w = ws->worker;
@@ -242,8 +235,11 @@ void mk_ws_run(struct mk_ws *ws, unsigned events)
         ws->is_writable = true;
         write_more(ws);
     }
-    if (!ws->is_opened && ws->state == MK__WS_OPEN)
-        call_open(ws);
+    if (!ws->is_opened && ws->state == MK__WS_OPEN) {
+        ws->is_opened = true;
+        if (ws->settings->handlers.on_open)
+            ws->settings->handlers.on_open(ws, ws->ctx);
+    }
     mk__ws_read(ws);
     if (events & MK_TUNNEL_DRAINING)
         mk_ws_close(ws, MK_WS_GOING_AWAY, MK_STR_NONE);
