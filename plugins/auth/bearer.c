@@ -222,12 +222,6 @@ int64_t claims_end_ms(const json_t *claims, const struct claims_rules *rules)
 
 /* ── fields ── */
 
-/* token68 of RFC 9110: without its padding, which JWS does not have either, but which jws_read() refuses. */
-static bool is_token_char(char c)
-{
-    return mk_is_name_byte(c, "-._~+/=");
-}
-
 enum token_result bearer_find(struct mk_str authorization, struct mk_str *ret)
 {
     struct mk_str scheme = MK_STR("Bearer"), rest = mk_str_trim(authorization);
@@ -237,8 +231,9 @@ enum token_result bearer_find(struct mk_str authorization, struct mk_str *ret)
     if (rest.len && *rest.p != ' ' && *rest.p != '\t')
         return TOKEN_ABSENT; /* another scheme, whose name is longer */
     rest = mk_str_trim(rest);
+    /* token68 of RFC 9110: without its padding, which JWS does not have either, but which jws_read() refuses */
     for (size_t i = 0; i < rest.len; i++)
-        if (!is_token_char(rest.p[i]))
+        if (!mk_is_name_byte(rest.p[i], "-._~+/="))
             return TOKEN_SYNTAX;
     *ret = rest;
     return rest.len ? TOKEN_OK : TOKEN_SYNTAX;

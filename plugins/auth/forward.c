@@ -420,11 +420,6 @@ enum forward_decision forward_decide(unsigned status)
     return is_redirect || (status >= 400 && status < 500) ? FORWARD_REFUSE : FORWARD_INVALID;
 }
 
-static struct mk_str get_name(const struct mk_http_response *r, unsigned n)
-{
-    return mk_span_str(r->head.p, r->fields[n].name);
-}
-
 static struct mk_str get_value(const struct mk_http_response *r, unsigned n)
 {
     return mk_span_str(r->head.p, r->fields[n].value);
@@ -433,7 +428,7 @@ static struct mk_str get_value(const struct mk_http_response *r, unsigned n)
 /* Returns the next line of a name from `n` on; the number of lines if there is none. */
 static unsigned find_line(const struct mk_http_response *r, unsigned n, struct mk_str name)
 {
-    while (n < r->n_fields && !mk_str_ieq(get_name(r, n), name))
+    while (n < r->n_fields && !mk_str_ieq(mk_span_str(r->head.p, r->fields[n].name), name))
         n++;
     return n;
 }

@@ -127,13 +127,6 @@ bool forward_login_holds(struct mk_request *req, const struct auth_rule *rule, s
 
 /* ── the end of a question ── */
 
-static void leave_server(struct question *q)
-{
-    if (q->server)
-        q->rule->forward->upstreams->end(q->server, mk_request_worker(q->req));
-    q->server = NULL;
-}
-
 /* Ends all that is under way. May be called again. */
 static void end_question(void *ctx)
 {
@@ -146,7 +139,9 @@ static void end_question(void *ctx)
     mk_http_client_cancel(&q->client);
     if (q->rule->forward->group)
         q->rule->forward->upstreams->cancel(&q->wait);
-    leave_server(q);
+    if (q->server)
+        q->rule->forward->upstreams->end(q->server, mk_request_worker(q->req));
+    q->server = NULL;
     mk_buf_release(&q->head);
 }
 

@@ -244,12 +244,6 @@ void job_leave(struct job_waiter *w)
 
 /* ── start ── */
 
-static void add_waiter(struct login_job *job, struct job_waiter *w)
-{
-    w->job = job;
-    mk_list_add(&job->waiters, &w->node);
-}
-
 /* Copies credentials, whose strings then point into the copy. */
 static void copy_credentials(struct basic_credentials *to, const struct basic_credentials *from)
 {
@@ -313,8 +307,10 @@ int job_start(struct job_waiter *w, struct mk_request *req, const struct job_log
         return -ENOMEM;
     struct login_job *running = find_running(state, job);
     int err = running ? 0 : submit_job(job, worker);
-    if (err == 0)
-        add_waiter(running ? running : job, w);
+    if (err == 0) {
+        w->job = running ? running : job;
+        mk_list_add(&w->job->waiters, &w->node);
+    }
     if (err == 0 && !running)
         mk_list_add(&state->jobs, &job->node);
     else

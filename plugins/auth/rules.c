@@ -343,11 +343,6 @@ const struct users *rules_users(struct mk_request *req, const struct auth_rule *
     return get_value(get_worker(req), rule->users);
 }
 
-static const struct groups *find_groups(struct mk_request *req, const struct auth_rule *rule)
-{
-    return get_value(get_worker(req), rule->groups);
-}
-
 const struct key_set *rules_keys(struct mk_request *req, const struct auth_rule *rule)
 {
     return get_value(get_worker(req), rule->keys);
@@ -365,7 +360,7 @@ static bool is_required(const struct auth_require *r, const struct groups *group
 bool rules_admits(struct mk_request *req, const struct auth_rule *rule, struct mk_str user)
 {
     const struct auth_require *r = rule->conf->require;
-    const struct groups *groups = find_groups(req, rule);
+    const struct groups *groups = get_value(get_worker(req), rule->groups);
     if (!r)
         return true;
     while (r && !is_required(r, groups, user))
@@ -422,13 +417,6 @@ static void check_line(struct mk_host *host, const struct auth_rule *rule, const
                          "no line of \"%s\" has the %s \"%.*s\"", is_user ? "Users" : "Groups",
                          is_user ? "user" : "group", (int)r->names.items[i].len, r->names.items[i].p);
     mk_watched_ref_release(&ref);
-}
-
-static void check_names(struct mk_host *host, const struct auth_rule *rule)
-{
-    unsigned nth = 0;
-    for (const struct auth_require *r = rule->conf->require; r; r = r->next)
-        check_line(host, rule, r, nth++);
 }
 
 /* ── certificates ── */
@@ -495,7 +483,9 @@ int rule_check(struct mk_host *host, const struct auth_host *h)
     const struct auth_conf *login = find_login(h);
     int err = login ? check_delay(host, login) : 0;
     for (unsigned i = 0; i < h->n; i++) {
-        check_names(host, &h->rules[i]);
+        unsigned nth = 0;
+        for (const struct auth_require *r = h->rules[i].conf->require; r; r = r->next)
+            check_line(host, &h->rules[i], r, nth++);
         check_forward_timeout(host, h->rules[i].conf);
         if (check_certificate(host, h->rules[i].conf) < 0)
             err = -EINVAL;

@@ -298,11 +298,6 @@ struct mk_named_file load_name(struct cache_lookup *l, bool keep)
 
 /* ── on a disk thread ── */
 
-static bool is_settled_file(const struct cache_lookup *l, const struct opened *o)
-{
-    return is_settled(l, &o->id) && lookup_is_in_root(l);
-}
-
 /* Without `refresh` nothing is displaced: the cache takes what it has room for. */
 static bool has_room(const struct cache *cache, bool is_small, size_t bytes)
 {
@@ -319,7 +314,7 @@ static enum load_result keep_file(struct cache_lookup *l, struct opened *o, bool
 {
     bool is_small = o->id.bytes <= l->cache->body_bytes_max;
     enum load_result r = LOAD_NO_ROOM;
-    if (!is_settled_file(l, o))
+    if (!is_settled(l, &o->id) || !lookup_is_in_root(l))
         r = LOAD_CHANGED;
     else if (!refresh && mk_store_has(l->cache->store, l->key.hash, &l->key.bytes, l->key.len))
         r = LOAD_PRESENT;

@@ -76,11 +76,6 @@ static void report_no_head(struct run *r)
     run_fail(r, 502);
 }
 
-static bool was_killed(const struct run *r)
-{
-    return r->has_ended && (r->status < 0 || (r->status & 0x7f) != 0);
-}
-
 static void report_kill(struct run *r)
 {
     MK_BUF_ON_STACK(how, 96);
@@ -113,7 +108,7 @@ void run_output_finish(struct run *r)
     if (r->req && r->phase == HEAD) {
         report_no_head(r);
     } else if (r->req && r->phase == BODY && r->kept.spool && !r->has_all) {
-        if (was_killed(r))
+        if (r->has_ended && (r->status < 0 || (r->status & 0x7f) != 0))
             report_kill(r);
         else if (r->parser.has_length)
             report_shortage(r);

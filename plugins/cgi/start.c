@@ -160,18 +160,15 @@ static int open_pipe(struct run *r, int own, struct mk_event *event, int *ret_th
     return 0;
 }
 
-static int open_channel(struct thread *t)
-{
-    return t->channel ? 0 : mk_child_channel_open(t->process->starter, t->base.loop, t->account, &t->channel);
-}
-
 void run_start(struct run *r)
 {
     struct mk_child_options options = {.fds = {-1, -1, -1}};
     mk_timer_cancel(&r->timer);
     r->phase = STARTING;
     r->has_ended = false;
-    int err = open_channel(r->thread);
+    int err = r->thread->channel ? 0
+                                 : mk_child_channel_open(r->thread->process->starter, r->thread->base.loop,
+                                                         r->thread->account, &r->thread->channel);
     if (err == 0 && r->has_body && !r->params.is_redirected)
         err = open_pipe(r, 1, &r->in, &options.fds[0]);
     if (err == 0)

@@ -307,12 +307,6 @@ static void serve_worker(struct mk_worker *worker, void *ctx)
         endpoint_accept(state->endpoint);
 }
 
-static void close_clients(struct thread *t)
-{
-    while (!mk_list_empty(&t->clients))
-        client_close(MK_LIST_FIRST(&t->clients, struct client, node));
-}
-
 /*
  * Another process may accept now, or another worker may have taken this one's place: closes what its generation does
  * not permit.
@@ -342,8 +336,10 @@ static void stop_worker(struct mk_worker *worker, void *ctx)
         retire_worker(worker, state);
     if (state->endpoint)
         endpoint_unwatch(state->endpoint, loop_lives);
-    if (is_last)
-        close_clients(t);
+    if (is_last) {
+        while (!mk_list_empty(&t->clients))
+            client_close(MK_LIST_FIRST(&t->clients, struct client, node));
+    }
     mk_threads_remove_worker(&state->base);
     mk_account_free(NULL, state, sizeof(*state));
 }

@@ -18,11 +18,6 @@ struct counts_query {
     char pattern[PATTERN_BYTES];
 };
 
-static void make_name(const struct mk_counter_value *v, char *to, size_t size)
-{
-    snprintf(to, size, "%.*s%s%.*s", MK_STR_ARG(v->plugin), v->plugin.len ? "_" : "", MK_STR_ARG(v->name));
-}
-
 /* Adds the buckets that are not empty, as "END:NUMBER END:NUMBER ..." with the microseconds after the bucket. */
 static void add_buckets(struct mk_buf *out, const uint64_t *buckets)
 {
@@ -59,7 +54,7 @@ static int show_counter(const struct mk_counter_value *v, void *ctx)
 {
     struct counts_query *q = ctx;
     char name[NAME_BYTES];
-    make_name(v, name, sizeof(name));
+    snprintf(name, sizeof(name), "%.*s%s%.*s", MK_STR_ARG(v->plugin), v->plugin.len ? "_" : "", MK_STR_ARG(v->name));
     if (fnmatch(q->pattern, name, 0) != 0)
         return 0;
     if (!client_has_room(q->client))
@@ -109,12 +104,6 @@ static void add_step(const struct mk_explain_step *step, void *ctx)
 
 /* ── the file ── */
 
-static void free_run(struct explain_run *r)
-{
-    mk_buf_release(&r->result.path);
-    mk_account_free(NULL, r, sizeof(*r));
-}
-
 /* On a disk thread. */
 static void look_up_path(struct mk_job *job)
 {
@@ -145,7 +134,8 @@ static void finish_lookup(struct mk_job *job)
         report_file(c, r);
         client_end(c, NULL);
     }
-    free_run(r);
+    mk_buf_release(&r->result.path);
+    mk_account_free(NULL, r, sizeof(*r));
     mk_worker_put(worker);
     if (c)
         client_flush(c);

@@ -65,16 +65,11 @@ static void free_reload(struct reload_run *r)
     mk_account_free(NULL, r, sizeof(*r));
 }
 
-static void add_problems(struct client *c, const struct mk_buf *problems)
-{
-    client_add_lines(c, problems->err ? MK_STR("the problems are too many to be shown here; see monkey --test")
-                                      : mk_buf_str(problems));
-}
-
 static void finish_reload(struct reload_run *r)
 {
     struct client *c = r->run.client;
-    add_problems(c, &r->reload.problems);
+    client_add_lines(c, r->reload.problems.err ? MK_STR("the problems are too many to be shown here; see monkey --test")
+                                               : mk_buf_str(&r->reload.problems));
     if (r->reload.err == 0) {
         mk_json_open(&c->out, NULL, '{');
         mk_json_format(&c->out, "text", "the new configuration is in use (generation %u)",

@@ -30,12 +30,6 @@ static const struct mk_counter_row rows[LISTING_COUNTS] = {
 
 static const struct mk_counter *counters[LISTING_COUNTS];
 
-/* Opens the counters. In the start of the plugin; opening them again changes nothing. */
-static void listing_counters_open(void)
-{
-    mk_counters_open(rows, LISTING_COUNTS, counters);
-}
-
 void listing_counters_add(enum listing_count count, const struct mk_request *req, size_t n)
 {
     assert(count < LISTING_COUNTS && counters[count]);
@@ -49,7 +43,7 @@ extern const struct mk_plugin mk_plugin_dirlisting;
 static int start_process(void **ret_state)
 {
     (void)ret_state;
-    listing_counters_open();
+    mk_counters_open(rows, LISTING_COUNTS, counters);
     return 0;
 }
 

@@ -62,18 +62,13 @@ void text_html(struct mk_buf *out, struct mk_str text, bool lines)
 
 /* ── URIs ── */
 
-static bool is_unreserved(char c)
-{
-    return mk_is_name_byte(c, "-._~");
-}
-
 void text_uri(struct mk_buf *out, struct mk_str bytes)
 {
     static const char hex[] = "0123456789ABCDEF";
     for (size_t i = 0; i < bytes.len; i++) {
         unsigned char c = (unsigned char)bytes.p[i];
         char escape[3] = {'%', hex[c >> 4], hex[c & 15]};
-        if (is_unreserved((char)c))
+        if (mk_is_name_byte((char)c, "-._~"))
             mk_buf_addc(out, (char)c);
         else
             mk_buf_add(out, escape, sizeof(escape));

@@ -160,13 +160,6 @@ static const struct logger_host *get_host_state(const struct mk_request *req)
     return mk_host_state(mk_request_host_conf(req), &mk_plugin_logger);
 }
 
-static void set_time(struct line *l)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    line_set_time(l, now.tv_sec, (uint32_t)(now.tv_nsec / 1000000));
-}
-
 /* The bytes of a line before its format, for syslog (RFC 5424 section 6). */
 enum { SYSLOG_FIXED = 160 };
 
@@ -257,7 +250,9 @@ static void log_request(struct mk_request *req)
     struct logger_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_logger);
     struct log_entry e = {req, mk_worker_index(mk_request_worker(req))};
     struct filter_exchange x = describe_exchange(req);
-    set_time(&w->line);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    line_set_time(&w->line, now.tv_sec, (uint32_t)(now.tv_nsec / 1000000));
     while ((logs = hosts_find_logs(h, x.path, &at, &own)))
         write_lines(w, logs, &e, &x);
 }

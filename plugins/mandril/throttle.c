@@ -81,13 +81,6 @@ static struct conn_bucket *get_bucket(const struct exchange *x, struct process_s
     return b;
 }
 
-/* The next response of the connection frees it, or its end. */
-static void put_bucket(struct conn_bucket *b, const struct bucket_rate *rate)
-{
-    b->refs--;
-    b->full_at = bucket_full_at(&b->bucket, rate);
-}
-
 /* ── buckets ── */
 
 /* Takes up to `wanted` bytes, but none if there are fewer than a filter may read. Sets the time to wait then. */
@@ -184,7 +177,10 @@ void throttle_end(struct exchange *x)
     if (!x->throttle)
         return;
     mk_timer_cancel(&x->throttle->timer);
-    if (x->throttle->conn)
-        put_bucket(x->throttle->conn, &x->limit->send_rate);
+    if (x->throttle->conn) {
+        /* the next response of the connection frees it, or its end */
+        x->throttle->conn->refs--;
+        x->throttle->conn->full_at = bucket_full_at(&x->throttle->conn->bucket, &x->limit->send_rate);
+    }
     x->throttle = NULL;
 }

@@ -187,13 +187,6 @@ static struct disk_lookup *make_lookup(struct mk_request *req, const struct stat
     return l;
 }
 
-static void free_unstarted(struct disk_lookup *l)
-{
-    *l->owner = NULL;
-    mk_worker_put(l->worker);
-    mk_account_free(l->account, l, l->bytes);
-}
-
 int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const struct static_location *at,
                                  const struct mk_accept *accept, uint64_t root_check_ms,
                                  const struct disk_lookup_functions *functions)
@@ -213,7 +206,9 @@ int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *re
     if (err == 0)
         err = mk_job_submit(mk_request_loop(req), &l->job);
     if (err < 0) {
-        free_unstarted(l);
+        *l->owner = NULL;
+        mk_worker_put(l->worker);
+        mk_account_free(l->account, l, l->bytes);
         return err;
     }
     if (is_shared)

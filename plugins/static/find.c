@@ -69,12 +69,6 @@ static bool is_compressed(struct mk_str name)
     return false;
 }
 
-/* By whole seconds, since not every program and file system keeps their fractions: brotli 1.0 gives F.br those of F. */
-static bool is_older(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec < b->tv_sec;
-}
-
 /* Counts a variant that is not used, and logs the first one of a host. */
 static void note_old_variant(struct static_site *site, const char *path)
 {
@@ -95,7 +89,11 @@ static struct find_result find_variant(struct static_site *site, const char *nam
     int n = snprintf(path, sizeof(path), "%s%s", name, suffixes[coding]);
     struct find_result v = n < (int)sizeof(path) ? mk__static_open_file(site, mode, path, f->name, coding)
                                                  : (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
-    if (v.kind != FOUND_FILE || !is_older(&v.mtime, &f->mtime))
+    /*
+     * By whole seconds, since not every program and file system keeps their fractions: brotli 1.0 gives F.br those of
+     * F.
+     */
+    if (v.kind != FOUND_FILE || v.mtime.tv_sec >= f->mtime.tv_sec)
         return v;
     mk__static_open_release(&v); /* of an earlier version of the file */
     note_old_variant(site, path);
@@ -371,13 +369,6 @@ size_t mk__static_find_write_path(const struct static_site *site, const struct f
 
 /* ── below one root ── */
 
-/* The thread that swaps the root holds the lock. */
-static void wait_for_swap(struct static_site *site)
-{
-    pthread_mutex_lock(&site->lock);
-    pthread_mutex_unlock(&site->lock);
-}
-
 /* If swap_seq has changed, some names may have been those of another root: find them again. */
 MK_HOT struct find_result mk__static_find_path_with(struct static_site *site, struct mk_str path,
                                                     const struct find_mode *mode)
@@ -397,7 +388,9 @@ MK_HOT struct find_result mk__static_find_path_with(struct static_site *site, st
         mk__static_open_release(&f);
         if (mode->cached)
             return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = EAGAIN};
-        wait_for_swap(site);
+        /* waits for the thread that swaps the root, which holds the lock */
+        pthread_mutex_lock(&site->lock);
+        pthread_mutex_unlock(&site->lock);
     }
 }
 

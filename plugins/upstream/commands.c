@@ -209,13 +209,6 @@ static void warn_of_none(struct mk_command_call *call, const struct mk_upstream_
     mk_command_warn(call, "no server of the group %.*s gets new requests now", MK_STR_ARG(group->conf->name));
 }
 
-/* The server is in use again: SlowStart begins, and requests that wait may have it. */
-static void log_return(struct server *server, uint64_t now_ms)
-{
-    atomic_store(&server->slow_from_ms, now_ms);
-    group_note_up(server, now_ms);
-}
-
 /* Tells which of up to 64 addresses of a line get requests. */
 static uint64_t find_used(const struct member *m, unsigned n, uint64_t now_ms)
 {
@@ -232,8 +225,11 @@ static int change_line(struct mk_command_call *call, const struct member *m, uns
     int err = run_action(call, m, n);
     uint64_t came = find_used(m, n, now) & ~before;
     for (unsigned i = 0; came >> i && i < 64; i++)
-        if (came >> i & 1)
-            log_return(m[i].server, now);
+        if (came >> i & 1) {
+            /* the server is in use again: SlowStart begins, and requests that wait may have it */
+            atomic_store(&m[i].server->slow_from_ms, now);
+            group_note_up(m[i].server, now);
+        }
     return err;
 }
 

@@ -186,15 +186,10 @@ struct health_state health_next(struct health_state s, const struct health_rules
     return s;
 }
 
-/* Tells whether results of the other kind have begun. */
-static bool is_changing(const struct health_state *s)
-{
-    return s->in_row && s->has_passed != (s->health == HEALTH_UP);
-}
-
 uint32_t health_get_wait_ms(const struct health_state *s, const struct health_rules *rules, uint32_t random)
 {
-    uint32_t ms = is_changing(s) ? rules->interval_ms / FAST_SHARE : rules->interval_ms;
+    uint32_t ms =
+        s->in_row && s->has_passed != (s->health == HEALTH_UP) ? rules->interval_ms / FAST_SHARE : rules->interval_ms;
     uint64_t less = (uint64_t)ms * (JITTER_MIN + random % (JITTER_MAX - JITTER_MIN + 1)) / 1000;
     ms -= (uint32_t)less;
     return ms > FAST_MS_MIN ? ms : FAST_MS_MIN;

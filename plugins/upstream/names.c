@@ -96,22 +96,12 @@ static uint32_t clamp_wait(const struct name *name, uint64_t ms)
     return (uint32_t)(ms < name->conf.ttl_ms_max ? ms : name->conf.ttl_ms_max);
 }
 
-static bool is_of(const struct lookup_address *address, int family)
-{
-    return address->address.family == family;
-}
-
 /* Adds the former addresses of a family about which no name server has answered. */
 static void add_former(const struct name *name, struct lookup_result *r, int family)
 {
     for (unsigned i = 0; i < name->n && r->n < LOOKUP_ADDRESSES_MAX; i++)
-        if (is_of(&name->addresses[i], family))
+        if (name->addresses[i].address.family == family)
             lookup_add(r, &name->addresses[i]);
-}
-
-static bool is_same(const struct name *name, const struct lookup_result *r)
-{
-    return name->n == r->n && memcmp(name->addresses, r->addresses, r->n * sizeof(*r->addresses)) == 0;
 }
 
 static int replace_addresses(struct name *name, const struct lookup_result *r)
@@ -169,7 +159,7 @@ static void take_result(struct name *name, struct lookup_result *r)
         add_former(name, r, AF_INET);
     if (r->failed_ipv6)
         add_former(name, r, AF_INET6);
-    bool is_changed = !is_same(name, r);
+    bool is_changed = name->n != r->n || memcmp(name->addresses, r->addresses, r->n * sizeof(*r->addresses)) != 0;
     if (is_changed && replace_addresses(name, r) < 0) {
         note_failure(name, "out of memory");
         return;
