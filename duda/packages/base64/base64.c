@@ -65,17 +65,12 @@ static bool has_space(const char *text, size_t len)
     return false;
 }
 
-static bool is_digit(char c)
-{
-    return mk_is_name_byte(c, "+/");
-}
-
 /* Copies the digits and "=" of a text, with other bytes but white space if `strict`. Returns how many they are. */
 static size_t copy_digits(char *to, const char *text, size_t len, bool strict)
 {
     size_t n = 0;
     for (size_t i = 0; i < len; i++) {
-        bool is_wanted = strict ? !is_space(text[i]) : is_digit(text[i]) || text[i] == '=';
+        bool is_wanted = strict ? !is_space(text[i]) : mk_is_name_byte(text[i], "+/") || text[i] == '=';
         if (is_wanted)
             to[n++] = text[i];
         if (!strict && is_wanted && text[i] == '=' && n % 4 == 0)

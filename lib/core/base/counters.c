@@ -80,11 +80,6 @@ static struct mk_str get_name(const struct mk__counter_family *f)
     return mk_str(f->text + f->plugin_len + 1, f->name_len);
 }
 
-static struct mk_str get_help(const struct mk__counter_family *f)
-{
-    return mk_str(f->text + f->plugin_len + f->name_len + 2, f->help_len);
-}
-
 static uint32_t place_of(const void *record)
 {
     return (uint32_t)((const char *)record - (const char *)mk__counters_head);
@@ -506,7 +501,7 @@ static int read_series(const struct mk__counter_family *f, const struct mk__coun
     uint32_t slot = mk__counters_memory_get_slot(s);
     struct mk_counter_value value = {.plugin = mk__counters_memory_get_plugin(f),
                                      .name = get_name(f),
-                                     .help = get_help(f),
+                                     .help = mk_str(f->text + f->plugin_len + f->name_len + 2, f->help_len),
                                      .labels = mk_str(s->labels, s->labels_len),
                                      .kind = f->kind,
                                      .value = (int64_t)sum_cells(slot)};

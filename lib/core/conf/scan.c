@@ -277,13 +277,6 @@ void mk__scan_init(struct mk__scan *s, struct mk_str text)
     *s = (struct mk__scan){.rest = mk_str_starts(text, MK_STR("\xef\xbb\xbf")) ? mk_str_after(text, 3) : text};
 }
 
-/* A block or a comment whose end is missing must not hide the rest of the file. */
-static void end_blocks(struct mk__scan *s)
-{
-    s->blocks = 0;
-    s->comment_end = MK_STR_NONE;
-}
-
 /* Returns whether the line has something to report; false: it is blank, a comment, or skipped. */
 static bool scan_line(struct mk__scan *s, struct mk__scan_line *l, struct mk_str text)
 {
@@ -295,7 +288,8 @@ static bool scan_line(struct mk__scan *s, struct mk__scan_line *l, struct mk_str
     if (indent == text.len || text.p[indent] == '#')
         return false;
     if (text.p[indent] == '[') {
-        end_blocks(s);
+        s->blocks = 0; /* a block or a comment whose end is missing must not hide the rest of the file */
+        s->comment_end = MK_STR_NONE;
         scan_section(l, text, indent);
     } else if (s->foreign && s->foreign(s, l, text, indent)) {
         return l->kind == MK__SCAN_ERROR;

@@ -7,15 +7,10 @@
 #include <assert.h>
 #include <errno.h>
 
-static bool is_key(const struct mk_conf_key *key, struct mk_str name)
-{
-    return mk_str_ieq(mk_str_c(key->name), name);
-}
-
 static const struct mk_conf_key *find_key(const struct mk_conf_section *section, struct mk_str name)
 {
     for (const struct mk_conf_key *key = section->keys; key && key->name; key++)
-        if (is_key(key, name))
+        if (mk_str_ieq(mk_str_c(key->name), name))
             return key;
     return NULL;
 }

@@ -121,11 +121,6 @@ static bool is_busy(const struct mk_dial *d)
     return d->attempts[0].event.fd >= 0 && d->attempts[1].event.fd >= 0;
 }
 
-static bool is_idle(const struct mk_dial *d)
-{
-    return d->attempts[0].event.fd < 0 && d->attempts[1].event.fd < 0;
-}
-
 /* Returns a free attempt; if both are in use, gives up the older one. */
 static struct mk_dial_attempt *take_attempt(struct mk_dial *d)
 {
@@ -169,7 +164,7 @@ static void try_next(struct mk_dial *d)
             break;
         d->err = err;
     }
-    if (d->at == d->n && is_idle(d))
+    if (d->at == d->n && d->attempts[0].event.fd < 0 && d->attempts[1].event.fd < 0)
         finish_dial(d, d->err);
     else
         arm_timer(d);

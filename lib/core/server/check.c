@@ -23,11 +23,6 @@ static bool is_this_process(int pid, void *ctx)
     return pid == getpid();
 }
 
-static bool has_given_up_root(const struct mk__settings *settings)
-{
-    return settings->user.name.p && geteuid() != 0;
-}
-
 /*
  * Describes why an address cannot be had, after the error itself. A reload after User took effect cannot bind ports
  * below 1024, nor an address with a port that root has opened.
@@ -42,7 +37,7 @@ static void describe_reason(const struct mk__settings *settings, const struct mk
         mk_buf_addf(out, ": the process %d (%s) listens there", holder.pid, holder.name);
     if (kind == MK__HOLDER_OWN)
         mk_buf_addf(out, ": this server has the port itself");
-    if ((err == -EACCES || kind == MK__HOLDER_OWN) && has_given_up_root(settings))
+    if ((err == -EACCES || kind == MK__HOLDER_OWN) && settings->user.name.p && geteuid() != 0)
         mk_buf_addf(out, "; root rights were given up (User): restart the server, or send SIGUSR2 to the supervisor");
     if (err == -EPERM && addr->sa.sa_family == AF_UNIX)
         mk_buf_addf(out, ": only root can give a socket to another user, and others only to their own groups");

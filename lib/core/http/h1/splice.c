@@ -50,13 +50,6 @@ static enum mk__h1_send_result flush_output(struct mk__conn *c)
     return r < 0 ? MK__H1_SEND_BROKEN : r == MK_AGAIN || !c->sock.writable ? MK__H1_SEND_BLOCKED : MK__H1_SEND_DONE;
 }
 
-/* None follow now: those that were held back leave. */
-static void push_corked(struct mk__conn *c)
-{
-    static const int on = 1;
-    setsockopt(c->sock.io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
 enum mk__h1_send_result mk__h1_splice(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
     assert(part == req->first && part->splice);
@@ -71,8 +64,10 @@ enum mk__h1_send_result mk__h1_splice(struct mk__conn *c, struct mk_request *req
     for (size_t moved = 0, size; (size = get_size(req, moved));) {
         ssize_t n = part->splice(req, c->sock.io.fd, size, part->ctx);
         assert(n <= (ssize_t)size);
-        if (n < 0 && moved == 0 && has_output)
-            push_corked(c);
+        if (n < 0 && moved == 0 && has_output) {
+            static const int on = 1; /* none follow now: those that were held back leave */
+            setsockopt(c->sock.io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        }
         if (n <= 0)
             return n ? convert_error(c, req, part, (int)n) : MK__H1_SEND_DONE;
         moved += (size_t)n;

@@ -120,11 +120,6 @@ void mk__h2_flood_count(struct mk__h2 *h2, enum mk__h2_flood flood)
         mk__h2_flood_terminate(h2, flood, (uint64_t)settings->rates_max[flood]);
 }
 
-static bool is_empty_head(uint8_t type, size_t bytes, bool end_stream)
-{
-    return bytes == 0 && (type == MK__H2_FRAME_CONTINUATION || (type == MK__H2_FRAME_HEADERS && !end_stream));
-}
-
 /*
  * Returns whether a WINDOW_UPDATE or RST_STREAM frame exceeds what a client needs. A client that acknowledges data in
  * steps of MK__H2_WINDOW_UPDATE_MIN bytes or more, for stream and connection, and also opens each window once, stays
@@ -155,7 +150,7 @@ void mk__h2_flood_check_frame(struct mk__h2 *h2, uint8_t type, size_t bytes, int
 {
     check_frame_size(h2, type, bytes);
     h2->frame_counted = is_needless_frame(h2, type, stream_id);
-    if (is_empty_head(type, bytes, end_stream))
+    if (bytes == 0 && (type == MK__H2_FRAME_CONTINUATION || (type == MK__H2_FRAME_HEADERS && !end_stream)))
         mk__h2_flood_count(h2, MK__H2_FLOOD_EMPTY);
     else if (h2->frame_counted)
         mk__h2_flood_count(h2, MK__H2_FLOOD_WINDOW_UPDATE);

@@ -203,19 +203,14 @@ static size_t count_bytes_ahead(const struct mk__h2_stream *s)
     return bytes < (uint32_t)window ? (size_t)bytes : (size_t)window;
 }
 
-/* Returns whether another frame may begin at this offset of the output. */
-static bool has_room_ahead(const struct mk__h2 *h2, size_t at)
-{
-    return at < h2->batch && MK__H2_OUT_BYTES - at >= DATA_BYTES_MAX;
-}
-
 /* Reads `left` bytes of a file, as far as their frames fit into this write, each payload to where its frame will be. */
 static void read_ahead(struct mk__h2 *h2, struct mk__h2_stream *s, size_t left)
 {
     const struct mk__scratch *out = get_out(h2);
     MK_UNINITIALIZED struct iovec payloads[MK__H2_OUT_FRAMES];
     size_t at = out->len, n = 0;
-    for (; left && has_room_ahead(h2, at); n++) {
+    /* another frame may begin at this offset */
+    for (; left && at < h2->batch && MK__H2_OUT_BYTES - at >= DATA_BYTES_MAX; n++) {
         size_t len = left < MK__H2_FRAME_BYTES ? left : MK__H2_FRAME_BYTES;
         payloads[n] = (struct iovec){out->data + at + MK__H2_FRAME_HEAD_BYTES, len};
         at += MK__H2_FRAME_HEAD_BYTES + len;

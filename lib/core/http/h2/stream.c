@@ -238,12 +238,6 @@ static int read_head(struct mk_request *req, const struct mk__h2_request_head *h
     return mk__request_head_read(&req->parse, req->fields, req->base, &req->http->host_memo, &req->head);
 }
 
-static void apply_priority(struct mk__h2_stream *s, struct mk_request *req)
-{
-    if (!s->priority.updated)
-        mk__h2_priority_parse(&s->h2->scheduler, &s->priority, mk_request_header_by_name(req, MK_STR("priority")));
-}
-
 /* The valid part of a head that is above a limit stays readable, for hooks and logs. */
 static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, const struct mk__h2_request_head *head,
                            int status)
@@ -256,8 +250,8 @@ static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, cons
         req->parse.method = head->parse.method; /* a response to HEAD has no body */
     if (!status)
         status = err;
-    if (!status && head->has_priority)
-        apply_priority(s, req);
+    if (!status && head->has_priority && !s->priority.updated)
+        mk__h2_priority_parse(&s->h2->scheduler, &s->priority, mk_request_header_by_name(req, MK_STR("priority")));
     mk__request_begin(req, status, s->recv_ended);
 }
 

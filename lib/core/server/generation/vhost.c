@@ -45,11 +45,6 @@ static size_t normalize_name(struct mk_str s, char *out)
     return s.len;
 }
 
-static bool is_label_byte(char c)
-{
-    return mk_is_name_byte(c, "-_");
-}
-
 static const char *explain_byte(char c)
 {
     switch (c) {
@@ -73,7 +68,7 @@ static const char *check_labels(struct mk_str s)
 {
     char before = '.';
     for (size_t i = 0; i < s.len; i++) {
-        if (!is_label_byte(s.p[i]) && (s.p[i] != '.' || before == '.'))
+        if (!mk_is_name_byte(s.p[i], "-_") && (s.p[i] != '.' || before == '.'))
             return explain_byte(s.p[i]);
         before = s.p[i];
     }
