@@ -4,6 +4,7 @@
 import base64
 import contextlib
 import re
+import socket
 
 import pytest
 
@@ -26,6 +27,11 @@ SHARED = b"HTTP/1.1 200 OK\r\nA B: c\r\n\r\n"
 
 def proxy_to(target, **keys):
     return lambda *_: {"text": proxy_section(None, {"To": target, **keys})}
+
+
+def gateway_to(kind):
+    split = {"Split": "Off"} if kind == "FASTCGI" else {}
+    return lambda *_: {"text": section(kind, {"Match": "/", "To": "127.0.0.1:1", **split})}
 
 
 def proxy_group(**keys):
@@ -80,6 +86,24 @@ FLOODS = {
     "a script without a head": (cgi_script("#!/bin/sh\necho hello\n"), "x: its response is malformed: line 1", 502),
     "a script that ends": (cgi_script("#!/bin/sh\nexit 3\n"), "x: its output has ended before the head", 502),
     "a script that cannot start": (cgi_script("#!/no/such/program\n"), "x: it cannot", 500),
+    "a redirect of a script": (
+        cgi_script("#!/bin/sh\nprintf 'Location: /a/../b\\n\\n'\n", LocalRedirect="On"),
+        "x: its redirect to a path of this server is not followed",
+        502,
+    ),
+    "a script that is killed": (cgi_script("#!/bin/sh\nkill -9 $$\n"), "x: its output has ended before the head", 502),
+    "a file that may not be sent": (
+        proxy_backend(lines("HTTP/1.1 200 OK", "X-Sendfile: /etc/passwd", "Content-Length: 0"), SendFile="/srv"),
+        "proxy: .*cannot send what X-Sendfile names",
+        403,
+    ),
+    "a FastCGI server that refuses": (gateway_to("FASTCGI"), "fastcgi: 127.0.0.1:1: .*refused", 502),
+    "an SCGI server that refuses": (gateway_to("SCGI"), "scgi: 127.0.0.1:1: .*refused", 502),
+    "a question about access": (
+        lambda *_: {"text": section("AUTH", {"Match": "/", "Type": "Forward", "To": "http://127.0.0.1:1"})},
+        "auth: .* decides nothing, and the request gets 503",
+        503,
+    ),
     "a rule": (lambda *_: {"text": section("RULES", {"Match": "/", "Action": "deny"})}, "mandril: .*deny 403", 403),
 }
 
@@ -136,6 +160,48 @@ def test_a_full_queue_of_scripts(serve, clock, tmp_path):
         assert len(shown) + int(found[0][1]) == COUNT
         first.send("a\n")
         assert first.response("POST").status == 200
+
+
+@pytest.mark.parametrize("kind", ["FASTCGI", "PROXY"])
+def test_a_full_queue_of_a_group(serve, clock, kind):
+    """As of scripts: the one connection of the group is busy, and no request may wait for it."""
+    with socket.create_server(("127.0.0.1", 0)) as busy, contextlib.ExitStack() as stack:
+        servers = [f"127.0.0.1:{busy.getsockname()[1]}"]
+        keys = {"To": "http://app"} if kind == "PROXY" else {"To": "app", "Split": "Off"}
+        groups = {GROUPS: group(servers, MaxConnections=1)}
+        server = serve({"Workers": 2, "Timeout": "1h"}, text=section(kind, {"Match": "/", **keys}), config=groups)
+        first = stack.enter_context(server.connect())
+        first.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        taken = stack.enter_context(busy.accept()[0])
+
+        def ask():
+            with server.connect() as client:
+                assert client.ask("/").status == 503
+
+        for _ in range(COUNT):
+            ask()
+        shown = [line for line in server.lines if re.search(f"{kind.lower()}: .*(MaxConnections|Queue)", line)]
+        assert 1 <= len(shown) <= LINES_MAX, server.log
+        assert "more of these are only counted for 10 s" in shown[-1]
+        taken.close()
+
+
+PROXY_HEADERS = {
+    "a client that is no proxy": ("10.0.0.0/8", b"GET / HTTP/1.1\r\n\r\n", "the address is not in TrustedProxies"),
+    "a client without a header": ("127.0.0.0/8", b"GET / HTTP/1.1\r\n\r\n", "without a PROXY header"),
+}
+
+
+@pytest.mark.parametrize("name", PROXY_HEADERS)
+def test_connections_that_are_refused(serve, clock, name):
+    """Each worker says so once in a while; the time of the server stands still."""
+    trusted, start, pattern = PROXY_HEADERS[name]
+    server = serve({"Workers": 2, "Listen": "127.0.0.1:0 proxy", "TrustedProxies": trusted})
+    for _ in range(COUNT):
+        with server.connect() as client:
+            client.send_all_you_can(start)
+            client.assert_gone()
+    assert 1 <= sum(bool(re.search(pattern, line)) for line in server.lines) <= LINES_MAX, server.log
 
 
 def scripts_with_errors(folder):
