@@ -15,7 +15,10 @@ import tarfile
 import pytest
 
 from harness import build
+from harness.backend import Backend, answer
 from harness.content import populate
+from harness.proxies import TEXT, proxy_section
+from harness.scripts import write_scripts
 from harness.seccomp import OPENAT2, refuse
 from harness.server import section, write_config
 import test_roots
@@ -98,3 +101,85 @@ def test_folders_aliases_and_variants(serve, tmp_path, mode):
                 assert got.status == (200 if name in BY_MODE[mode] else 404), name
             packed = client.ask(f"{path}b.txt", "Accept-Encoding: gzip")
             assert (packed["Content-Encoding"], gzip.decompress(packed.body)) == ("gzip", files["b.txt"])
+
+
+needs_gateways = pytest.mark.skipif(
+    not all((build.PLUGINS / f"{name}.so").exists() for name in ("proxy", "cgi")), reason="this preset has no gateways"
+)
+
+
+def link(folder, links):
+    for name, target in links.items():
+        (folder / name).symlink_to(target)
+    return folder
+
+
+@needs_gateways
+@pytest.mark.parametrize("name, status", [
+    ("a.txt", 200), ("sub/../a.txt", 200), ("in", 200), ("sub/c.txt", 200), ("deep/c.txt", 200),
+    ("out", 403), ("above/secret.txt", 403), ("../outside/secret.txt", 403), ("none", 404), ("sub", 404),
+])  # fmt: skip
+def test_files_that_a_backend_names(serve, tmp_path, name, status):
+    populate(tmp_path / "outside", {"secret.txt": b"secret\n"})
+    files = populate(tmp_path / "files", {"a.txt": b"a\n", "sub/c.txt": b"c\n"})
+    link(files, {"in": "a.txt", "deep": "sub", "out": "../outside/secret.txt", "above": "../outside"})
+    with Backend(answer(b"ignored", TEXT, f"X-Accel-Redirect: /{name}")) as backend:
+        server = serve(text=proxy_section(backend, {"SendFile": files}))
+        with server.connect() as client:
+            got = client.ask("/download")
+    assert got.status == status and b"secret" not in got.body
+    assert status != 200 or got.body in (b"a\n", b"c\n")
+
+
+@needs_gateways
+@pytest.mark.parametrize("path, answer", [
+    ("run", "run -"), ("run/x/y", "run /x/y"), ("sub/run/x", "sub /x"), ("in/x", "run /x"), ("deep/run", "sub -"),
+    ("out", 404), ("above/run", 404), ("none", 404), ("sub", 404), (".hidden", 404),
+])  # fmt: skip
+@pytest.mark.parametrize("place", ["Root", "DocumentRoot"])
+def test_scripts(serve, tmp_path, place, path, answer):
+    def script(name):
+        return f"#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'\necho {name} ${{PATH_INFO:--}}\n"
+
+    write_scripts(tmp_path / "outside", {"run": script("secret")})
+    names = {"run": script("run"), "sub/run": script("sub"), ".hidden": script("hidden")}
+    root = write_scripts(tmp_path / "root" / "cgi", names)
+    link(root, {"in": "run", "deep": "sub", "out": "../../outside/run", "above": "../../outside"})
+    keys = {"Match": "/cgi", **({"Root": root} if place == "Root" else {})}
+    server = serve(root=tmp_path / "root", host={"SymLink": "Inside"}, text=section("CGI", keys))
+    server.baseline += 2  # to the process that starts them, of the process and of a worker
+    with server.connect() as client:
+        got = client.ask(f"/cgi/{path}")
+    assert b"secret" not in got.body
+    assert got.status == answer if isinstance(answer, int) else got.body.decode().strip() == answer
+
+
+@pytest.mark.parametrize("mode", BY_MODE)
+def test_error_pages(serve, tmp_path, mode):
+    """A page that is a link is followed as another file is."""
+    populate(tmp_path / "outside", {"secret.txt": b"secret\n"})
+    root = populate(tmp_path / "root", {"e/page.html": b"page\n", "e/sub/c.txt": b"c\n", "a.txt": b"a\n"})
+    link(root / "e", {"in.txt": "../a.txt", "folder": "sub"})
+    (root / "e" / "out.txt").symlink_to("../../outside/secret.txt")
+    pages = {"404": "/e/page.html", "405": "/e/in.txt"} if mode != "Off" else {"404": "/e/page.html"}
+    server = serve(root=root, host={"SymLink": mode}, text=section("ERROR_PAGES", pages))
+    with server.connect() as client:
+        assert client.ask("/none").body == b"page\n"
+        got = client.ask("/a.txt", method="DELETE")
+        assert got.status == 405 and (got.body == b"a\n") == (mode != "Off")
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="this preset has no dirlisting")
+def test_themes_and_archives(serve, tmp_path):
+    """The files of a theme; an archive, with the folder of an alias in it."""
+    theme = populate(tmp_path / "theme", {"header.theme": b"own\n", "entry.theme": b"", "real.theme": b"end\n"})
+    link(theme, {"footer.theme": "real.theme"})
+    root = populate(tmp_path / "root", {"d/a.txt": b"a\n", "d/al/hidden.txt": b"h\n"})
+    other = populate(tmp_path / "other", {"shown.txt": b"s\n", "deep/x.txt": b"x\n"})
+    text = section("ALIAS", {"Match": "/d/al", "To": other})
+    text += section("DIRLISTING", {"Archives": "tar", "Theme": theme})
+    with serve(root=root, text=text).connect() as client:
+        assert client.ask("/d/").body == b"own\nend\n"
+        packed = tarfile.open(fileobj=io.BytesIO(client.ask("/d/?archive=tar").body))
+    files = sorted(one.name.split("/", 1)[1] for one in packed.getmembers() if one.isfile())
+    assert files == ["a.txt", "al/deep/x.txt", "al/shown.txt"]
