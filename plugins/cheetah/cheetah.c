@@ -184,6 +184,9 @@ static int check_generation(struct mk_generation *g, void *ctx)
                     "only root can open the socket %s, and a reload does not open it: restart the server, or write "
                     "Listen with a path in a folder of its user",
                     mk_buf_cstr(&path));
+    else if (has_path && mk_generation_is_in_sites(g, state->conf->listen))
+        mk_buf_addf(&error, "%s would be a host, as each file of sites/ is: write a path in another folder",
+                    mk_buf_cstr(&path));
     else if (path.err || path.len > ENDPOINT_PATH_MAX)
         mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX);
     else if (mk_generation_is_check(g))

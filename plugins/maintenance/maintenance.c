@@ -105,7 +105,6 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
-/* A file that is made in sites/ would be a host at the next reload. */
 static void check_section(const struct mk_conf_check *check, void *section)
 {
     const struct maintenance_conf *conf = section;
@@ -113,11 +112,6 @@ static void check_section(const struct mk_conf_check *check, void *section)
     if (mk_variable_find_in(conf->text, &found))
         mk_conf_warn(check, offsetof(struct maintenance_conf, text),
                      "a text has no variables: \"%.*s\" is sent as it is", MK_STR_ARG(found.text));
-    if (conf->file.is_relative)
-        mk_conf_warn(check, offsetof(struct maintenance_conf, file),
-                     "a path without a slash at its start begins at the folder of this file: write all of it, such as "
-                     "\"FlagFile %.*s\"",
-                     MK_STR_ARG(conf->file.path));
 }
 
 static const struct mk_conf_foreign renamed[] = {
@@ -172,11 +166,32 @@ static const struct mk_counter *open_counter(const struct mk_host *host)
     return mk_counter_open(&info, &(struct mk_counter_label){"host", mk_host_label(host)}, 1);
 }
 
+/* A file that is made in sites/ would be a host at the next reload. Returns 0 or -EINVAL. */
+static int check_flag_path(struct mk_host *host, const struct maintenance_conf *conf)
+{
+    size_t key = offsetof(struct maintenance_conf, file);
+    if (mk_generation_is_in_sites(mk_host_generation(host), conf->file.path)) {
+        mk_host_error(host, conf, key, 0,
+                      "%s would be a host, as each file of sites/ is: write a path in another folder",
+                      conf->file.path.p);
+        return -EINVAL;
+    }
+    if (conf->file.is_relative)
+        mk_host_warn(host, conf, key, 0,
+                     "a path without a slash at its start begins at the folder of this file: write all of it, such as "
+                     "\"FlagFile %.*s\"",
+                     MK_STR_ARG(conf->file.path));
+    return 0;
+}
+
 /* Returns 0, or -EINVAL: the generation is refused, and one that a reload would replace keeps its flag. */
 static int init_flag(struct mk_host *host, struct maintenance_host *h)
 {
-    int err =
-        h->conf->file.path.len ? flag_init(&h->flag) : 0; /* empty: the key is missing, or was reported as wrong */
+    if (!h->conf->file.path.len)
+        return 0; /* the key is missing, or was reported as wrong */
+    if (check_flag_path(host, h->conf) < 0)
+        return -EINVAL;
+    int err = flag_init(&h->flag);
     if (err == 0)
         return 0;
     mk_host_error(host, h->conf, offsetof(struct maintenance_conf, file), 0,

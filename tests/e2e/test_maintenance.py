@@ -319,7 +319,10 @@ def test_by_path_and_for_all_hosts(serve, tmp_path):
         ("    FlagFile flag\n    Page ../large.html\n", "default:6:10: error: .*the file has more than 65536 bytes"),
         ("    FlagFile flag\n    Except a/b\n", "default:6:12: error: .*starts with one"),
         ("    FlagFile flag\n    RetryAfter 10ms\n", "default:6:16: error: "),
-        ("    FlagFile a\n[MAINTENANCE]\n    FlagFile b\n    Match /x\n", "default:8:11: error: .*can never match"),
+        (
+            "    FlagFile ../a\n[MAINTENANCE]\n    FlagFile ../b\n    Match /x\n",
+            "default:8:11: error: .*can never match",
+        ),
     ],
 )
 def test_mistakes(host_conf, rows, message):

@@ -904,7 +904,7 @@ OWN_FOLDER = (
 )
 RELATIVE = (
     "a path without a slash at its start begins at the folder of this file: write all of it, such as "
-    '"FlagFile {conf}/sites/closed"'
+    '"FlagFile {conf}/sites/../closed"'
 )
 NO_PATHS = 'this section has no effect: write "LivenessPath /healthz", "ReadinessPath /readyz", or both'
 NO_EXPRESSION = (
@@ -1147,6 +1147,29 @@ REPORTS = {
     "a relative flag": (
         {HOST: "[MAINTENANCE]\n    FlagFile closed\n"},
         [(HOST, 4, 14, "warning", RELATIVE)],
+    ),
+    "a flag that would be a host": (
+        {HOST: "[MAINTENANCE]\n    FlagFile closed\n"},
+        [(HOST, 4, 14, "error", "{conf}/sites/closed " + IN_SITES)],
+    ),
+    "a socket that would be a host": (
+        {SERVER: "[SERVER]\n    Listen 127.0.0.1:0\n    Listen unix:{conf}/sites/s\n"},
+        [(SERVER, 3, 12, "error", "{conf}/sites/s " + IN_SITES)],
+    ),
+    "a shell among the hosts": (
+        {SERVER: "[SERVER]\n    Listen 127.0.0.1:0\n[CHEETAH]\n    Listen {conf}/sites/s\n"},
+        [(SERVER, 4, 12, "error", "{conf}/sites/s " + IN_SITES)],
+    ),
+    "a variable in braces for a backend": (
+        {HOST: "[PROXY]\n    To http://127.0.0.1:1\n    RequestSet X-A a$$host\n    RequestSet X-B {host}$path\n"},
+        [(HOST, 6, 16, "warning", 'a variable begins with a dollar: "{host}" is sent as it is; write $host')],
+    ),
+    "a variable in braces in a log": (
+        {HOST: "[LOGGER]\n    AccessLog Off\n    Format $status {http.request.uri} $$host\n"},
+        [(
+            HOST, 5, 12, "warning",
+            'a variable begins with a dollar: "{http.request.uri}" is written as it is; write $target',
+        )],
     ),
     "files before backends": (
         {LOAD: "    Load liana\n    Load static\n    Load proxy\n"},

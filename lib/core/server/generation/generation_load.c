@@ -194,19 +194,24 @@ static void read_h2_settings(struct mk_generation *g)
         mk__conf_warn(g->conf, section, "[HTTP2] has no effect: this build has no HTTP/2, clients have HTTP/1.1");
 }
 
-/* Refuses files that the server writes, and would read as hosts at the next load. */
-static MK_COLD void check_written_files(struct mk_generation *g)
+/* Refuses a file that the server makes, and would read as a host at the next load. `nth`: of the values of a key. */
+static MK_COLD void check_made_file(struct mk_generation *g, struct mk_str path, size_t offset, unsigned nth)
 {
-    const struct {
-        struct mk_str path;
-        size_t offset;
-    } files[] = {{g->settings->error_log, offsetof(struct mk__settings, error_log)},
-                 {g->settings->pid_file, offsetof(struct mk__settings, pid_file)}};
-    for (size_t i = 0; i < MK_COUNT_OF(files); i++)
-        if (mk_generation_is_in_sites(g, files[i].path))
-            mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, files[i].offset, 0),
-                           "%s would be a host, as each file of sites/ is: write a path in another folder",
-                           files[i].path.p);
+    if (mk_generation_is_in_sites(g, path))
+        mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offset, nth),
+                       "%.*s would be a host, as each file of sites/ is: write a path in another folder",
+                       MK_STR_ARG(path));
+}
+
+static MK_COLD void check_made_files(struct mk_generation *g)
+{
+    check_made_file(g, g->settings->error_log, offsetof(struct mk__settings, error_log), 0);
+    check_made_file(g, g->settings->pid_file, offsetof(struct mk__settings, pid_file), 0);
+    for (uint32_t i = 0; i < g->settings->listen.n; i++) {
+        const struct mk__addr *addr = &g->settings->listen.items[i].addr;
+        if (addr->sa.sa_family == AF_UNIX)
+            check_made_file(g, mk_str_c(addr->un.sun_path), offsetof(struct mk__settings, listen), i);
+    }
 }
 
 static int read_server(struct mk_generation *g, const struct mk__generation_source *source)
@@ -223,7 +228,7 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
     g->settings = mk__conf_get(g->set, &mk__section_server);
     if (!g->settings || err == -ENOMEM)
         return -ENOMEM;
-    check_written_files(g);
+    check_made_files(g);
     if (source->program)
         mk__process_keys_warn(g->conf, g->set, g->settings);
     g->workers = g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_count();
