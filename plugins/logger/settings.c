@@ -121,6 +121,25 @@ static const struct mk_conf_key host_keys[] = {
     {0},
 };
 
+/* Warns of variables as other servers write them, which each line has as they are. */
+static void check_format(const struct mk_conf_check *check, const struct format *format, size_t offset)
+{
+    struct mk_variable_found found;
+    for (uint32_t i = 0; i < format->n; i++) {
+        const struct log_op *op = &format->ops[i];
+        if (!op->variable && !op->request_variable && mk_variable_find_in_literal(op->arg, &found))
+            mk_conf_warn(check, offset, "a variable begins with a dollar: \"%.*s\" is written as it is%s%s",
+                         MK_STR_ARG(found.text), found.here ? "; write $" : "", found.here ? found.here : "");
+    }
+}
+
+static void check_host_section(const struct mk_conf_check *check, void *section)
+{
+    const struct logger_host_conf *conf = section;
+    check_format(check, &conf->formats[ACCESS], offsetof(struct logger_host_conf, formats[ACCESS]));
+    check_format(check, &conf->formats[ERRORS], offsetof(struct logger_host_conf, formats[ERRORS]));
+}
+
 const struct mk_conf_section logger_sections[] = {
     [SETTINGS_SERVER] = {.name = "LOGGER",
                          .scope = MK_CONF_SCOPE_SERVER,
@@ -133,6 +152,7 @@ const struct mk_conf_section logger_sections[] = {
          .flags = MK_CONF_REPEAT,
          .size = sizeof(struct logger_host_conf),
          .keys = host_keys,
+         .check = check_host_section,
          .doc = MK_CONF_DOC(
              "Logs of this host. All sections whose `Match` fits the path of a request write it; those of monkey.conf "
              "only if none of the host fits. Requests that could not be read are in the logs of `sites/default`.")},

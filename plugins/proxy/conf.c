@@ -212,6 +212,19 @@ static void check_tls(const struct mk_conf_check *check, struct proxy_conf *c)
         c->gateway.tls.name = c->gateway.to.dial->host;
 }
 
+/* Warns of variables as other servers write them, which are sent as they are. */
+static void check_set(const struct mk_conf_check *check, const struct field_list *list)
+{
+    struct mk_variable_found found;
+    unsigned nth = 0;
+    for (const struct field *f = list->first; f; f = f->next, nth++)
+        for (const struct mk_text_piece *piece = f->value; piece; piece = piece->next)
+            if (mk_variable_find_in_literal(piece->literal, &found))
+                mk_conf_warn_nth(check, offsetof(struct proxy_conf, request.set), nth,
+                                 "a variable begins with a dollar: \"%.*s\" is sent as it is%s%s",
+                                 MK_STR_ARG(found.text), found.here ? "; write $" : "", found.here ? found.here : "");
+}
+
 static void check_section(const struct mk_conf_check *check, void *section)
 {
     struct proxy_conf *c = section;
@@ -230,6 +243,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
         c->host_header = c->gateway.to.is_tls ? MK_STR("Backend") : MK_STR("Client");
     check_tls(check, c);
     check_source(check, c);
+    check_set(check, &c->request.set);
     c->via_seed = mk_via_seed(c);
     mk_gateway_conf_finish(&c->gateway);
 }

@@ -1145,7 +1145,7 @@ REPORTS = {
         {HOST: "[FASTCGI]\n    To app:8080\n", SERVER: GROUP}, [(HOST, 4, 8, "warning", WITH_PORT)]
     ),
     "a relative flag": (
-        {HOST: "[MAINTENANCE]\n    FlagFile closed\n"},
+        {HOST: "[MAINTENANCE]\n    FlagFile ../closed\n"},
         [(HOST, 4, 14, "warning", RELATIVE)],
     ),
     "a flag that would be a host": (

@@ -50,6 +50,11 @@ struct mk_variable_found {
  * {host}, %{HTTP_HOST}, %[path]. For directives whose value is sent as it is. Any thread.
  */
 MK_API bool mk_variable_find_in(struct mk_str text, struct mk_variable_found *ret);
+/*
+ * The same for a part of a text with variables that is none of them: only forms without a dollar, such as {host}, are
+ * looked for, since a dollar is one that was written as $$ there. Any thread.
+ */
+MK_API bool mk_variable_find_in_literal(struct mk_str text, struct mk_variable_found *ret);
 /* Sets `*best`, NULL at first, to the name `own` of a variable if that is nearer to `name`, and near. Any thread. */
 MK_API void mk_variable_prefer_nearer(struct mk_str name, const char *own, const char **best);
 /* Tells whether `name` is that of a variable `own`, or begins with it if there is an argument. Any thread. */

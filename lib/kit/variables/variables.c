@@ -159,6 +159,14 @@ bool mk_variable_find_in(struct mk_str text, struct mk_variable_found *ret)
     return false;
 }
 
+bool mk_variable_find_in_literal(struct mk_str text, struct mk_variable_found *ret)
+{
+    bool is_found;
+    while ((is_found = mk_variable_find_in(text, ret)) && ret->text.p[0] == '$')
+        text = mk_str_after(text, (size_t)(ret->text.p - text.p) + 1);
+    return is_found;
+}
+
 /* ── the variables of a request ── */
 
 enum { ADDRESS_BYTES = 48 /* of IPv6, 45 at most */ };
