@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens the library as an interpreter does, so that its symbols are hidden from other objects: plugins and HTTP/2 work.
+ * Opens the library as an interpreter does, so that its symbols are hidden from other objects. Plugins find them.
  * Usage: hidden LIBRARY MODE, where MODE is "local", or "namespace" for a link-map list of its own.
  */
 #define _GNU_SOURCE
