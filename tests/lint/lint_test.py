@@ -274,6 +274,12 @@ def test_mentions_in_comments(text, count):
     assert len(findings) == count, findings
 
 
+@pytest.mark.parametrize("path, count", [("docs/internals/a.md", 3), ("docs/guide/a.md", 0)])
+def test_mentions_of_folders(path, count):
+    text = "`lib/core/http`, `lib/core/http/conn.h`, `lib/monkey`, `plugins/NAME/`, `lib/net/`, `tests/u`, `bin/x`\n"
+    assert len(list(mentions.check([*TREE, Source(path, text)]))) == count
+
+
 A_FUNCTION = "int mk__{}(int a,\n        int b)\n{{\n}}\n"
 
 

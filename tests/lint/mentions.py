@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What documents and comments name must exist: files, functions, types, fields of structs, unit tests."""
+"""What documents and comments name must exist: files, folders, functions, types, fields of structs, unit tests."""
 
 import os
 import re
@@ -7,6 +7,7 @@ import re
 from source import COMMENT_OR_LITERAL, Finding
 
 FILE = re.compile(r"(?<![\w./*<$}-])((?:[\w.-]+/)*[\w-]+\.(?:c|h|py|cmake))\b(?![.\w])")
+FOLDER = re.compile(r"`((?:bin|docs|duda|include|lib|plugins|tests|tools)/[\w./-]*\w)/?`")
 PAGE = re.compile(r"`([\w./-]*\w\.md)`")
 FUNCTION = re.compile(r"\b(\w+)\(\)")
 OURS = re.compile(r"\b((?:mk|MK|test)_\w*[A-Za-z0-9])\b(?![_*.<])")
@@ -20,10 +21,12 @@ ACCESS = re.compile(r"(?:->|(?<=[\s{(])\.|\w\.)([a-z]\w*)\b(?!\()")  # in C: a->
 STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\}", re.M | re.S)
 MEMBER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*(?=[;,:])|\(\*(\w+)\)")
 IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")
+FOR_DEVELOPERS = ("docs/internals/", "CONTRIBUTING.md", "README.md")
 CODE_KINDS = ("c", "python", "shell", "cmake", "template", "rust")
 NOT_OURS = re.compile(r"CHANGELOG\.md$")  # it names what was
 
 # Files and calls of the system and of libraries that documents and comments may name.
+NO_FOLDER = re.compile(r"lib/(?:lib)?monkey\b|.*\b[A-Z]+$")  # installed, or with a word for any name
 FOREIGN_FILES = {"shop.c", "app.c", "app.py", "reports.c", "zconf.h"}  # of the guide, and of zlib
 FOREIGN = set("""
     Future accept4 bind calloc close connect dlclose dlopen epoll_ctl epoll_wait exec execv express fchown
@@ -54,6 +57,7 @@ class Names:
             if match := re.match(r"tests/e2e/test_(\w+)\.py$", source.path):
                 self.e2e.add(match[1])
         self.files = {part for path in self.paths for part in suffixes(path)}
+        self.folders = {path[:at] for path in self.paths for at, letter in enumerate(path) if letter == "/"}
 
     def add_fields(self, code):
         for name, body in STRUCT.findall(code):
@@ -113,6 +117,13 @@ def missing_in_page(line, names, variables):
             yield f"struct {struct} has no field {field}"
 
 
+def missing_folders(line, names):
+    """Of a page for developers: those for users name folders of an installed server."""
+    for name in FOLDER.findall(line):
+        if name not in names.folders and name not in names.files and not NO_FOLDER.match(name):
+            yield f"there is no {name}"
+
+
 def missing_in_code(line, names):
     """A line of C in a page: its fields belong to structs of the tree, or to one of the page's own."""
     if not line.lstrip().startswith("#include"):
@@ -134,6 +145,7 @@ def check(sources):
             found = list(missing_in_line(line, names))
             if source.path.endswith(".md"):
                 found += missing_in_page(line, names, variables)
+                found += missing_folders(line, names) if source.path.startswith(FOR_DEVELOPERS) else []
                 if line.startswith("```"):
                     language = None if language else line.strip("`") or "text"
                 elif language == "c":
