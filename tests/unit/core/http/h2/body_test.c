@@ -281,6 +281,22 @@ TEST(so_much_is_drained)
     h2_close(&t);
 }
 
+/* Of the connection: more than it has in all, in parts that are discarded. */
+TEST(discarded_bodies_give_their_window_back)
+{
+    struct mk_test_h2 t = h2_open(NULL);
+    for (int32_t id = 1; id < 128; id += 2) {
+        h2_post(&t, id);
+        mk_test_settle(&w);
+        h2_data(&t, id, END_STREAM, mk_str(window, 8192));
+        mk_test_settle(&w);
+    }
+    assert_int_equal(w.done, 64);
+    h2_get_path(&t, 129, "/");
+    h2_expect(&t, "*0:+*0:+*0:+*" HELLO_OF(129));
+    h2_close(&t);
+}
+
 /* The limit of the host counts, although its request has ended when the body is discarded. */
 TEST(so_much_of_a_host_is_drained)
 {
