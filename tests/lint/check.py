@@ -12,6 +12,7 @@ import keys
 import language
 import layers
 import mentions
+import mutants
 import prefixes
 import preprocessor
 import readme_tree
@@ -22,14 +23,14 @@ from source import read_tree
 
 def main():
     sources = read_tree()
-    checks = (tools, circles, commits, contracts, language, layers, mentions, prefixes, preprocessor, readme_tree,
-              style)
+    checks = (tools, circles, commits, contracts, language, layers, mentions, mutants, prefixes, preprocessor,
+              readme_tree, style)
     with ThreadPoolExecutor() as threads:  # clang-format runs at the same time as the rules of this folder
         found = threads.map(lambda check: list(check.check(sources)), checks)
     findings = sorted({*(each for of_one in found for each in of_one), *keys.check()})
     for finding in findings:
         print(finding)
-    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 10} rules, {len(findings)} findings")
+    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 11} rules, {len(findings)} findings")
     return 1 if findings else 0
 
 

@@ -10,6 +10,7 @@ import keys
 import language
 import layers
 import mentions
+import mutants
 import prefixes
 import preprocessor
 import readme_tree
@@ -408,6 +409,36 @@ def test_tools_that_fail_without_a_report_are_findings(tmp_path):
 ])
 def test_subjects_of_commits(subject, fails):
     assert bool(commits.find_fault(subject)) == fails
+
+
+ROW = {"name": "a", "text": "b", "file": "lib/a.c", "old": "x = 1;", "new": "x = 2;", "tests": ["base-a"]}
+
+
+@pytest.mark.parametrize("change, fault", [
+    ({}, None),
+    ({"tests": ["base-a", "duda-route-b", "plugins-c-c", "e2e/test_d.py::test_e", "bin-f"]}, None),
+    ({"old": "x = 3;"}, "is 0 times"),
+    ({"old": "x"}, "is 2 times"),
+    ({"file": "lib/b.c"}, "no file lib/b.c"),
+    ({"new": "x = 1;"}, "changes nothing"),
+    ({"tests": []}, "names no test"),
+    ({"tests": ["base-b"]}, "no test base-b"),
+    ({"tests": ["base-a", "e2e/test_e.py"]}, "no test e2e/test_e.py"),
+])
+def test_mutants(tmp_path, change, fault):
+    for path in ("lib/a.c", "tests/unit/core/base/a_test.c", "tests/unit/duda/core/route/b_test.c",
+                 "tests/unit/plugins/c/c_test.c", "tests/unit/bin/f_test.c", "tests/e2e/test_d.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("x = 1;\nint x;\n")
+    text = "# rows\n\n[[mutant]]\n" + "".join(f"{key} = {value!r}\n" for key, value in {**ROW, **change}.items())
+    findings = [str(each) for each in mutants.check([Source(mutants.TABLE, text)], root=tmp_path)]
+    assert len(findings) == bool(fault) and all(fault in each for each in findings)
+
+
+def test_mutants_of_one_name(tmp_path):
+    table = '[[mutant]]\nname = "a"\ntext = "b"\nfile = "c"\nold = "d"\nnew = "e"\ntests = ["f"]\n'
+    findings = [str(each) for each in mutants.check([Source(mutants.TABLE, table * 2)], root=tmp_path)]
+    assert findings == [f"{mutants.TABLE}:{line}: a: another one has this name" for line in (1, 8)]
 
 
 @pytest.mark.parametrize("kind", ["", "EC ", "RSA ", "ENCRYPTED ", "OPENSSH "])
