@@ -76,8 +76,9 @@ enum mk_plugin_flags {
      */
     MK_PLUGIN_STATE_NEEDED = 4,
     /*
-     * on_head and on_request are about access, and are called once more for the path of an internal redirect
-     * (mk_request_redirect_internally()): what they count, they count once for a request.
+     * on_head and on_request are about access, and are called again for the path of an internal redirect
+     * (mk_request_redirect_internally()) and for that of a file that is sent for another path
+     * (mk_request_decide_access()): what they count, they count once for a request.
      */
     MK_PLUGIN_DECIDES_ACCESS = 8,
 };

@@ -89,10 +89,7 @@ static struct find_result find_variant(struct static_site *site, const char *nam
     int n = snprintf(path, sizeof(path), "%s%s", name, suffixes[coding]);
     struct find_result v = n < (int)sizeof(path) ? mk__static_open_file(site, mode, path, f->name, coding)
                                                  : (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
-    /*
-     * By whole seconds, since not every program and file system keeps their fractions: brotli 1.0 gives F.br those of
-     * F.
-     */
+    /* By whole seconds, since not every program and file system keeps their fractions: brotli 1.0 does not. */
     if (v.kind != FOUND_FILE || v.mtime.tv_sec >= f->mtime.tv_sec)
         return v;
     mk__static_open_release(&v); /* of an earlier version of the file */
