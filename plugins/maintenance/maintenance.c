@@ -423,7 +423,7 @@ static const struct mk_inspect_hooks inspect_hooks = {.explain = explain_flag};
 
 MK_PLUGIN(maintenance) = {
     MK_PLUGIN_HEAD("maintenance", "2.0.0", "responds with 503 while a file exists"),
-    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED | MK_PLUGIN_DECIDES_ACCESS,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED, /* Except is for paths as they are requested */
     .sections = sections,
     .host_start = start_host,
     .host_stop = stop_host,

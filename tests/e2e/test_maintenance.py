@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from harness.client import Client, ProtocolError
+from harness.content import populate
 from harness.messages import request
 from harness.metrics import needs_status, status_section
 from harness.server import await_true, is_alive, run, section
@@ -118,6 +119,17 @@ def test_page(host, flag, tmp_path):
         assert client.ask("/assets/missing").status == 404
         assert client.ask("/style.css").body == b"a{}\n"
         assert client.ask("/assets2").status == client.ask("/x/../index.html").status == 503
+
+
+def test_exceptions_are_for_paths_as_requested(serve, tmp_path, flag):
+    """Not for the file that is sent: the index of a folder, or what TryFiles names."""
+    root = populate(tmp_path / "files", {"help/index.html": b"help\n", "index.html": b"app\n"})
+    text = section("MAINTENANCE", {"FlagFile": flag, "Except": ["=/help/", "/app"]})
+    flag.touch()
+    with serve(root=root, host={"TryFiles": "$path /index.html"}, text=text).connect() as client:
+        assert client.ask("/help/").body == b"help\n"
+        assert client.ask("/app/x").body == b"app\n"
+        assert client.ask("/").status == client.ask("/help/index.html").status == 503
 
 
 def test_empty_page(host, flag, tmp_path):
