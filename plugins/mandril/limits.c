@@ -162,11 +162,18 @@ static int use_limit(const struct limit *limit, const struct conditions_subject 
     struct exchange *x = mandril_get_exchange(subject->req);
     if (!x)
         return -ENOMEM;
+    if (limit->conf->send_rate && (!x->sends || limit->conf->send_rate < x->sends->conf->send_rate))
+        x->sends = limit;
     const struct limit_count *count = find_count(x, limit);
-    x->limit = limit;
-    x->answer = count ? count->answer : (struct limit_answer){.fine = true};
-    int err = limit->base.zone->table && !count ? count_client(x, limit, subject, &x->answer) : 0;
-    if (err < 0 || x->answer.fine)
+    struct limit_answer answer = count ? count->answer : (struct limit_answer){.fine = true};
+    int err = limit->base.zone->table && !count ? count_client(x, limit, subject, &answer) : 0;
+    /* of two sections, for the path of the request and of its file, the fields tell of the one that leaves less */
+    bool leaves_less = answer.has_rate && (!x->answer.has_rate || answer.remaining < x->answer.remaining);
+    if (!x->limit || !answer.fine || leaves_less) {
+        x->limit = limit;
+        x->answer = answer;
+    }
+    if (err < 0 || answer.fine)
         return err < 0 ? err : MK_DECLINED;
     mk_response_error(subject->req, 429);
     return 0;

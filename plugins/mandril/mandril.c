@@ -95,6 +95,19 @@ static bool ask_rule(const struct rule *rule, struct files_refs *files, const st
     return found != 0;
 }
 
+/* Returns whether a rule was counted when the rules were asked about the request's own path before. */
+static bool was_counted(const struct host_state *host, struct files_refs *files,
+                        const struct conditions_subject *subject, const struct rule *rule)
+{
+    struct conditions_subject before = *subject;
+    struct rule_decision d;
+    before.path = mk_request_decided_path(subject->req);
+    for (const struct rule *r = host->rules; before.path.p && r <= rule; r++)
+        if (ask_rule(r, files, &before, &d) && (r == rule || !r->conf->dry_run))
+            return r == rule;
+    return false;
+}
+
 /* Finds what the rules decide. `quiet`: neither counts nor logs. */
 static struct rule_decision decide_request(const struct host_state *host, struct files_refs *files,
                                            const struct conditions_subject *subject, bool quiet)
@@ -103,7 +116,7 @@ static struct rule_decision decide_request(const struct host_state *host, struct
     for (uint32_t i = 0; i < host->n_rules; i++) {
         if (!ask_rule(&host->rules[i], files, subject, &d))
             continue;
-        if (!quiet)
+        if (!quiet && !was_counted(host, files, subject, &host->rules[i]))
             log_decision(&d, subject);
         if (!d.rule->conf->dry_run)
             return d;

@@ -356,7 +356,8 @@ struct limit_count {
 /* Of an exchange that waits, is counted, or whose response gets headers; in its arena. */
 struct exchange {
     struct mk_request *req;
-    const struct limit *limit;  /* that is used; NULL: none */
+    const struct limit *limit;  /* of `answer`; NULL: none */
+    const struct limit *sends;  /* whose SendRate holds; NULL: none */
     struct limit_count *counts; /* also of sections in a dry run */
     struct limit_answer answer;
     const struct rule *delay;       /* that has delayed it last; NULL: none has */

@@ -65,7 +65,7 @@ static struct conn_bucket *find_bucket(struct conn_state *c, const struct zone *
 /* Returns the connection's bucket, to be put; NULL without memory. */
 static struct conn_bucket *get_bucket(const struct exchange *x, struct process_state *process)
 {
-    struct zone *zone = x->limit->base.zone;
+    struct zone *zone = x->sends->base.zone;
     struct conn_state *c = mandril_get_conn(mk_request_connection(x->req), process);
     if (!c)
         return NULL;
@@ -101,7 +101,7 @@ static uint64_t take_bytes(struct bucket *b, const struct bucket_rate *rate, uin
 static uint64_t take_client_bytes(const struct throttle *t, uint64_t wanted, uint64_t back, uint64_t now_us,
                                   uint64_t *ret_wait_us)
 {
-    const struct limit *limit = t->x->limit;
+    const struct limit *limit = t->x->sends;
     struct zone_client *client = mk_client_table_lock(limit->base.zone->table, &t->client, now_us);
     bucket_put(&client->sent, &limit->send_rate, back);
     uint64_t n = wanted ? take_bytes(&client->sent, &limit->send_rate, wanted, now_us, ret_wait_us) : 0;
@@ -114,7 +114,7 @@ static uint64_t take_client_bytes(const struct throttle *t, uint64_t wanted, uin
 static uint64_t take_tokens(struct throttle *t, uint64_t wanted, uint64_t now_us, uint64_t *ret_wait_us)
 {
     if (t->conn)
-        return take_bytes(&t->conn->bucket, &t->x->limit->send_rate, wanted, now_us, ret_wait_us);
+        return take_bytes(&t->conn->bucket, &t->x->sends->send_rate, wanted, now_us, ret_wait_us);
     return take_client_bytes(t, wanted, 0, now_us, ret_wait_us);
 }
 
@@ -122,7 +122,7 @@ static void put_back(struct throttle *t, uint64_t bytes, uint64_t now_us)
 {
     uint64_t unused;
     if (t->conn)
-        bucket_put(&t->conn->bucket, &t->x->limit->send_rate, bytes);
+        bucket_put(&t->conn->bucket, &t->x->sends->send_rate, bytes);
     else if (bytes)
         take_client_bytes(t, 0, bytes, now_us, &unused);
 }
@@ -152,8 +152,7 @@ static ssize_t send_slowly(struct mk_filter *filter, char *to, size_t size, void
 
 void throttle_start(struct exchange *x, struct process_state *process)
 {
-    const struct limit_conf *conf = x->limit ? x->limit->conf : NULL;
-    if (!conf || !conf->send_rate || x->throttle)
+    if (!x->sends || x->throttle)
         return;
     struct throttle *t = mk_arena_zalloc(mk_request_arena(x->req), sizeof(*t));
     uint64_t length;
@@ -163,10 +162,11 @@ void throttle_start(struct exchange *x, struct process_state *process)
     t->x = x;
     t->client = mk_request_client(x->req);
     mk_timer_init(&t->timer, wake_response);
-    if (conf->send_rate_for == SEND_RATE_CONNECTION)
+    bool is_for_connection = x->sends->conf->send_rate_for == SEND_RATE_CONNECTION;
+    if (is_for_connection)
         t->conn = get_bucket(x, process);
     x->throttle = t;
-    if ((conf->send_rate_for == SEND_RATE_CONNECTION && !t->conn) || mk_response_filter(x->req, send_slowly, t) < 0)
+    if ((is_for_connection && !t->conn) || mk_response_filter(x->req, send_slowly, t) < 0)
         return mk_response_abort(x->req);
     if (known)
         mk_response_set_length(x->req, length);
@@ -180,7 +180,7 @@ void throttle_end(struct exchange *x)
     if (x->throttle->conn) {
         /* the next response of the connection frees it, or its end */
         x->throttle->conn->refs--;
-        x->throttle->conn->full_at = bucket_full_at(&x->throttle->conn->bucket, &x->limit->send_rate);
+        x->throttle->conn->full_at = bucket_full_at(&x->throttle->conn->bucket, &x->sends->send_rate);
     }
     x->throttle = NULL;
 }

@@ -272,6 +272,22 @@ def test_limit_of_a_file(start, match):
         assert [client.ask("/dir/").status for _ in range(3)] == [200, 200, 429]
 
 
+def test_the_limits_of_a_folder_and_of_its_file(start):
+    """The fields tell of the section that leaves fewer requests, in whatever order they are asked."""
+    sections = [{"Match": "=/dir/", "Rate": "3/h"}, {"Match": "=/dir/index.html", "Rate": "1000/h"}]
+    server = start("".join(section("CLIENT_LIMITS", one) for one in sections), index="index.html")
+    with server.connect() as client:
+        assert ";q=3;" in client.ask("/dir/")["RateLimit-Policy"]
+
+
+def test_a_dry_run_is_logged_once(start):
+    server = start("[RULES]\nDryRun On\nAction deny\n", index="index.html")
+    with server.connect() as client:
+        assert client.ask("/dir/").status == client.ask("/dir/").status == 200
+    server.wait_log("2 so far")
+    assert not [line for line in server.lines if "3 so far" in line]
+
+
 def test_limit_of_a_script(start):
     server = start("[CLIENT_LIMITS]\n" + INDEX + "Rate 2/h\n")
     with server.connect() as client:
