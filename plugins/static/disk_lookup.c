@@ -213,7 +213,7 @@ int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *re
     }
     if (is_shared)
         mk_list_add(&all->running, &l->node);
-    mk__static_count(req, STATIC_COUNT_DISK_LOOKUPS);
+    mk__static_file_counters_add_disk_lookup(req);
     return 0;
 }
 

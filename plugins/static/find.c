@@ -73,7 +73,7 @@ static bool is_compressed(struct mk_str name)
 static void note_old_variant(struct static_site *site, const char *path)
 {
     struct static_site *of_host = site->of_host ? site->of_host : site;
-    mk__static_count(NULL, STATIC_COUNT_OLD_VARIANTS);
+    mk__static_file_counters_add_old_variant();
     if (site->owner && !atomic_exchange(&of_host->has_old_variants, true))
         mk_host_log(site->owner, MK_LOG_WARN,
                     "static: %.*s/%s is older than the file without %s, and not sent: compress the file again. Further "

@@ -14,37 +14,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* ── files that were sent, by how; the counters are those of the process ── */
-
-static const struct mk_counter_info files = {"static", "files", "files that were sent, or not modified, by kind",
-                                             MK_COUNTER_SUM};
-static const struct mk_counter_info disk_lookups = {"static", "disk_lookups",
-                                                    "requests that waited until a file was found on a disk",
-                                                    MK_COUNTER_SUM};
-static const struct mk_counter_info old_variants = {
-    "static", "old_variants", "precompressed variants that were older than their file, and not used", MK_COUNTER_SUM};
-
-static const struct mk_counter_row rows[STATIC_COUNTS] = {
-    [STATIC_COUNT_WHOLE] = {&files, {"kind", "whole"}},
-    [STATIC_COUNT_PRECOMPRESSED] = {&files, {"kind", "precompressed"}},
-    [STATIC_COUNT_PART] = {&files, {"kind", "part"}},
-    [STATIC_COUNT_NOT_MODIFIED] = {&files, {"kind", "not_modified"}},
-    [STATIC_COUNT_DISK_LOOKUPS] = {&disk_lookups, {0}},
-    [STATIC_COUNT_OLD_VARIANTS] = {&old_variants, {0}},
-};
-
-static const struct mk_counter *counters[STATIC_COUNTS];
-
-void mk__static_count(const struct mk_request *req, enum static_count count)
-{
-    if (counters[count]) /* a check of the configuration has none */
-        mk_counter_add(counters[count], req ? mk_request_worker(req) : NULL, 1);
-}
+/* ── the process ── */
 
 static int start_process(void **ret_state)
 {
     (void)ret_state;
-    mk_counters_open(rows, STATIC_COUNTS, counters);
+    mk__static_file_counters_open();
     return 0;
 }
 
@@ -91,11 +66,7 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
     if (file.content.p && !file.block)
         mk__static_small_file_cache_add_lines(&file);
     mk_response_file(req, &file);
-    int status = mk_response_get_status(req);
-    if (status == 200)
-        mk__static_count(req, found->coding == MK_CODING_IDENTITY ? STATIC_COUNT_WHOLE : STATIC_COUNT_PRECOMPRESSED);
-    else if (status == 206 || status == 304)
-        mk__static_count(req, status == 206 ? STATIC_COUNT_PART : STATIC_COUNT_NOT_MODIFIED);
+    mk__static_file_counters_add(req, found->coding != MK_CODING_IDENTITY);
 }
 
 /* Has another plugin run the index of the folder that is the request's path. */

@@ -214,18 +214,21 @@ bool mk__static_open_is_missing(int err);
 /* Returns true if DotFiles hides the path: a segment begins with a dot. /.well-known is not hidden (RFC 8615). */
 bool mk__static_open_is_hidden(const struct static_site *site, struct mk_str path);
 
-enum static_count {
-    STATIC_COUNT_WHOLE,
-    STATIC_COUNT_PRECOMPRESSED,
-    STATIC_COUNT_PART,
-    STATIC_COUNT_NOT_MODIFIED,
-    STATIC_COUNT_DISK_LOOKUPS,
-    STATIC_COUNT_OLD_VARIANTS,
-    STATIC_COUNTS
-};
+/*
+ * Counts files by how they were sent, and lookups that had to wait for a disk. The counters are those of the process.
+ */
 
-/* Counts one. In the thread of the request's worker; without a request in any thread. */
-void mk__static_count(const struct mk_request *req, enum static_count count);
+/* Opens the counters. In the start of the plugin; opening them again changes nothing. */
+void mk__static_file_counters_open(void);
+/*
+ * Counts a file whose response was begun, by its status; others than 200, 206 and 304 are not counted. `precompressed`:
+ * it is a variant of the file that was asked for. In the thread of the request's worker.
+ */
+void mk__static_file_counters_add(const struct mk_request *req, bool precompressed);
+/* Counts a lookup on a disk thread. In the thread of the request's worker. */
+void mk__static_file_counters_add_disk_lookup(const struct mk_request *req);
+/* Counts a variant that is older than its file. Any thread. */
+void mk__static_file_counters_add_old_variant(void);
 
 /* ── precompressed variants of a file: F.br, F.zst and F.gz next to F ── */
 
