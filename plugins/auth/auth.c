@@ -194,7 +194,7 @@ static bool passes_as_preflight(struct mk_request *req, const struct auth_rule *
            mk_request_header_by_name(req, MK_STR("Access-Control-Request-Method")).p;
 }
 
-/* Returns whether a login has passed the rule before an internal redirect. Forward asks about each path. */
+/* Returns whether a login has passed the rule for the path that was decided before. Forward asks about each path. */
 static bool has_passed(const struct mk_request *req, const struct auth_rule *rule)
 {
     return mk_request_decided_path(req).p && rule->conf->type != AUTH_FORWARD && rules_has_login(req, rule);

@@ -176,7 +176,7 @@ static bool is_dropped(struct mk_str name)
 
 /* ── the subject ── */
 
-/* Writes the path and the query that an internal redirect has led to: the server may decide by them. */
+/* Writes the other path that is decided about, of a file or an internal redirect, and its query. */
 static void write_redirected_uri(struct mk_buf *out, struct mk_request *req)
 {
     struct mk_str query = mk_request_query(req);
@@ -186,7 +186,7 @@ static void write_redirected_uri(struct mk_buf *out, struct mk_request *req)
     mk_buf_adds(out, query);
 }
 
-/* Writes the URI as the client has sent it, before any rewrite, unless there was an internal redirect. */
+/* Writes the URI as the client has sent it, before any rewrite, unless another path is decided about. */
 static void write_uri(struct mk_buf *out, struct mk_request *req, struct mk_str path)
 {
     struct mk_str target = mk_request_target(req);

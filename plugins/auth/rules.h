@@ -390,7 +390,7 @@ struct auth_worker {
 struct auth_exchange {
     const struct auth_rule *admitted;  /* the last rule that a login has passed; NULL: none */
     struct token_refusal *refusals;    /* of token_login.c */
-    struct forward_replaced *replaced; /* headers of the client, for questions after an internal redirect */
+    struct forward_replaced *replaced; /* headers of the client, for a question about a second path */
 };
 
 /* Makes the rules of a host, and opens their files. Returns 0 (`*ret` is NULL without any section) or -errno, reported.

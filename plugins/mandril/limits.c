@@ -103,7 +103,7 @@ static bool was_counted(const struct exchange *x, const struct zone *zone)
     return count != NULL;
 }
 
-/* Returns what the section has counted before an internal redirect; NULL: nothing. */
+/* Returns what the section has counted for the path that was decided before; NULL: nothing. */
 static const struct limit_count *find_count(const struct exchange *x, const struct limit *limit)
 {
     const struct limit_count *count = x->counts;
@@ -114,7 +114,7 @@ static const struct limit_count *find_count(const struct exchange *x, const stru
 
 /*
  * Counts the request of a client, and logs if it is above the limits. What another section of the zone has counted
- * before an internal redirect is not counted again. Returns 0 or -ENOMEM.
+ * for the path that was decided before is not counted again. Returns 0 or -ENOMEM.
  */
 static int count_client(struct exchange *x, const struct limit *limit, const struct conditions_subject *subject,
                         struct limit_answer *ret)

@@ -95,9 +95,9 @@ static bool ask_rule(const struct rule *rule, struct files_refs *files, const st
     return found != 0;
 }
 
-/* Returns whether a rule was counted when the rules were asked about the request's own path before. */
-static bool was_counted(const struct host_state *host, struct files_refs *files,
-                        const struct conditions_subject *subject, const struct rule *rule)
+/* Returns whether a rule was logged when the rules were asked about the request's own path before. */
+static bool was_logged(const struct host_state *host, struct files_refs *files,
+                       const struct conditions_subject *subject, const struct rule *rule)
 {
     struct conditions_subject before = *subject;
     struct rule_decision d;
@@ -116,7 +116,7 @@ static struct rule_decision decide_request(const struct host_state *host, struct
     for (uint32_t i = 0; i < host->n_rules; i++) {
         if (!ask_rule(&host->rules[i], files, subject, &d))
             continue;
-        if (!quiet && !was_counted(host, files, subject, &host->rules[i]))
+        if (!quiet && !was_logged(host, files, subject, &host->rules[i]))
             log_decision(&d, subject);
         if (!d.rule->conf->dry_run)
             return d;
@@ -317,7 +317,7 @@ static int delay_request(struct mk_request *req, const struct rule *rule)
     if (!x)
         return -ENOMEM;
     if (x->delay == rule)
-        return MK_DECLINED; /* it has waited before an internal redirect */
+        return MK_DECLINED; /* it has waited when the request's own path was decided */
     x->delay = rule;
     x->delayed = zone;
     mk_timer_init(&x->timer, finish_delay);
