@@ -35,9 +35,9 @@ static void on_timer(struct mk_timer *timer)
 {
     struct mk__heap_trim *h = MK_CONTAINER_OF(timer, struct mk__heap_trim, timer);
     h->is_armed = false;
-    if (trim_heap()) {
+    if (trim_heap())
         h->next_ms = mk_loop_now_ms(h->loop) + PAUSE_MS;
-    } else if (!h->is_second) {
+    if (!h->is_second) { /* what the last connection held may be freed after the first look */
         h->is_second = true;
         arm_timer(h);
     }

@@ -4,9 +4,9 @@
  * streams, or thousands of them, leave free blocks between those that stay, which the library does not return itself.
  *
  * A second after a connection has closed, a worker looks: if more is free than HEAP_FREE_MIN, and than what is in use,
- * it is returned, once in five seconds at most. If not, it looks once more after another second: on a busy machine the
- * first look comes in the turn that closes the connections, whose memory is freed at its end. Nothing is done for a
- * request. A program that has the server in it decides about its memory itself.
+ * it is returned, once in five seconds at most. It looks once more as soon as that allows: on a busy machine the first
+ * look comes in the turn that closes the connections, whose memory is freed at its end. Nothing is done for a request.
+ * A program that has the server in it decides about its memory itself.
  */
 #ifndef MK_SERVER_HEAP_TRIM_H
 #define MK_SERVER_HEAP_TRIM_H
