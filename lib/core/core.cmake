@@ -19,15 +19,15 @@ set(MK_CORE_SOURCES
     http/tunnel.c loop/epoch.c loop/epoch_join.c loop/job.c loop/loop.c loop/thread_pool.c loop/timer.c net/addr.c
     net/announce.c net/dial.c net/holder.c net/listen.c net/resolver.c net/sock.c server/check.c server/commands.c
     server/counts.c server/generation/bound_hosts.c server/generation/content_order.c server/generation/generation.c
-    server/generation/generation_load.c server/generation/handlers.c server/generation/host.c
-    server/generation/host_log.c server/generation/path_limits.c server/generation/process_keys.c
+    server/generation/generation_load.c server/generation/h2_keys.c server/generation/handlers.c
+    server/generation/host.c server/generation/host_log.c server/generation/path_limits.c server/generation/process_keys.c
     server/generation/settings.c server/generation/spool_budget.c server/generation/spools.c
     server/generation/unread_files.c server/generation/user.c server/generation/vhost.c server/hooks/conn_hooks.c
     server/hooks/fallback.c server/hooks/path_hooks.c server/hooks/request_hooks.c server/hooks/request_rewrite.c
     server/hooks/sources.c server/inspect_core.c server/listen/acceptor.c server/listen/handover.c
     server/listen/hints.c server/listen/inherited.c server/listen/limits.c server/listen/listeners.c
     server/listen/names.c server/listen/reached.c server/listen/standard_fds.c server/plugins/autoload.c
-    server/plugins/build_info.c server/plugins/h2_keys.c server/plugins/load_order.c server/plugins/module.c
+    server/plugins/build_info.c server/plugins/load_order.c server/plugins/module.c
     server/plugins/plugin_sockets.c server/plugins/plugin_states.c server/plugins/plugins.c
     server/plugins/transports.c server/reload.c server/server.c server/show.c server/worker/balancer.c
     server/worker/caller_thread.c server/worker/control_thread.c server/worker/cpus.c server/worker/heap_trim.c
