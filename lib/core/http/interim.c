@@ -2,7 +2,7 @@
 /*
  * Interim responses (RFC 9110 section 15.2): checks and queues them. The protocol sends them before the final head.
  */
-#include "http/extra.h"
+#include "http/request_extra.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * (errors, redirects, Allow). The protocol sends it.
  */
 #include "http/block.h"
-#include "http/extra.h"
+#include "http/request_extra.h"
 #include "http/message/date.h"
 #include "http/file_read.h"
 #include "http/request.h"

@@ -2,7 +2,7 @@
 /*
  * The length of a request's body and its trailers, for a handler that passes both on.
  */
-#include "http/extra.h"
+#include "http/request_extra.h"
 
 #include <errno.h>
 

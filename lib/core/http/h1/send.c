@@ -6,7 +6,7 @@
  */
 #include "http/h1/h1.h"
 #include "base/digits.h"
-#include "http/extra.h"
+#include "http/request_extra.h"
 #include "http/file_read.h"
 #include "http/message/status.h"
 

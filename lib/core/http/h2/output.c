@@ -5,7 +5,7 @@
  */
 #include "http/h2/h2.h"
 
-#include "http/extra.h"
+#include "http/request_extra.h"
 #include "http/h2/alloc.h"
 #include "http/h2/response.h"
 #include "loop/loop.h"

@@ -5,7 +5,7 @@
 #include "http/h2/response.h"
 
 #include "http/block.h"
-#include "http/extra.h"
+#include "http/request_extra.h"
 #include "http/h2/request_head.h"
 #include "http/h2/tunnel.h"
 #include "http/message/status.h"

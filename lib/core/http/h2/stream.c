@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "http/h2/request_head.h"
 #include "http/h2/response.h"
-#include "http/extra.h"
+#include "http/request_extra.h"
 #include "http/h2/tunnel.h"
 #include "loop/loop.h"
 

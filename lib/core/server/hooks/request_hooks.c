@@ -5,7 +5,7 @@
  */
 #include "server/worker/thread.h"
 
-#include "http/extra.h"
+#include "http/request_extra.h"
 #include "http/h1/h1.h"
 #include "http/h2/h2.h"
 #include "server/hooks/conn_hooks.h"

@@ -2,7 +2,7 @@
 /* The length of a request's body, and its trailers. */
 #include "http/h2_fixture.h"
 
-#include "http/extra.h"
+#include "http/request_extra.h"
 
 #include <errno.h>
 

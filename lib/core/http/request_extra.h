@@ -4,8 +4,8 @@
  * their own, trailers of the request, notes. It is in the arena of the exchange and made when the first of these is
  * used, so that the others need no memory for it.
  */
-#ifndef MK_HTTP_EXTRA_H
-#define MK_HTTP_EXTRA_H
+#ifndef MK_HTTP_REQUEST_EXTRA_H
+#define MK_HTTP_REQUEST_EXTRA_H
 
 #include <monkey/base/buf.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What only some exchanges need (http/extra.h): the date of an origin, their own wait, notes.
+ * What only some exchanges need (http/request_extra.h): the date of an origin, their own wait, notes.
  */
-#include "http/extra.h"
+#include "http/request_extra.h"
 
 #include "http/message/date.h"
 
