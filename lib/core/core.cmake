@@ -5,12 +5,12 @@
 set(MK_CORE_SOURCES
     base/address.c base/arena.c base/base64.c base/buf.c base/civil.c base/clock.c base/counter_labels.c
     base/counters.c base/counters_memory.c base/escape.c base/file.c base/library.c base/log.c base/log_limit.c
-    base/log_limited.c base/path_walk.c base/pattern.c base/poll.c base/pool.c base/random.c base/random_pool.c
-    base/sha1.c base/siphash.c base/str.c base/thread_start.c conf/bind.c conf/diagnostics.c conf/expand.c
-    conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/show.c
-    conf/skipped_files.c conf/unknown_key.c conf/value.c conf/values.c http/block.c http/client_addr.c http/conn.c
-    http/conn_log.c http/context.c http/encoded_slash.c http/file.c http/file_read.c http/filter.c http/h1/h1.c
-    http/h1/send.c http/h1/splice.c http/h1/tunnel.c http/handshake.c http/http.c http/interim.c http/message/accept.c
+    base/path_walk.c base/pattern.c base/poll.c base/pool.c base/random.c base/random_pool.c base/sha1.c base/siphash.c
+    base/str.c base/thread_start.c conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c
+    conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c
+    conf/unknown_key.c conf/value.c conf/values.c http/block.c http/client_addr.c http/conn.c http/conn_log.c
+    http/context.c http/encoded_slash.c http/file.c http/file_read.c http/filter.c http/h1/h1.c http/h1/send.c
+    http/h1/splice.c http/h1/tunnel.c http/handshake.c http/http.c http/interim.c http/message/accept.c
     http/message/chunked.c http/message/date.c http/message/forwarded.c http/message/mime.c http/message/multipart.c
     http/message/parse.c http/message/preface.c http/message/proxy_protocol.c http/message/range.c
     http/message/request_head.c http/message/status.c http/message/uri.c http/message/validators.c http/parts.c

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "base/log_limited.h"
+#include "base/log_limit.h"
 #include "http/client_addr.h"
 #include "http/request.h"
 #include "net/listen.h"
@@ -36,20 +36,19 @@ static void add_subject(struct mk_buf *line, const struct mk__log_subject *s)
 void mk__conn_log_write(enum mk_log_level level, const struct mk__log_subject *s, const char *format, va_list args)
 {
     MK_UNINITIALIZED char storage[LINE_BYTES];
-    struct mk__log_limited_note note = {0};
+    struct mk__log_limit_note note = {0};
     struct mk_buf line;
-    static_assert(MESSAGE_BYTES + MK__LOG_LIMITED_NOTE_BYTES + PEER_BYTES + LISTENER_BYTES + HOST_BYTES + 40 <
-                      LINE_BYTES,
+    static_assert(MESSAGE_BYTES + MK__LOG_LIMIT_NOTE_BYTES + PEER_BYTES + LISTENER_BYTES + HOST_BYTES + 40 < LINE_BYTES,
                   "the subject always fits");
-    if (s->limit == MK__LOG_LIMIT_LINES && !mk__log_limited_admits(level, s->owner, format, &note))
+    if (s->limit == MK__LOG_LIMIT_LINES && !mk__log_limit_admits(level, s->owner, format, &note))
         return;
     int n = vsnprintf(storage, MESSAGE_BYTES, format, args);
     mk_buf_init_fixed(&line, storage, sizeof(storage));
     line.len = n < 0 ? 0 : n < MESSAGE_BYTES ? (size_t)n : MESSAGE_BYTES - 1;
     if (s->limit == MK__LOG_LIMIT_BYTES &&
-        !mk__log_limited_affords(s->owner, format, mk_buf_str(&line), get_subject_bytes(s), &note))
+        !mk__log_limit_affords(s->owner, format, mk_buf_str(&line), get_subject_bytes(s), &note))
         return;
-    mk__log_limited_add_note(&line, &note);
+    mk__log_limit_add_note(&line, &note);
     add_subject(&line, s);
     mk_log(level, "%s", mk_buf_cstr(&line));
 }

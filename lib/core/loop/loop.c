@@ -5,7 +5,7 @@
  */
 #include "loop/loop.h"
 
-#include "base/log_limited.h"
+#include "base/log_limit.h"
 #include "base/poll.h"
 
 #include <assert.h>
@@ -89,12 +89,12 @@ static struct mk_event removed_event = {.ready = ignore_event, .fd = -1};
 static MK_COLD int report_control(const struct mk_loop *loop, int err)
 {
     static const char format[] = "epoll_ctl: %s: a descriptor cannot be watched";
-    struct mk__log_limited_note note;
-    if (err == 0 || !mk__log_limited_admits(MK_LOG_WARN, loop, format, &note))
+    struct mk__log_limit_note note;
+    if (err == 0 || !mk__log_limit_admits(MK_LOG_WARN, loop, format, &note))
         return err;
     MK_BUF_ON_STACK(line, 256);
     mk_buf_addf(&line, format, strerror(-err));
-    mk__log_limited_add_note(&line, &note);
+    mk__log_limit_add_note(&line, &note);
     mk_log_warn("%s", mk_buf_cstr(&line));
     return err;
 }

@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-#include "base/log_limited.h"
+#include "base/log_limit.h"
 
 #include <monkey/kit/cgi.h>
 
@@ -30,7 +30,7 @@ static int open_log(void **state)
     mk_log_to_function(take_line, NULL, MK_LOG_INFO);
     logged[0] = '\0';
     lines = 0;
-    mk__log_limited_clear();
+    mk__log_limit_clear();
     return 0;
 }
 
