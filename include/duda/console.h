@@ -12,7 +12,8 @@
 struct duda_api_console {
     /*
      * Writes a line with the request and the place in the source: to the file of conf->bind_messages(), or else to the
-     * server's log at the level info. `dr` may be NULL. Call it by the macro below, without `file` and `line`.
+     * server's log at the level info, with the limit of <duda/msg.h>. `dr` may be NULL. Call it by the macro below,
+     * without `file` and `line`.
      */
     void (*debug)(duda_request_t *dr, const char *file, int line, const char *format, ...) DUDA_PRINTF(4, 5);
 };

@@ -51,7 +51,13 @@ MK_API void mk_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2
  */
 MK_API void mk_log_limited(enum mk_log_level level, const void *owner, const char *format, ...) MK_PRINTF(3, 4);
 
-/* What lines with a limit of bytes have in ten seconds: mk_request_log_text() and mk_host_log_text(). */
+/*
+ * The same for text of which more than four lines are of use, such as what a program says: all of a format and an owner
+ * have MK_LOG_LIMITED_BYTES in ten seconds, at MK_LOG_DEBUG, too.
+ */
+MK_API void mk_log_limited_text(enum mk_log_level level, const void *owner, const char *format, ...) MK_PRINTF(3, 4);
+
+/* What lines with a limit of bytes have in ten seconds: mk_request_log_text() and mk_host_log_text(), too. */
 enum { MK_LOG_LIMITED_BYTES = 10240 };
 
 /* Writes one line as mk_log(), cut at 1,000 bytes. Async-signal-safe, for handlers of signals. */

@@ -11,6 +11,7 @@ import pytest
 from harness import build
 from harness.backend import Backend
 from harness.groups import GROUPS, group
+from harness.log_growth import limited_growth
 from harness.messages import lines
 from harness.proxies import proxy_section
 from harness.scripts import cgi_section, write_scripts
@@ -22,6 +23,7 @@ pytestmark = [
 ]
 
 COUNT, LINES_MAX = 60, 4
+TARGET = "/?" + "x" * 400  # of which a line may have a part
 SHARED = b"HTTP/1.1 200 OK\r\nA B: c\r\n\r\n"
 
 
@@ -120,10 +122,11 @@ def test_few_lines_and_a_count(serve, clock, tmp_path, name):
 
         def ask():
             with server.connect() as client:
-                assert client.ask("/").status == status
+                assert client.ask(TARGET).status == status
 
-        for _ in range(COUNT):
-            ask()
+        with limited_growth(server):
+            for _ in range(COUNT):
+                ask()
         shown = [line for line in server.lines if re.search(pattern, line)]
         assert 1 <= len(shown) <= (10 if name == "a rule" else LINES_MAX), server.log
         assert name == "a rule" or "more of these are only counted for 10 s" in shown[-1]
@@ -144,13 +147,14 @@ def test_a_full_queue_of_scripts(serve, clock, tmp_path):
 
     def ask():
         with server.connect() as client:
-            assert client.ask("/").status == 503
+            assert client.ask(TARGET).status == 503
 
     with server.connect() as first:
         first.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n")
         await_true(started.exists, what="the script")
-        for _ in range(COUNT):
-            ask()
+        with limited_growth(server):
+            for _ in range(COUNT):
+                ask()
         shown = [line for line in server.lines if re.search("cgi: .*MaxProcesses|cgi: .*Queue", line)]
         assert 1 <= len(shown) <= LINES_MAX, server.log
         assert "more of these are only counted for 10 s" in shown[-1]
@@ -176,10 +180,11 @@ def test_a_full_queue_of_a_group(serve, clock, kind):
 
         def ask():
             with server.connect() as client:
-                assert client.ask("/").status == 503
+                assert client.ask(TARGET).status == 503
 
-        for _ in range(COUNT):
-            ask()
+        with limited_growth(server):
+            for _ in range(COUNT):
+                ask()
         shown = [line for line in server.lines if re.search(f"{kind.lower()}: .*(MaxConnections|Queue)", line)]
         assert 1 <= len(shown) <= LINES_MAX, server.log
         assert "more of these are only counted for 10 s" in shown[-1]
@@ -197,10 +202,11 @@ def test_connections_that_are_refused(serve, clock, name):
     """Each worker says so once in a while; the time of the server stands still."""
     trusted, start, pattern = PROXY_HEADERS[name]
     server = serve({"Workers": 2, "Listen": "127.0.0.1:0 proxy", "TrustedProxies": trusted})
-    for _ in range(COUNT):
-        with server.connect() as client:
-            client.send_all_you_can(start)
-            client.assert_gone()
+    with limited_growth(server):
+        for _ in range(COUNT):
+            with server.connect() as client:
+                client.send_all_you_can(start)
+                client.assert_gone()
     assert 1 <= sum(bool(re.search(pattern, line)) for line in server.lines) <= LINES_MAX, server.log
 
 

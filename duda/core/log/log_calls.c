@@ -30,7 +30,7 @@ static void write_line(struct kind kind, const char *format, va_list args)
     size_t len = strlen(text);
     while (len && text[len - 1] == '\n')
         text[--len] = 0;
-    message_log(kind.level, "%s%s", kind.prefix, text);
+    message_write(kind.level, "%s%s", kind.prefix, text);
     last_lines_add_of(current.service, kind.word, mk_str(text, len));
     if (current.service && logs_of(current.service)->messages)
         log_add(logs_of(current.service)->messages, "%s: %s", kind.word, text);
@@ -124,7 +124,7 @@ static void write_debug(duda_request_t *dr, const char *file, int line, const ch
     if (s && logs_of(s)->messages)
         log_add(logs_of(s)->messages, "%s", text);
     else
-        message_log_of(s, MK_LOG_INFO, "%s", text);
+        message_write(MK_LOG_INFO, "%s", text);
 }
 
 const struct duda_api_console object_console = {

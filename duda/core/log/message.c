@@ -13,7 +13,13 @@
 
 enum { TEXT_BYTES = 1024 };
 
-void message_vlog_of(struct service *s, enum mk_log_level level, const char *format, va_list args)
+/* What a service says while it starts is written in full; so is all at the level debug, for its author. */
+static bool is_limited(void)
+{
+    return phase_now() != PHASE_MAIN && !mk_log_wants(MK_LOG_DEBUG);
+}
+
+static void write_line(struct service *s, bool is_own, enum mk_log_level level, const char *format, va_list args)
 {
     char text[TEXT_BYTES];
     int saved = errno;
@@ -21,15 +27,28 @@ void message_vlog_of(struct service *s, enum mk_log_level level, const char *for
     int n = name ? snprintf(text, sizeof(text), "service %s: ", name) : 0;
     if ((size_t)n < sizeof(text))
         vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
-    mk_log(level, "%s", text);
+    if (!is_limited())
+        mk_log(level, "%s", text);
+    else if (is_own)
+        mk_log_limited_text(level, s, "%s", text);
+    else /* another format: what the service says does not take the room of what is said of it */
+        mk_log_limited_text(level, s, "%.*s", (int)sizeof(text), text);
     errno = saved;
+}
+
+void message_write(enum mk_log_level level, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(current.service, true, level, format, args);
+    va_end(args);
 }
 
 void message_log_of(struct service *s, enum mk_log_level level, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    message_vlog_of(s, level, format, args);
+    write_line(s, false, level, format, args);
     va_end(args);
 }
 
@@ -37,6 +56,6 @@ void message_log(enum mk_log_level level, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    message_vlog_of(current.service, level, format, args);
+    write_line(current.service, false, level, format, args);
     va_end(args);
 }

@@ -7,13 +7,15 @@
 
 #include <monkey/log.h>
 
-#include <stdarg.h>
-
 struct service;
 
-/* Write a line with the current service's name, or that of `s`, before the text. Any thread; keep errno. */
+/*
+ * Write a line with the current service's name, or that of `s`, before the text: of each service
+ * MK_LOG_LIMITED_BYTES in ten seconds, in duda_main() and with LogLevel debug all. Any thread; keep errno.
+ */
 void message_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2, 3);
 void message_log_of(struct service *s, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
-void message_vlog_of(struct service *s, enum mk_log_level level, const char *format, va_list args) MK_PRINTF(3, 0);
+/* The same for a line of the current service itself, which has a limit of its own. */
+void message_write(enum mk_log_level level, const char *format, ...) MK_PRINTF(2, 3);
 
 #endif

@@ -123,6 +123,14 @@ void mk__log_limit_add_note(struct mk_buf *line, const struct mk__log_limit_note
         mk_buf_addf(line, " (more of these are only counted for %d s)", MK_LOG_LIMIT_MS / 1000);
 }
 
+/* Prints a message; the line has room for a note behind it. */
+static void print_message(struct mk_buf *line, char *storage, const char *format, va_list args)
+{
+    int n = vsnprintf(storage, MESSAGE_BYTES, format, args);
+    mk_buf_init_fixed(line, storage, MESSAGE_BYTES + MK__LOG_LIMIT_NOTE_BYTES);
+    line->len = n < 0 ? 0 : n < MESSAGE_BYTES ? (size_t)n : MESSAGE_BYTES - 1;
+}
+
 void mk_log_limited(enum mk_log_level level, const void *owner, const char *format, ...)
 {
     MK_UNINITIALIZED char message[MESSAGE_BYTES + MK__LOG_LIMIT_NOTE_BYTES];
@@ -132,10 +140,25 @@ void mk_log_limited(enum mk_log_level level, const void *owner, const char *form
     if (!mk_log_wants(level) || !mk__log_limit_admits(level, owner, format, &note))
         return;
     va_start(args, format);
-    int n = vsnprintf(message, MESSAGE_BYTES, format, args);
+    print_message(&line, message, format, args);
     va_end(args);
-    mk_buf_init_fixed(&line, message, sizeof(message));
-    line.len = n < 0 ? 0 : n < MESSAGE_BYTES ? (size_t)n : MESSAGE_BYTES - 1;
+    mk__log_limit_add_note(&line, &note);
+    mk_log(level, "%s", mk_buf_cstr(&line));
+}
+
+void mk_log_limited_text(enum mk_log_level level, const void *owner, const char *format, ...)
+{
+    MK_UNINITIALIZED char message[MESSAGE_BYTES + MK__LOG_LIMIT_NOTE_BYTES];
+    struct mk__log_limit_note note;
+    struct mk_buf line;
+    va_list args;
+    if (!mk_log_wants(level))
+        return;
+    va_start(args, format);
+    print_message(&line, message, format, args);
+    va_end(args);
+    if (!mk__log_limit_affords(owner, format, mk_buf_str(&line), 0, &note))
+        return;
     mk__log_limit_add_note(&line, &note);
     mk_log(level, "%s", mk_buf_cstr(&line));
 }
