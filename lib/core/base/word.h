@@ -75,10 +75,4 @@ static inline unsigned mk__word_first(uint64_t marks)
     return (unsigned)__builtin_ctzll(marks) / 8;
 }
 
-/* Returns the number of bytes before the first mark: up to 8. */
-static inline unsigned mk__word_unmarked(uint64_t marks)
-{
-    return marks ? mk__word_first(marks) : MK__WORD_BYTES;
-}
-
 #endif

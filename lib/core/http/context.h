@@ -195,10 +195,6 @@ struct mk__context_buffers {
 int mk__context_alloc_buffers(const struct mk__context *http, const struct mk__http_settings *settings,
                               struct mk__context_buffers *ret);
 void mk__context_free_buffers(struct mk__context_buffers *b);
-static inline bool mk__context_wants_times(const struct mk__context *http)
-{
-    return http->settings->times;
-}
 
 static inline void mk__context_advance_shutdown(struct mk__context *http, enum mk__shutdown shutdown)
 {

@@ -107,7 +107,7 @@ static enum mk__range_result find_ranges(struct mk_request *req, const struct mk
 {
     struct mk_str value = mk_request_header(req, MK_HEADER_RANGE);
     s->n = 0;
-    if (!value.p || file->no_ranges || mk__request_refuses_ranges(req) || req->parse.method != MK_GET)
+    if (!value.p || file->no_ranges || req->no_ranges || req->parse.method != MK_GET)
         return MK__RANGE_IGNORE;
     struct mk_str if_range = mk_request_header(req, MK_HEADER_IF_RANGE);
     if (if_range.p && !mk__validators_check_if_range(if_range, validators->etag, validators->mtime, validators->now))
@@ -149,7 +149,7 @@ static MK_HOT int add_content_headers(struct mk_request *req, const struct mk_fi
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), is_file_type ? get_type(file) : type);
     if (file->coding != MK_CODING_IDENTITY)
         err |= mk__response_add_header(req, MK_STR("Content-Encoding"), mk_coding_name(file->coding));
-    if (!file->no_ranges && !mk__request_refuses_ranges(req))
+    if (!file->no_ranges && !req->no_ranges)
         err |= mk__response_add_header(req, MK_STR("Accept-Ranges"), MK_STR("bytes"));
     return err | mk_response_set_length(req, bytes);
 }
@@ -378,7 +378,7 @@ static void replace_parts(struct mk_request *req, const struct mk_file *file)
     req->is_default_error = false;
     req->status = 200;
     mk__response_drop_parts(req);
-    if (mk__request_is_filtered(req))
+    if (req->filter)
         mk__filter_change_input(req, file->bytes);
     else
         mk_response_set_length(req, file->bytes);

@@ -331,21 +331,6 @@ int mk__response_write_same_file(struct mk_request *req, struct mk__part *before
 /* As mk_response_write_file(), but the descriptor stays the owner's (mk__request_borrow()). */
 int mk__response_write_borrowed_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length);
 
-static inline const struct mk__trailers *mk__request_trailers(const struct mk_request *req)
-{
-    return req->trailers;
-}
-
-static inline bool mk__request_is_filtered(const struct mk_request *req)
-{
-    return req->filter;
-}
-
-static inline bool mk__request_refuses_ranges(const struct mk_request *req)
-{
-    return req->no_ranges;
-}
-
 /*
  * Reads the output of the filters, from the one added last; `size` may be less than MK_FILTER_BYTES_MIN. Returns the
  * same as an mk_filter_fn, or -EPIPE if they have ended before the parts.
@@ -397,7 +382,7 @@ static inline void mk__request_set_head_sent(struct mk_request *req)
 {
     assert(req->output_state == MK__OUTPUT_HOOKED);
     req->output_state = MK__OUTPUT_HEAD;
-    if (mk__context_wants_times(req->http))
+    if (req->http->settings->times)
         req->first_byte_us = mk_loop_now_us(req->http->loop);
 }
 

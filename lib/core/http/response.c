@@ -216,8 +216,7 @@ bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_bytes)
 {
     uint64_t sum = 0;
     *ret_bytes = req->length;
-    if (req->framing == MK__FRAMING_LENGTH || req->response_state == MK__RESPONSE_OPEN ||
-        mk__request_is_filtered(req) || mk__request_trailers(req))
+    if (req->framing == MK__FRAMING_LENGTH || req->response_state == MK__RESPONSE_OPEN || req->filter || req->trailers)
         return req->framing == MK__FRAMING_LENGTH; /* trailers need the chunked coding */
     for (const struct mk__part *part = req->first; part; part = part->next) {
         if (part->kind == MK__PART_GENERATOR)
@@ -253,7 +252,7 @@ MK_HOT void mk__response_run_hooks(struct mk_request *req)
     req->http->app->on_response(req, req->http->app_ctx);
     if (req->status == 304)
         remove_content_headers(req);
-    if (mk__request_refuses_ranges(req))
+    if (req->no_ranges)
         mk_response_header_remove(req, MK_STR("Accept-Ranges"));
 }
 

@@ -339,12 +339,6 @@ static int wait_for_events(struct mk_loop *loop)
     return n;
 }
 
-static void dispatch_event(const struct epoll_event *one)
-{
-    struct mk_event *event = one->data.ptr;
-    event->ready(event, one->events);
-}
-
 /* The call that waits is refused: messages and timers come all the same, and a stop with them. */
 static MK_COLD void pause_turn(struct mk_loop *loop, int err)
 {
@@ -366,8 +360,11 @@ MK_HOT int mk__loop_turn(struct mk_loop *loop)
     }
     update_time(loop);
     loop->batch_len = n < 0 ? 0 : n;
-    for (loop->batch_at = 0; loop->batch_at < loop->batch_len;)
-        dispatch_event(&loop->batch[loop->batch_at++]);
+    for (loop->batch_at = 0; loop->batch_at < loop->batch_len;) {
+        const struct epoll_event *one = &loop->batch[loop->batch_at++];
+        struct mk_event *event = one->data.ptr;
+        event->ready(event, one->events);
+    }
     if (atomic_load_explicit(&loop->inbox, memory_order_relaxed) || loop->taken)
         run_messages(loop);
     mk__wheel_advance(&loop->wheel, loop->now_ms);

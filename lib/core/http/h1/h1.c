@@ -181,7 +181,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
     enum mk__preface preface = c->requests ? MK__PREFACE_NONE : mk__conn_check_preface(c, *in);
     if (preface != MK__PREFACE_NONE)
         return preface == MK__PREFACE_WHOLE ? SWITCH_PROTO : NEEDS_INPUT;
-    if (mk__context_wants_times(http) && !http->head_since_us)
+    if (http->settings->times && !http->head_since_us)
         http->head_since_us = mk_loop_now_us(http->loop);
     int r = mk__parse_head(&http->parse, http->fields, &http->settings->head, *in);
     if (r == MK_AGAIN)
@@ -436,6 +436,8 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
 static MK_HOT enum mk__conn_state run_turn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
+    if (c->state == MK__CONN_TUNNEL)
+        return mk__h1_tunnel_run(c);
     int r = c->state == MK__CONN_WRITE ? mk__sock_flush(&c->sock, &http->out, http->account, 0) : 0;
     if (r != 0)
         return r == MK_AGAIN ? MK__CONN_WRITE : drop_conn(c);
@@ -455,11 +457,6 @@ static MK_HOT enum mk__conn_state run_turn(struct mk__conn *c)
     if (p == BROKEN || r < 0)
         return drop_conn(c);
     return end_turn(c, r == MK_AGAIN ? NEEDS_OUTPUT : p, in);
-}
-
-static MK_HOT enum mk__conn_state on_ready(struct mk__conn *c)
-{
-    return c->state == MK__CONN_TUNNEL ? mk__h1_tunnel_run(c) : run_turn(c);
 }
 
 /* A head that did not come in time is answered as well, by an exchange without a request. */
@@ -504,7 +501,7 @@ static bool announces_change(const struct mk__conn *c, enum mk__conn_change chan
 }
 
 const struct mk__proto mk__h1_proto = {
-    .on_ready = on_ready,
+    .on_ready = run_turn,
     .on_timeout = on_timeout,
     .announces = announces_change,
     .close = close_exchange,

@@ -530,7 +530,7 @@ static enum mk__h1_send_result put_end(struct mk__conn *c, struct mk_request *re
         return MK__H1_SEND_FAILED;
     if (!is_chunked(req))
         return MK__H1_SEND_DONE;
-    const struct mk__trailers *t = mk__request_trailers(req);
+    const struct mk__trailers *t = req->trailers;
     enum mk__h1_send_result r = make_room(c, CHUNK_BYTES + (t ? count_fields_bytes(t->items, t->n) : 0));
     if (r != MK__H1_SEND_DONE)
         return r;
@@ -562,7 +562,7 @@ enum mk__h1_send_result mk__h1_send(struct mk__conn *c)
     }
     if (tunnel && req->response_state != MK__RESPONSE_FAILED)
         return MK__H1_SEND_TUNNEL;
-    r = mk__request_is_filtered(req) && !req->bodyless ? put_filtered(c, req) : put_parts(c, req);
+    r = req->filter && !req->bodyless ? put_filtered(c, req) : put_parts(c, req);
     if (r != MK__H1_SEND_DONE)
         return r;
     if (req->response_state == MK__RESPONSE_FAILED)

@@ -264,7 +264,7 @@ static MK_COLD bool has_trailers(const struct mk__h2_stream *s)
 static void end_body(struct mk__h2 *h2, struct mk__h2_stream *s, size_t n)
 {
     mk__h2_scheduler_remove(&s->priority);
-    s->trailers_due = mk__request_trailers(s->req) && has_trailers(s);
+    s->trailers_due = s->req->trailers && has_trailers(s);
     if (s->trailers_due)
         mk__h2_output_add_head(s);
     if (n || !s->trailers_due)

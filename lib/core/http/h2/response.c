@@ -28,8 +28,7 @@ static void decide_framing(struct mk__h2_stream *s)
         return;
     }
     mk__response_decide_body(req);
-    bool empty =
-        req->framing == MK__FRAMING_LENGTH && req->length == 0 && !mk__request_is_filtered(req) && !req->trailers;
+    bool empty = req->framing == MK__FRAMING_LENGTH && req->length == 0 && !req->filter && !req->trailers;
     s->has_body = req->response_state == MK__RESPONSE_OPEN || !(req->bodyless || empty);
     s->parts = (struct mk__parts_reader){.req = req};
 }
@@ -53,7 +52,7 @@ void mk__h2_response_begin(struct mk__h2_stream *s)
 /* Fills `to` from the last filter, or without filters from the queue of parts. Results as mk__parts_read(). */
 static ssize_t read_body_bytes(struct mk__h2_stream *s, char *to, size_t size)
 {
-    if (mk__request_is_filtered(s->req))
+    if (s->req->filter)
         return mk__filter_read_output(s->req, to, size);
     return mk__parts_read(&s->parts, to, size);
 }
@@ -62,7 +61,7 @@ static ssize_t read_body_bytes(struct mk__h2_stream *s, char *to, size_t size)
 static bool is_body_complete(const struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    if (req->response_state == MK__RESPONSE_OPEN || mk__request_is_filtered(req))
+    if (req->response_state == MK__RESPONSE_OPEN || req->filter)
         return false;
     while (req->first && req->first->kind != MK__PART_GENERATOR && req->first->left == 0)
         mk__response_drop_part(req);
@@ -73,7 +72,7 @@ static bool is_body_complete(const struct mk__h2_stream *s)
 static void renew_filters(struct mk__h2_stream *s)
 {
     uint64_t turn = s->req->http->loop->turns;
-    if (mk__request_is_filtered(s->req) && s->filter_turn != turn)
+    if (s->req->filter && s->filter_turn != turn)
         mk__filter_begin_turn(s->req);
     s->filter_turn = turn;
 }
@@ -133,8 +132,8 @@ ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, boo
 uint64_t mk__h2_response_file_bytes(const struct mk__h2_stream *s)
 {
     const struct mk_request *req = s->req;
-    bool is_file = req->response_state != MK__RESPONSE_FAILED && !req->tunnel && !req->bodyless &&
-                   !mk__request_is_filtered(req) && req->first && req->first->kind == MK__PART_FILE;
+    bool is_file = req->response_state != MK__RESPONSE_FAILED && !req->tunnel && !req->bodyless && !req->filter &&
+                   req->first && req->first->kind == MK__PART_FILE;
     return is_file ? req->first->left : 0;
 }
 
@@ -181,7 +180,7 @@ static void add_headers(struct mk__h2_headers *f, const struct mk__header *items
 
 bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_headers *f)
 {
-    const struct mk__trailers *t = mk__request_trailers(s->req);
+    const struct mk__trailers *t = s->req->trailers;
     f->n = 0;
     f->bytes = 0;
     if (t && !s->req->bodyless)

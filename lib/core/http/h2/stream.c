@@ -266,7 +266,7 @@ void mk__h2_stream_begin(struct mk__h2_stream *s, const struct mk__h2_request_he
     assert(!s->req && s->state == MK__H2_STREAM_READ_HEAD);
     s->h2->conn->requests++;
     s->req = req;
-    req->began_us = mk__context_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
+    req->began_us = http->settings->times ? mk_loop_now_us(http->loop) : 0;
     begin_exchange(s, req, head, status);
     wake_stream(req);
 }

@@ -51,7 +51,7 @@ static inline const char *skip_class(const char *p, const char *end, uint8_t cla
     for (;; p++) {
         for (uint64_t marks = 0; mark && !marks && end - p >= MK__WORD_BYTES;) {
             marks = mark(mk__word_load(p));
-            p += mk__word_unmarked(marks);
+            p += marks ? mk__word_first(marks) : MK__WORD_BYTES;
         }
         if (p == end || !(classes[(unsigned char)*p] & class))
             return p;
@@ -173,7 +173,7 @@ static bool is_same_name(const char *name, const char *lower, size_t len)
 
 static_assert(NAME_BYTES_MAX <= 3 * MK__WORD_BYTES, "three words cover a name");
 
-static uint8_t find_field(struct mk_str name)
+uint8_t mk__parse_header_id(struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX)
         return MK_HEADER_OTHER;
@@ -182,11 +182,6 @@ static uint8_t find_field(struct mk_str name)
         if (is_same_name(name.p, row->text.p, name.len))
             return row->id;
     return MK_HEADER_OTHER;
-}
-
-uint8_t mk__parse_header_id(struct mk_str name)
-{
-    return find_field(name);
 }
 
 static const struct {
@@ -253,7 +248,7 @@ static MK_HOT inline const char *read_field(struct mk_field *field, const char *
     if (at == line || at == end)
         return NULL;
     field->name = (struct mk_span){(uint16_t)(line - base), (uint16_t)(at - line)};
-    field->id = find_field(mk_str(line, (size_t)(at - line)));
+    field->id = mk__parse_header_id(mk_str(line, (size_t)(at - line)));
     if (field->id == MK_HEADER_OTHER && skip_token(line, at) != at)
         return NULL;
     for (at++; at < end && is_space(*at);)
