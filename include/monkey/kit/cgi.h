@@ -3,9 +3,9 @@
  * What plugins for scripts share, whatever carries the bytes (a process of CGI, FastCGI, SCGI): which file is the
  * script, the variables of a request (RFC 3875), the head of the response, and lines of error output.
  *
- *     path ─► mk_cgi_split() ─────► mk_cgi_lookup() ─► mk_cgi_write_variables() ─► environment, FastCGI pairs,
- * netstring (or) a walk along the folders ──┘ output ─► mk_cgi_head_parse() ─► mk_cgi_find_local_redirect(),
- * mk_cgi_pass_head() ─► response
+ *     path ─► mk_cgi_split(), or a walk along the folders ─► mk_cgi_lookup()
+ *         ─► mk_cgi_write_variables() ─► environment, FastCGI pairs or netstring
+ *     output ─► mk_cgi_head_parse() ─► mk_cgi_find_local_redirect(), mk_cgi_pass_head() ─► response
  *
  * In the kit: plugins link -lmonkey-kit.
  */

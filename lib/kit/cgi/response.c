@@ -186,18 +186,6 @@ int mk_cgi_head_parse(struct mk_cgi_head *h, struct mk_field *fields, struct mk_
 
 /* ── CGI heads where HTTP heads are expected ── */
 
-/* Sets what the head says of the body (RFC 3875 section 6.3). */
-static void set_body(struct mk_response_parser *p, const struct mk_cgi_head *head)
-{
-    bool has_none = p->to == MK_RESPONSE_TO_HEAD || head->status == 204 || head->status == 304;
-    p->has_length = head->has_length;
-    p->length = p->left = head->length;
-    p->body = has_none           ? MK_RESPONSE_BODY_NONE
-              : head->has_length ? MK_RESPONSE_BODY_LENGTH
-                                 : MK_RESPONSE_BODY_UNTIL_END;
-    p->is_done = has_none || (head->has_length && !head->length);
-}
-
 int mk_cgi_parse_response(struct mk_cgi_head *h, struct mk_response_parser *p, struct mk_field *fields,
                           struct mk_str head)
 {
@@ -210,7 +198,12 @@ int mk_cgi_parse_response(struct mk_cgi_head *h, struct mk_response_parser *p, s
     p->status = h->status;
     p->head_bytes = h->head_bytes;
     p->n_fields = h->n_fields;
-    set_body(p, h);
+    /* what the head says of the body (RFC 3875 section 6.3) */
+    bool has_none = p->to == MK_RESPONSE_TO_HEAD || h->status == 204 || h->status == 304;
+    p->has_length = h->has_length;
+    p->length = p->left = h->length;
+    p->body = has_none ? MK_RESPONSE_BODY_NONE : h->has_length ? MK_RESPONSE_BODY_LENGTH : MK_RESPONSE_BODY_UNTIL_END;
+    p->is_done = has_none || (h->has_length && !h->length);
     return 0;
 }
 

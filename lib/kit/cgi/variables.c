@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
 /* ── variables that the configuration sets ── */
@@ -63,12 +64,12 @@ enum { TEXT_BYTES = 64, NAME_BYTES_MAX = 200, EXTRA_BYTES_MAX = 8192 };
 /* One call of mk_cgi_write_variables(). */
 struct writer {
     struct mk_request *req;
-    const struct mk_cgi_params *params;
+    struct mk_cgi_params params;
     mk_cgi_variable_fn fn;
     void *ctx;
     struct mk_address local, client;
-    struct mk_tls_info tls;
-    bool has_tls;
+    struct mk_str protocol, scheme, https, user;
+    struct mk_tls_info tls; /* zeros: none */
     int err;
     char text[TEXT_BYTES]; /* the value that is being written, if it is not kept elsewhere */
 };
@@ -119,11 +120,6 @@ static struct mk_str get_server_addr(struct writer *w)
     return print_address(w, &w->local);
 }
 
-static bool is_https(const struct writer *w)
-{
-    return mk_request_scheme(w->req).len == 5;
-}
-
 /* Reads the port after a host; 0: there is none. */
 static uint64_t read_port(struct mk_str authority)
 {
@@ -134,41 +130,21 @@ static uint64_t read_port(struct mk_str authority)
     return port;
 }
 
-static bool is_peer_trusted(const struct writer *w)
-{
-    struct mk_address peer = mk_request_peer(w->req);
-    return mk_generation_trusts(mk_worker_generation(mk_request_worker(w->req)), &peer);
-}
-
 /* The port of this server; behind a proxy, or on a Unix socket, the one that the client has used. */
 static struct mk_str get_server_port(struct writer *w)
 {
     uint64_t port = w->local.port;
-    if (!port || is_peer_trusted(w))
+    struct mk_address peer = mk_request_peer(w->req);
+    if (!port || mk_generation_trusts(mk_worker_generation(mk_request_worker(w->req)), &peer))
         port = read_port(get_authority(w));
-    return print_number(w, port ? port : is_https(w) ? 443 : 80);
-}
-
-static struct mk_str get_protocol(struct writer *w)
-{
-    return mk_request_protocol(w->req);
-}
-
-static struct mk_str get_scheme(struct writer *w)
-{
-    return mk_request_scheme(w->req);
-}
-
-static struct mk_str get_https(struct writer *w)
-{
-    return is_https(w) ? MK_STR("on") : MK_STR_NONE;
+    return print_number(w, port ? port : w->https.p ? 443 : 80);
 }
 
 /* ── the request ── */
 
 static struct mk_str get_method(struct writer *w)
 {
-    return w->params->is_redirected ? MK_STR("GET") : mk_request_method_name(w->req);
+    return w->params.is_redirected ? MK_STR("GET") : mk_request_method_name(w->req);
 }
 
 /* Returns path and query as the client sent them; of the absolute form without what stands before the path. */
@@ -176,8 +152,8 @@ static struct mk_str get_uri(struct writer *w)
 {
     struct mk_str target = mk_request_target(w->req);
     const char *end = target.len && target.p[0] != '/' ? memmem(target.p, target.len, "://", 3) : NULL;
-    if (w->params->is_redirected)
-        return w->params->uri;
+    if (w->params.is_redirected)
+        return w->params.uri;
     if (!end)
         return target;
     const char *slash = memchr(end + 3, '/', target.len - (size_t)(end + 3 - target.p));
@@ -186,21 +162,21 @@ static struct mk_str get_uri(struct writer *w)
 
 static struct mk_str get_query(struct writer *w)
 {
-    struct mk_str query = w->params->is_redirected ? w->params->query : mk_request_query(w->req);
+    struct mk_str query = w->params.is_redirected ? w->params.query : mk_request_query(w->req);
     return query.p ? query : MK_STR("");
 }
 
 static struct mk_str get_length(struct writer *w)
 {
-    bool has_body = w->params->length || mk_request_header(w->req, MK_HEADER_CONTENT_LENGTH).p;
-    if (w->params->is_redirected || !w->params->has_length || !has_body)
+    bool has_body = w->params.length || mk_request_header(w->req, MK_HEADER_CONTENT_LENGTH).p;
+    if (w->params.is_redirected || !w->params.has_length || !has_body)
         return MK_STR_NONE;
-    return print_number(w, w->params->length);
+    return print_number(w, w->params.length);
 }
 
 static struct mk_str get_type(struct writer *w)
 {
-    return w->params->is_redirected ? MK_STR_NONE : mk_request_header(w->req, MK_HEADER_CONTENT_TYPE);
+    return w->params.is_redirected ? MK_STR_NONE : mk_request_header(w->req, MK_HEADER_CONTENT_TYPE);
 }
 
 /* ── the client ── */
@@ -215,11 +191,6 @@ static struct mk_str get_remote_port(struct writer *w)
     return w->client.port ? print_number(w, w->client.port) : MK_STR_NONE;
 }
 
-static struct mk_str get_user(struct writer *w)
-{
-    return mk_request_user(w->req);
-}
-
 /* Returns the scheme of the login, if there was one. */
 static struct mk_str get_auth_type(struct writer *w)
 {
@@ -229,26 +200,6 @@ static struct mk_str get_auth_type(struct writer *w)
 }
 
 /* ── the script ── */
-
-static struct mk_str get_script_name(struct writer *w)
-{
-    return w->params->script_name;
-}
-
-static struct mk_str get_script_filename(struct writer *w)
-{
-    return w->params->script_filename;
-}
-
-static struct mk_str get_path_info(struct writer *w)
-{
-    return mark_empty_absent(w->params->path_info);
-}
-
-static struct mk_str get_document_root(struct writer *w)
-{
-    return w->params->document_root;
-}
 
 /* Returns both together, in the arena of the request. */
 static struct mk_str join_texts(struct writer *w, struct mk_str a, struct mk_str b)
@@ -265,60 +216,46 @@ static struct mk_str join_texts(struct writer *w, struct mk_str a, struct mk_str
 
 static struct mk_str get_document_uri(struct writer *w)
 {
-    const struct mk_cgi_params *p = w->params;
+    const struct mk_cgi_params *p = &w->params;
     return p->path_info.len ? join_texts(w, p->script_name, p->path_info) : p->script_name;
 }
 
 static struct mk_str get_path_translated(struct writer *w)
 {
-    const struct mk_cgi_params *p = w->params;
+    const struct mk_cgi_params *p = &w->params;
     return p->path_info.len && p->document_root.p ? join_texts(w, p->document_root, p->path_info) : MK_STR_NONE;
 }
 
 /* ── TLS ── */
 
-static struct mk_str get_tls_protocol(struct writer *w)
-{
-    return w->has_tls ? w->tls.version : MK_STR_NONE;
-}
-
-static struct mk_str get_tls_cipher(struct writer *w)
-{
-    return w->has_tls ? w->tls.cipher : MK_STR_NONE;
-}
-
-static struct mk_str get_tls_server_name(struct writer *w)
-{
-    return w->has_tls ? mark_empty_absent(w->tls.server_name) : MK_STR_NONE;
-}
-
-static struct mk_str get_tls_client(struct writer *w)
-{
-    return w->has_tls ? mark_empty_absent(w->tls.client) : MK_STR_NONE;
-}
-
 static struct mk_str get_tls_verify(struct writer *w)
 {
-    if (!w->has_tls)
+    if (!w->tls.version.p)
         return MK_STR_NONE;
     return w->tls.client.len ? MK_STR("SUCCESS") : MK_STR("NONE");
 }
 
 /* ── writing ── */
 
-static const struct {
-    struct mk_str name;
-    struct mk_str (*get)(struct writer *w); /* `.p` NULL: it is left out. No function: the text */
-    struct mk_str text;
-} rows[] = {
+/* A text, a function that returns one, or the place of one in struct writer. `.p` NULL: it is left out. */
+struct row {
+    struct mk_str name, text;
+    struct mk_str (*get)(struct writer *w);
+    size_t place;
+    bool is_optional; /* an empty one is left out */
+};
+
+#define VALUE(member) .place = offsetof(struct writer, member)
+
+static const struct row rows[] = {
     {MK_STR_INIT("GATEWAY_INTERFACE"), .text = MK_STR_INIT("CGI/1.1")},
     {MK_STR_INIT("SERVER_SOFTWARE"), .text = MK_STR_INIT("monkey")},
     {MK_STR_INIT("SERVER_NAME"), .get = get_server_name},
     {MK_STR_INIT("SERVER_ADDR"), .get = get_server_addr},
     {MK_STR_INIT("SERVER_PORT"), .get = get_server_port},
-    {MK_STR_INIT("SERVER_PROTOCOL"), .get = get_protocol},
-    {MK_STR_INIT("REQUEST_SCHEME"), .get = get_scheme},
-    {MK_STR_INIT("HTTPS"), .get = get_https},
+    {MK_STR_INIT("SERVER_PROTOCOL"), VALUE(protocol)},
+    {MK_STR_INIT("REQUEST_SCHEME"), VALUE(scheme)},
+    {MK_STR_INIT("HTTPS"), VALUE(https)},
     {MK_STR_INIT("REQUEST_METHOD"), .get = get_method},
     {MK_STR_INIT("REQUEST_URI"), .get = get_uri},
     {MK_STR_INIT("QUERY_STRING"), .get = get_query},
@@ -326,26 +263,34 @@ static const struct {
     {MK_STR_INIT("CONTENT_TYPE"), .get = get_type},
     {MK_STR_INIT("REMOTE_ADDR"), .get = get_remote_addr},
     {MK_STR_INIT("REMOTE_PORT"), .get = get_remote_port},
-    {MK_STR_INIT("REMOTE_USER"), .get = get_user},
+    {MK_STR_INIT("REMOTE_USER"), VALUE(user)},
     {MK_STR_INIT("AUTH_TYPE"), .get = get_auth_type},
-    {MK_STR_INIT("SCRIPT_NAME"), .get = get_script_name},
-    {MK_STR_INIT("SCRIPT_FILENAME"), .get = get_script_filename},
-    {MK_STR_INIT("PATH_INFO"), .get = get_path_info},
+    {MK_STR_INIT("SCRIPT_NAME"), VALUE(params.script_name)},
+    {MK_STR_INIT("SCRIPT_FILENAME"), VALUE(params.script_filename)},
+    {MK_STR_INIT("PATH_INFO"), VALUE(params.path_info), .is_optional = true},
     {MK_STR_INIT("PATH_TRANSLATED"), .get = get_path_translated},
-    {MK_STR_INIT("DOCUMENT_ROOT"), .get = get_document_root},
+    {MK_STR_INIT("DOCUMENT_ROOT"), VALUE(params.document_root)},
     {MK_STR_INIT("DOCUMENT_URI"), .get = get_document_uri},
     {MK_STR_INIT("REDIRECT_STATUS"), .text = MK_STR_INIT("200")},
-    {MK_STR_INIT("SSL_PROTOCOL"), .get = get_tls_protocol},
-    {MK_STR_INIT("SSL_CIPHER"), .get = get_tls_cipher},
-    {MK_STR_INIT("SSL_TLS_SNI"), .get = get_tls_server_name},
-    {MK_STR_INIT("SSL_CLIENT_S_DN"), .get = get_tls_client},
+    {MK_STR_INIT("SSL_PROTOCOL"), VALUE(tls.version)},
+    {MK_STR_INIT("SSL_CIPHER"), VALUE(tls.cipher)},
+    {MK_STR_INIT("SSL_TLS_SNI"), VALUE(tls.server_name), .is_optional = true},
+    {MK_STR_INIT("SSL_CLIENT_S_DN"), VALUE(tls.client), .is_optional = true},
     {MK_STR_INIT("SSL_CLIENT_VERIFY"), .get = get_tls_verify},
     {MK_STR_INIT("HTTP_HOST"), .get = get_authority},
 };
 
+static struct mk_str get_value(struct writer *w, const struct row *row)
+{
+    if (row->get)
+        return row->get(w);
+    const struct mk_str *value = row->place ? (const void *)((const char *)w + row->place) : &row->text;
+    return value->len || !row->is_optional ? *value : MK_STR_NONE;
+}
+
 static void write_variable(struct writer *w, struct mk_str name, struct mk_str value)
 {
-    if (value.p && w->err >= 0 && !has_name(w->params->extras, name))
+    if (value.p && w->err >= 0 && !has_name(w->params.extras, name))
         w->err = w->fn(name, value, w->ctx);
 }
 
@@ -385,7 +330,7 @@ static void write_headers(struct writer *w)
 {
     struct mk_str name, value, connection = mk_request_header(w->req, MK_HEADER_CONNECTION);
     for (unsigned i = 0; w->err >= 0 && mk_request_header_at(w->req, i, &name, &value); i++)
-        if (mk__cgi_header_reaches_script(name, connection, w->params->pass_authorization) &&
+        if (mk__cgi_header_reaches_script(name, connection, w->params.pass_authorization) &&
             mk_request_passes_header(w->req, name) && !is_repeated(w->req, i, name))
             write_header(w, name, mk_request_header_by_name(w->req, name));
 }
@@ -395,7 +340,7 @@ static void write_extras(struct writer *w)
 {
     struct mk_buf out;
     mk_buf_init(&out, EXTRA_BYTES_MAX);
-    for (const struct mk_cgi_extra *e = w->params->extras->first; e && w->err >= 0; e = e->next) {
+    for (const struct mk_cgi_extra *e = w->params.extras->first; e && w->err >= 0; e = e->next) {
         out.len = 0;
         int err = mk_text_write(e->value, w->req, &out);
         if (out.err)
@@ -408,12 +353,20 @@ static void write_extras(struct writer *w)
 
 int mk_cgi_write_variables(struct mk_request *req, const struct mk_cgi_params *params, mk_cgi_variable_fn fn, void *ctx)
 {
-    struct writer w = {.req = req, .params = params, .fn = fn, .ctx = ctx};
-    w.local = mk_connection_local(mk_request_connection(req));
-    w.client = mk_request_client(req);
-    w.has_tls = mk_request_tls_info(req, &w.tls) == 0;
+    struct writer w = {.req = req,
+                       .params = *params,
+                       .fn = fn,
+                       .ctx = ctx,
+                       .local = mk_connection_local(mk_request_connection(req)),
+                       .client = mk_request_client(req),
+                       .protocol = mk_request_protocol(req),
+                       .scheme = mk_request_scheme(req),
+                       .user = mk_request_user(req)};
+    w.https = mk_str_eq(w.scheme, MK_STR("https")) ? MK_STR("on") : MK_STR_NONE;
+    if (mk_request_tls_info(req, &w.tls) < 0)
+        w.tls = (struct mk_tls_info){0};
     for (size_t i = 0; i < MK_COUNT_OF(rows) && w.err >= 0; i++)
-        write_variable(&w, rows[i].name, rows[i].get ? rows[i].get(&w) : rows[i].text);
+        write_variable(&w, rows[i].name, get_value(&w, &rows[i]));
     write_headers(&w);
     if (params->extras && w.err >= 0)
         write_extras(&w);

@@ -162,15 +162,6 @@ static int read_end(struct mk_fastcgi_decoder *d)
     return !mk_fastcgi_has_end(d) || status >= MK_COUNT_OF(results) ? -EINVAL : results[status];
 }
 
-/* Moves a part of the output to `to`. Returns its number of bytes. */
-static size_t take_output(const struct mk_fastcgi_part *part, char *to)
-{
-    if (part->type != MK_FASTCGI_STDOUT || !part->bytes.len)
-        return 0;
-    memmove(to, part->bytes.p, part->bytes.len);
-    return part->bytes.len;
-}
-
 int mk_fastcgi_decode(struct mk_fastcgi_decoder *d, char *bytes, size_t *len, size_t *ret_left,
                       mk_fastcgi_stderr_fn on_stderr, void *ctx)
 {
@@ -185,7 +176,10 @@ int mk_fastcgi_decode(struct mk_fastcgi_decoder *d, char *bytes, size_t *len, si
             return -EINVAL;
         }
         in = mk_str(in.p + n, in.len - (size_t)n);
-        *len += take_output(&part, bytes + *len);
+        if (part.type == MK_FASTCGI_STDOUT && part.bytes.len) {
+            memmove(bytes + *len, part.bytes.p, part.bytes.len);
+            *len += part.bytes.len;
+        }
         if (part.type == MK_FASTCGI_STDERR && part.bytes.len && on_stderr)
             on_stderr(part.bytes, ctx);
         if (part.type == MK_FASTCGI_END_REQUEST && part.bytes.len)
