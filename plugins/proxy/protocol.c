@@ -226,11 +226,6 @@ static void write_preamble(const struct mk_gateway_call *c, struct mk_buf *out)
                            mk_connection_local(mk_request_connection(c->req)));
 }
 
-static int write_head(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out)
-{
-    return request_write_head(out, c->req, proxy_conf_of(c), c->state, body);
-}
-
 static struct mk_str write_trailers(const struct mk_gateway_call *c)
 {
     return trailers_make_chunk(c->req, &proxy_conf_of(c)->request);
@@ -254,7 +249,7 @@ const struct mk_gateway_protocol proxy_protocol = {
     .chunked_frames = &chunks,
     .begin = begin_call,
     .write_preamble = write_preamble,
-    .write_head = write_head,
+    .write_head = request_write_head,
     .write_trailers = write_trailers,
     .check_head = check_head,
     .pass_header = pass_header,

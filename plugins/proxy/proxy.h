@@ -264,11 +264,11 @@ bool upgrade_is_agreed(const struct upgrade *u, struct mk_str token, struct mk_s
 /* ── the head of a request to a backend, anew with the proxy's own framing (RFC 9110 section 7.6) ── */
 
 /*
- * Writes the head. Returns 0, -EINVAL (the client's Connection names a header that it may not, or a value of RequestSet
- * has control bytes of the client: 400), -ENOMEM or -ENOBUFS (it does not fit: 431).
+ * Writes the head for a call whose state is a struct upgrade. Returns 0, -EINVAL (the client's Connection names a
+ * header that it may not, or a value of RequestSet has control bytes of the client: 400), -ENOMEM or -ENOBUFS (it does
+ * not fit: 431).
  */
-int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
-                       const struct upgrade *upgrade, const struct mk_gateway_body *body);
+int request_write_head(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out);
 
 /*
  * The header of the PROXY protocol, version 1 or 2, which tells a backend the addresses of the client's connection. It

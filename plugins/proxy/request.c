@@ -408,9 +408,11 @@ static void write_framing(struct mk_buf *out, struct mk_request *req, const stru
     trailers_announce(out, req, &conf->request);
 }
 
-int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
-                       const struct upgrade *upgrade, const struct mk_gateway_body *body)
+int request_write_head(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out)
 {
+    struct mk_request *req = c->req;
+    const struct proxy_conf *conf = proxy_conf_of(c);
+    const struct upgrade *upgrade = c->state;
     struct mk_str connection = mk_request_header(req, MK_HEADER_CONNECTION);
     if (!has_all_options(req, connection))
         return -ENOMEM;

@@ -105,7 +105,7 @@ static void write_head(const struct proxy_conf *conf, struct mk_str text)
     static struct mk_loop loop;
     static struct mk__context http = {.loop = &loop};
     static char storage[HEAD_BYTES];
-    const struct upgrade upgrade = {.token = MK_STR("")};
+    struct upgrade upgrade = {.token = MK_STR("")};
     struct mk_field fields[FIELDS];
     struct mk_buf head;
     struct mk_request req = {.worker = &worker,
@@ -125,7 +125,8 @@ static void write_head(const struct proxy_conf *conf, struct mk_str text)
         struct mk_gateway_body body = {.kind = MK_GATEWAY_BODY_CHUNKED};
         if (mk_request_body_length(&req, &body.bytes))
             body.kind = body.bytes ? MK_GATEWAY_BODY_LENGTH : MK_GATEWAY_BODY_NONE;
-        if (request_write_head(&head, &req, conf, &upgrade, &body) == 0)
+        const struct mk_gateway_call call = {.req = &req, .conf = &conf->gateway, .state = &upgrade};
+        if (request_write_head(&call, &body, &head) == 0)
             check_head(mk_buf_str(&head), body.kind);
     }
     mk_arena_release(&req.arena);

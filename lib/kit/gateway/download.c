@@ -35,10 +35,15 @@ static ssize_t read_conn(struct mk__gw_download *d, struct mk__gw_backend_conn *
     return n;
 }
 
-/* Takes the response out of what the protocol has around it. Returns as read_conn(); 0: the response has ended. */
-static ssize_t read_wrapped(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, char *to, size_t size)
+/*
+ * Reads, and takes the response out of what the protocol has around it. Returns the number of bytes, 0 (the response or
+ * the connection has ended) or -errno.
+ */
+static ssize_t receive_bytes(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, char *to, size_t size)
 {
     size_t len = 0;
+    if (!d->call->protocol->unwrap)
+        return read_conn(d, conn, to, size);
     for (unsigned i = 0; !len && !d->has_ended; i++) {
         if (i == EMPTY_READS_MAX)
             return mk__gw_backend_read_later(conn);
@@ -55,11 +60,6 @@ static ssize_t read_wrapped(struct mk__gw_download *d, struct mk__gw_backend_con
             return r;
     }
     return (ssize_t)len;
-}
-
-static ssize_t receive_bytes(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, char *to, size_t size)
-{
-    return d->call->protocol->unwrap ? read_wrapped(d, conn, to, size) : read_conn(d, conn, to, size);
 }
 
 /* ── heads ── */
@@ -149,7 +149,7 @@ int mk__gw_download_head(struct mk__gw_download *d, struct mk__gw_backend_conn *
 
 /* ── the body ── */
 
-/* Decodes bytes in place. Returns the number of bytes of data, or -errno. */
+/* Decodes bytes in place, of which the response may have no more. Returns the number of bytes of data, or -errno. */
 static ssize_t decode_bytes(struct mk__gw_download *d, char *bytes, size_t len)
 {
     size_t used = 0, n = 0;
@@ -164,21 +164,14 @@ static ssize_t decode_bytes(struct mk__gw_download *d, char *bytes, size_t len)
         used += (size_t)r;
     }
     d->has_excess |= used < len;
-    return (ssize_t)n;
-}
-
-/* Decodes bytes, of which the response may have no more. Returns as decode(). */
-static ssize_t decode_last(struct mk__gw_download *d, char *bytes, size_t len)
-{
-    ssize_t n = decode_bytes(d, bytes, len);
-    int err = n >= 0 && d->has_ended && !d->parser.is_done ? mk_response_parser_end(&d->parser) : 0;
-    return err < 0 ? err : n;
+    int err = d->has_ended && !d->parser.is_done ? mk_response_parser_end(&d->parser) : 0;
+    return err < 0 ? err : (ssize_t)n;
 }
 
 struct mk_str mk__gw_download_first(struct mk__gw_download *d, int *ret_err)
 {
     d->parser.chunked.trailers = &d->trailers;
-    ssize_t n = decode_last(d, d->rest, d->rest_len);
+    ssize_t n = decode_bytes(d, d->rest, d->rest_len);
     *ret_err = n < 0 ? (int)n : 0;
     d->rest_len = 0;
     return mk_str(d->rest, n < 0 ? 0 : (size_t)n);
@@ -193,7 +186,7 @@ ssize_t mk__gw_download_body(struct mk__gw_download *d, struct mk__gw_backend_co
             return n;
         if (n == 0)
             return mk_response_parser_end(&d->parser);
-        data = decode_last(d, to, (size_t)n);
+        data = decode_bytes(d, to, (size_t)n);
     }
     return data;
 }

@@ -315,8 +315,9 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
         retry_exchange(x);
         return;
     }
+    const struct mk_upstream_outcome outcome = {.err = err, .is_connected = x->phase >= MK__GW_WAITING};
     if (!f->is_own && (err != -ETIMEDOUT || is_waiting_for_backend(x)))
-        mk__gw_exchange_report_error(x, err);
+        mk__gw_exchange_report_outcome(x, &outcome);
     int r = try_other_server(x, err);
     if (r >= 0)
         return;

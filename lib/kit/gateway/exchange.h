@@ -95,12 +95,6 @@ ssize_t mk__gw_download_body(struct mk__gw_download *d, struct mk__gw_backend_co
 ssize_t mk__gw_download_splice(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, struct mk__gw_pipe *pipe,
                                int fd, size_t size);
 
-/* Returns the head that was read last, whose bytes are valid as long as the buffer that they were read into. */
-static inline struct mk_gateway_head mk__gw_download_get_head(const struct mk__gw_download *d, struct mk_str bytes)
-{
-    return (struct mk_gateway_head){.parser = &d->parser, .fields = d->fields, .bytes = bytes};
-}
-
 /* Tells whether bytes of the body may move by splice(2): no bytes of the protocol are among them. */
 static inline bool mk__gw_download_is_plain(const struct mk__gw_download *d)
 {
@@ -480,9 +474,8 @@ bool mk__gw_exchange_end_use(struct mk__gw_exchange *x);
  * -EBUSY (its queue is full) or -ENOMEM, and nothing has changed.
  */
 int mk__gw_exchange_choose_server(struct mk__gw_exchange *x);
-/* Tells the group how its server has served; they do nothing without one. */
-void mk__gw_exchange_report_head(struct mk__gw_exchange *x, unsigned status);
-void mk__gw_exchange_report_error(struct mk__gw_exchange *x, int err);
+/* Tells the group how its server has served; does nothing without one. */
+void mk__gw_exchange_report_outcome(struct mk__gw_exchange *x, const struct mk_upstream_outcome *outcome);
 /* Tells whether a head with this status is to be dropped, and another server has the request now. */
 bool mk__gw_exchange_tries_after_status(struct mk__gw_exchange *x, unsigned status);
 

@@ -395,7 +395,9 @@ static int take_head(struct mk__gw_exchange *x, const struct mk_gateway_head *he
     if (status < 200 && status != 101)
         return take_interim_head(x, head);
     mk__gw_report_head(&x->report, status);
-    mk__gw_exchange_report_head(x, status);
+    const struct mk_upstream_outcome outcome = {.status = status,
+                                                .head_ms = (uint32_t)(mk_loop_now_ms(x->loop) - x->sent_ms)};
+    mk__gw_exchange_report_outcome(x, &outcome);
     if (mk__gw_exchange_tries_after_status(x, status))
         return MK_DECLINED;
     if (x->backend->server)
@@ -412,7 +414,7 @@ static void read_heads(struct mk__gw_exchange *x)
                                  MK__GW_BUFFER_BYTES, &bytes);
         if (r != 0)
             break;
-        const struct mk_gateway_head head = mk__gw_download_get_head(&x->down, bytes);
+        const struct mk_gateway_head head = {.parser = &x->down.parser, .fields = x->down.fields, .bytes = bytes};
         r = take_head(x, &head);
     }
     if (r == 0 && !x->owner->exchange)

@@ -97,23 +97,10 @@ int mk__gw_exchange_choose_server(struct mk__gw_exchange *x)
     return r;
 }
 
-static void report_outcome(struct mk__gw_exchange *x, const struct mk_upstream_outcome *outcome)
+void mk__gw_exchange_report_outcome(struct mk__gw_exchange *x, const struct mk_upstream_outcome *outcome)
 {
     if (x->backend && x->backend->server)
         x->route->upstreams->report(x->route->group, x->backend->server, mk_request_worker(x->req), outcome);
-}
-
-void mk__gw_exchange_report_head(struct mk__gw_exchange *x, unsigned status)
-{
-    const struct mk_upstream_outcome outcome = {.status = status,
-                                                .head_ms = (uint32_t)(mk_loop_now_ms(x->loop) - x->sent_ms)};
-    report_outcome(x, &outcome);
-}
-
-void mk__gw_exchange_report_error(struct mk__gw_exchange *x, int err)
-{
-    const struct mk_upstream_outcome outcome = {.err = err, .is_connected = x->phase >= MK__GW_WAITING};
-    report_outcome(x, &outcome);
 }
 
 bool mk__gw_exchange_tries_after_status(struct mk__gw_exchange *x, unsigned status)

@@ -93,7 +93,7 @@ static void arm_timer(struct mk__gw_orphan *o)
 
 static bool is_live(const struct mk__gw_orphan *o, struct mk_str bytes)
 {
-    const struct mk_gateway_head head = mk__gw_download_get_head(&o->down, bytes);
+    const struct mk_gateway_head head = {.parser = &o->down.parser, .fields = o->down.fields, .bytes = bytes};
     return mk__gw_buffer_is_live_type(mk_gateway_head_find(&head, MK_STR("Content-Type")));
 }
 
