@@ -286,6 +286,21 @@ static struct recent *get_recent(struct mk_request *req)
     return *at;
 }
 
+/* Returns whether the path names the script, maybe with a PATH_INFO behind. */
+static bool names_script(struct mk_str path, struct mk_str name)
+{
+    return mk_str_starts(path, name) && (path.len == name.len || path.p[name.len] == '/');
+}
+
+/* Rules and logins hold for the path of the script, too. Returns whether it is run now; else another response is. */
+static bool may_run(struct mk_request *req, struct mk_str name)
+{
+    struct mk_str decided = mk_request_decided_path(req);
+    if (names_script(mk_request_path(req), name) || (decided.p && mk_str_eq(decided, name)))
+        return true;
+    return mk_request_decide_access(req, name) == MK_DECLINED;
+}
+
 static void run_found_script(struct mk_request *req, const struct fastcgi_conf *conf, const struct mk_cgi_script *found)
 {
     const struct fastcgi_script script = {.name = found->name,
@@ -295,7 +310,8 @@ static void run_found_script(struct mk_request *req, const struct fastcgi_conf *
     struct recent *recent = get_recent(req);
     if (recent)
         recent_add(recent, conf, mk_request_path(req), &script, mk_loop_now_ms(mk_request_loop(req)));
-    run_script(req, conf, &script);
+    if (may_run(req, script.name))
+        run_script(req, conf, &script);
 }
 
 static void end_lookup(struct mk_request *req, const struct fastcgi_conf *conf, const struct resolution *found)
@@ -355,7 +371,8 @@ static int fastcgi_request(struct mk_request *req)
         recent ? recent_find(recent, conf, path, mk_loop_now_ms(mk_request_loop(req))) : NULL;
     if (!script)
         return lookup_start(req, conf, end_lookup);
-    run_script(req, conf, script);
+    if (may_run(req, script->name))
+        run_script(req, conf, script);
     return 0;
 }
 

@@ -8,6 +8,7 @@ import pytest
 from harness import build
 from harness.backend import Backend, answer
 from harness.content import populate
+from harness.fastcgi import Application
 from harness.server import section
 from test_auth import ADA, FREE, basic, users  # noqa: F401
 
@@ -105,6 +106,41 @@ def test_a_folder_is_as_its_script(start, name):
             seen.append(describe(got, server.app.requests[before:]))
     assert seen[0][0] == status
     assert seen[0] == seen[1]
+
+
+def run_php(peer):
+    while True:
+        request = peer.request()
+        head = f"Content-Type: text/plain\r\nX-User: {request.params.get('HTTP_REMOTE_USER', '')}\r\n\r\n"
+        peer.respond(b"ran " + request.body, head.encode())
+
+
+# How the script gets to a client that does not ask for it: the keys of the section, and the path.
+SCRIPTS = {
+    "index": ({}, "/dir/"),
+    "tries": ({"TryFiles": "$path /dir/index.php"}, "/dir/none"),
+    "tries an index": ({"TryFiles": "$path $path/index.php"}, "/dir/"),
+}
+
+
+@pytest.mark.parametrize("how", SCRIPTS)
+@pytest.mark.parametrize("name", ROWS)
+def test_a_folder_is_as_its_script_of_fastcgi(start, name, how):
+    """The section finds the script itself; the second time it is one that was found lately. Bodies are passed on. The
+    path of the script is that of another gateway, which is taken as the measure."""
+    text, fields, status = ROWS[name]
+    keys, target = SCRIPTS[how]
+    with Application(run_php) as php:
+        server = start(section("FASTCGI", {"Match": "/dir", "To": php.to, **keys}) + text)
+        with server.connect() as client:
+            script = [client.ask("/dir/index.php", *fields, method=method) for method in ("GET", "POST")]
+            for _ in range(2):
+                assert describe(client.ask(target, *fields), []) == describe(script[0], [])
+            if " GET" not in text:
+                posted = client.ask(target, *fields, method="POST", body=b"body")
+                assert (posted.status, posted.body == b"ran body") == (script[1].status, script[1].status == 200)
+                assert status != 200 or posted["X-User"] == (server.app.requests[-1]["Remote-User"] or "")
+        assert script[0].status == status
 
 
 # How the file gets to a client that does not ask for it: the keys of the host, and the path.
