@@ -145,8 +145,11 @@ struct mk_inspect_hooks {
      * under the generation of `host`.
      */
     void (*explain)(const struct mk_host *host, struct mk_explain *e);
-    /* Adds what it finds for GET of a path, and returns whether it responds: mk_explain_path(). A job; may block. */
-    bool (*explain_path)(const struct mk_host *host, struct mk_str path, struct mk_buf *out);
+    /*
+     * Adds what it finds for GET of a path, and to `decided` the path that mk_request_decide_access() or
+     * mk_request_redirect_internally() would get. Returns whether it responds: mk_explain_path(). A job; may block.
+     */
+    bool (*explain_path)(const struct mk_host *host, struct mk_str path, struct mk_buf *out, struct mk_buf *decided);
     /*
      * Tells whether all requests for the paths of a section of the plugin end here, so that none gets to the plugins
      * after: for a plugin with sections that answer requests (MK_CONF_SERVES) by a key `Match`. Its sections of one

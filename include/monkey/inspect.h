@@ -197,6 +197,7 @@ struct mk_explain {
     struct mk_str plugin; /* whose hook is called */
     bool answered;        /* set by mk_explain_add() with MK_EXPLAIN_ANSWERS */
     bool runs_file;       /* set by a plugin that answers, if its explain_path names the file */
+    bool defers_denial;   /* set in MK_EXPLAIN_HEAD: a login may take the place of a denial by a rule */
     bool claimed;         /* by a plugin (mk_path_hooks.claims), which sets it in MK_EXPLAIN_HEAD */
     /* Use mk_explain_add() and mk_explain_rewrite(). */
     void (*add)(struct mk_explain *e, const struct mk_host *host, const void *section_struct,
@@ -260,10 +261,19 @@ int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *
 
 /*
  * Looks on the disk what GET of a path leads to: asks explain_path of the plugins in their order, until one responds,
- * or the one that [HANDLERS] names. Adds a sentence without a full stop; `path` ends with a NUL. Returns the plugin;
- * NULL: none finds anything. Any thread; may block.
+ * or the one that [HANDLERS] names. Adds a sentence without a full stop; `path` ends with a NUL. Adds to `decided` the
+ * path of what is sent or run, if it is another one: mk_explain_access(). Returns the plugin; NULL: none finds
+ * anything. Any thread; may block.
  */
-const struct mk_plugin *mk_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out);
+const struct mk_plugin *mk_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out,
+                                        struct mk_buf *decided);
+
+/*
+ * Asks the plugins that decide about access what holds for `path`, to which the request leads, as mk_explain().
+ * Returns whether one of them answers the request.
+ */
+bool mk_explain_access(const struct mk_worker *worker, const struct mk_explain_request *request, struct mk_str path,
+                       mk_explain_fn fn, void *ctx);
 
 MK_C_END
 

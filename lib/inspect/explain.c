@@ -298,10 +298,11 @@ static void set_result(const struct explanation *x, struct mk_explain_result *re
         mk_buf_adds(&ret->path, x->e.path);
 }
 
-int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *request, mk_explain_fn fn, void *ctx,
-               struct mk_explain_result *ret)
+/* Returns an explanation of no request yet. It must not move: its functions find it by `e`. */
+static struct explanation make_explanation(const struct mk_worker *worker, const struct mk_explain_request *request,
+                                           mk_explain_fn fn, void *ctx)
 {
-    struct explanation x = {
+    return (struct explanation){
         .e = {.method = request->method,
               .headers = request->headers,
               .n_headers = request->n_headers,
@@ -313,10 +314,23 @@ int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *
         .ctx = ctx,
         .g = worker->generation,
     };
-    mk_arena_init(&x.arena, NULL, PATH_BYTES_MAX * 16, NULL, 0);
-    int err = read_request(&x, request);
+}
+
+static int begin_explanation(struct explanation *x, const struct mk_explain_request *request)
+{
+    mk_arena_init(&x->arena, NULL, PATH_BYTES_MAX * 16, NULL, 0);
+    int err = read_request(x, request);
+    if (err == 0)
+        x->host = mk_inspect_core.find_host(x->g, x->listener ? x->listener->listener : NULL, x->e.name);
+    return err;
+}
+
+int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *request, mk_explain_fn fn, void *ctx,
+               struct mk_explain_result *ret)
+{
+    struct explanation x = make_explanation(worker, request, fn, ctx);
+    int err = begin_explanation(&x, request);
     if (err == 0) {
-        x.host = mk_inspect_core.find_host(x.g, x.listener ? x.listener->listener : NULL, x.e.name);
         explain_phases(&x);
         set_result(&x, ret);
     }
@@ -324,7 +338,22 @@ int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *
     return err;
 }
 
-const struct mk_plugin *mk_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
+bool mk_explain_access(const struct mk_worker *worker, const struct mk_explain_request *request, struct mk_str path,
+                       mk_explain_fn fn, void *ctx)
+{
+    struct explanation x = make_explanation(worker, request, fn, ctx);
+    int err = begin_explanation(&x, request);
+    x.e.path = path;
+    for (enum mk_explain_phase phase = MK_EXPLAIN_HEAD; err == 0 && phase <= MK_EXPLAIN_REQUEST; phase++)
+        for (unsigned i = 0; i < x.g->n_plugins && !x.e.answered; i++)
+            if (x.g->plugins[i]->flags & MK_PLUGIN_DECIDES_ACCESS)
+                ask_plugin(&x, x.g->plugins[i], phase);
+    mk_arena_release(&x.arena);
+    return x.e.answered;
+}
+
+const struct mk_plugin *mk_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out,
+                                        struct mk_buf *decided)
 {
     const struct mk_generation *g = host->generation;
     const struct mk__handler *handler;
@@ -332,7 +361,7 @@ const struct mk_plugin *mk_explain_path(const struct mk_host *host, struct mk_st
         return NULL;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (MK_PLUGIN_HOOK(g->plugins[i], inspection, explain_path) && host->states[i] &&
-            (!handler || handler->index == i) && g->plugins[i]->inspection->explain_path(host, path, out))
+            (!handler || handler->index == i) && g->plugins[i]->inspection->explain_path(host, path, out, decided))
             return g->plugins[i];
     return NULL;
 }

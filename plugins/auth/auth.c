@@ -285,6 +285,8 @@ static void explain_login(const struct mk_host *host, struct mk_explain *e)
                                         [AUTH_FORWARD] = "the decision of the server in To"};
     const struct auth_host *h = mk_host_state(host, &mk_plugin_auth);
     const struct auth_rule *rule = NULL;
+    if (e->phase == MK_EXPLAIN_HEAD && h && rules_find(h, e->path, &rule) == 0)
+        e->defers_denial = is_alternative(rule);
     if (e->phase != MK_EXPLAIN_REQUEST || !h)
         return;
     if (rules_find(h, e->path, &rule) < 0)

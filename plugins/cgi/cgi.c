@@ -352,10 +352,11 @@ static void explain_script(const struct cgi_conf *conf, const char *file, bool m
 }
 
 /* Looks for the script as a request does. */
-static bool explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
+static bool explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out, struct mk_buf *decided)
 {
     const struct section *section;
     struct mk_cgi_place place;
+    (void)decided;
     if (run_find_section(host, path, &section) < 0 || !section)
         return false;
     const struct cgi_conf *conf = section->conf;

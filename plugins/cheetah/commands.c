@@ -76,16 +76,19 @@ static void run_counters(struct client *c, const struct words *words)
 
 /*
  * The command `explain`: what would become of a request. The plugins tell it (mk_explain()); the file is then looked up
- * by a job, because that may wait for a disk.
+ * by a job, because that may wait for a disk. If it has another path, what holds for that one is told next.
  */
 struct explain_run {
     struct run run; /* `client` is NULL once it has gone */
     struct mk_job job;
     struct mk_worker *worker; /* held: the host is of its generation */
     struct mk_explain_result result;
+    struct mk_arena arena; /* of the request */
+    struct mk_explain_request request;
+    struct mk_explain_header headers[WORDS_MAX];
     const struct mk_plugin *plugin; /* that responds; NULL: none */
-    size_t found_len;
-    char found[2 * PATH_MAX];
+    size_t found_len, decided_len;
+    char found[2 * PATH_MAX], decided[PATH_MAX];
 };
 
 static void add_step(const struct mk_explain_step *step, void *ctx)
@@ -108,10 +111,20 @@ static void add_step(const struct mk_explain_step *step, void *ctx)
 static void look_up_path(struct mk_job *job)
 {
     struct explain_run *r = MK_CONTAINER_OF(job, struct explain_run, job);
-    struct mk_buf out;
+    struct mk_buf out, decided;
     mk_buf_init_fixed(&out, r->found, sizeof(r->found));
-    r->plugin = mk_explain_path(r->result.host, mk_str(mk_buf_cstr(&r->result.path), r->result.path.len), &out);
+    mk_buf_init_fixed(&decided, r->decided, sizeof(r->decided));
+    struct mk_str path = mk_str(mk_buf_cstr(&r->result.path), r->result.path.len);
+    r->plugin = mk_explain_path(r->result.host, path, &out, &decided);
     r->found_len = out.len;
+    r->decided_len = decided.len;
+}
+
+static void free_lookup(struct explain_run *r)
+{
+    mk_buf_release(&r->result.path);
+    mk_arena_release(&r->arena);
+    mk_account_free(NULL, r, sizeof(*r));
 }
 
 static void report_file(struct client *c, const struct explain_run *r)
@@ -125,17 +138,24 @@ static void report_file(struct client *c, const struct explain_run *r)
     mk_json_close_line(&c->out);
 }
 
+/* Access goes by the path of the file, too. */
+static void report_lookup(struct client *c, const struct explain_run *r)
+{
+    struct mk_str decided = mk_str(r->decided, r->decided_len);
+    if (!decided.len || !mk_explain_access(r->worker, &r->request, decided, add_step, c))
+        report_file(c, r);
+}
+
 static void finish_lookup(struct mk_job *job)
 {
     struct explain_run *r = MK_CONTAINER_OF(job, struct explain_run, job);
     struct mk_worker *worker = r->worker;
     struct client *c = r->run.client;
     if (c) {
-        report_file(c, r);
+        report_lookup(c, r);
         client_end(c, NULL);
     }
-    mk_buf_release(&r->result.path);
-    mk_account_free(NULL, r, sizeof(*r));
+    free_lookup(r);
     mk_worker_put(worker);
     if (c)
         client_flush(c);
@@ -146,23 +166,46 @@ static void stop_explain(struct run *run)
     run->client = NULL; /* the job frees the run */
 }
 
-static int start_lookup(struct client *c, const struct mk_explain_result *result)
+/* Copies the request, whose strings are those of a line that is read. Returns 0 or -ENOMEM. */
+static int copy_request(struct explain_run *r, const struct mk_explain_request *request)
+{
+    struct mk_explain_request *to = &r->request;
+    *to = (struct mk_explain_request){.method = mk_arena_dup(&r->arena, request->method),
+                                      .url = mk_arena_dup(&r->arena, request->url),
+                                      .headers = r->headers,
+                                      .n_headers = request->n_headers,
+                                      .client = request->client};
+    bool is_whole = to->method.p && to->url.p;
+    for (unsigned i = 0; i < request->n_headers; i++) {
+        r->headers[i].name = mk_arena_dup(&r->arena, request->headers[i].name);
+        r->headers[i].value = mk_arena_dup(&r->arena, request->headers[i].value);
+        is_whole = is_whole && r->headers[i].name.p && r->headers[i].value.p;
+    }
+    return is_whole ? 0 : -ENOMEM;
+}
+
+/* Takes the result in any case. */
+static int start_lookup(struct client *c, const struct mk_explain_request *request, struct mk_explain_result *result)
 {
     struct explain_run *r = mk_account_alloc(NULL, sizeof(*r));
-    if (!r)
+    if (!r) {
+        mk_buf_release(&result->path);
         return -ENOMEM;
+    }
     *r = (struct explain_run){.run = {.client = c, .stop = stop_explain},
                               .job = {.work = look_up_path, .done = finish_lookup},
-                              .worker = mk_worker_get(client_worker(c)),
                               .result = *result};
-    int err = mk_job_submit(c->thread->base.loop, &r->job);
-    if (err == 0) {
-        c->run = &r->run;
-        return 0;
+    mk_arena_init(&r->arena, NULL, 2 * WORDS_LINE_BYTES, NULL, 0);
+    int err = copy_request(r, request);
+    if (err == 0)
+        err = mk_job_submit(c->thread->base.loop, &r->job);
+    if (err < 0) {
+        free_lookup(r);
+        return err;
     }
-    mk_worker_put(r->worker);
-    mk_account_free(NULL, r, sizeof(*r));
-    return err;
+    r->worker = mk_worker_get(client_worker(c));
+    c->run = &r->run;
+    return 0;
 }
 
 /* ── the command ── */
@@ -191,9 +234,10 @@ static void explain_request(struct client *c, const struct mk_explain_request *r
         client_end(c, err == -ENOMEM ? "out of memory" : "the method or the URL is malformed: explain GET /path?query");
         return;
     }
-    if (result.path.len && start_lookup(c, &result) == 0)
+    if (!result.path.len)
+        mk_buf_release(&result.path);
+    else if (start_lookup(c, request, &result) == 0)
         return;
-    mk_buf_release(&result.path);
     client_end(c, NULL);
 }
 

@@ -467,7 +467,7 @@ static void explain_host(const struct mk_host *host, struct mk_explain *e)
 }
 
 /* Tells what the path means for its section, as resolve.c finds it. */
-static bool explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
+static bool explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out, struct mk_buf *decided)
 {
     const struct fastcgi_conf *conf;
     struct resolution *found;
@@ -478,6 +478,8 @@ static bool explain_path(const struct mk_host *host, struct mk_str path, struct 
         return false;
     resolve_path(conf, host, path, found);
     resolve_explain(found, out);
+    if (found->kind == RESOLVE_RUN && !names_script(path, found->script.name))
+        mk_buf_adds(decided, found->script.name);
     bool responds = found->kind != RESOLVE_DECLINE;
     mk_account_free(NULL, found, sizeof(*found));
     return responds;

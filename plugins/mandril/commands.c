@@ -25,13 +25,18 @@ static enum client_match match_client(const struct active_section *s, struct fil
     return filter_contains(&s->clients, files, &e->client) ? CLIENT_MATCHES : CLIENT_OTHER;
 }
 
+static bool is_deferred(const struct rule *rule, const struct mk_explain *e)
+{
+    return e->defers_denial && rule->conf->action.kind == ACTION_DENY;
+}
+
 /* Returns what the plain words for an action are worth: an allow lets the request continue. */
-static enum mk_explain_effect get_effect(const struct rule *rule, enum client_match client)
+static enum mk_explain_effect get_effect(const struct rule *rule, enum client_match client, const struct mk_explain *e)
 {
     uint8_t kind = rule->conf->action.kind;
     if (rule->conf->dry_run || kind == ACTION_ALLOW || kind == ACTION_DELAY)
         return MK_EXPLAIN_NOTE;
-    return client == CLIENT_UNKNOWN ? MK_EXPLAIN_MAYBE : MK_EXPLAIN_ANSWERS;
+    return client == CLIENT_UNKNOWN || is_deferred(rule, e) ? MK_EXPLAIN_MAYBE : MK_EXPLAIN_ANSWERS;
 }
 
 /* Returns whether the rule decides, so that no later one is asked. */
@@ -46,9 +51,10 @@ static bool explain_rule(const struct rule *rule, struct files_refs *files, cons
         mk_explain_add(e, subject->host, rule->conf, MK_EXPLAIN_ANSWERS,
                        "deny 403, because a pattern takes too much time for the path");
     else
-        mk_explain_add(e, subject->host, rule->conf, get_effect(rule, client), "[RULES] \"%.*s\": %.*s%s%s",
+        mk_explain_add(e, subject->host, rule->conf, get_effect(rule, client, e), "[RULES] \"%.*s\": %.*s%s%s%s",
                        MK_STR_ARG(rule->base.name), MK_STR_ARG(rule->conf->action.text),
                        rule->conf->dry_run ? ", in a dry run" : "",
+                       is_deferred(rule, e) ? ", unless a login takes its place (Satisfy any)" : "",
                        client == CLIENT_UNKNOWN ? ", for some clients: name one with client=ADDRESS" : "");
     return !rule->conf->dry_run && client == CLIENT_MATCHES;
 }

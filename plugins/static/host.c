@@ -141,7 +141,20 @@ static void add_nothing(const struct static_location *at, const struct find_resu
         close(folder.fd);
 }
 
-bool mk__static_host_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out)
+/* Adds the path of an index, or of what TryFiles has led to. */
+static void add_decided(const struct static_site *site, const struct find_result *found, struct mk_str path,
+                        struct mk_buf *decided)
+{
+    MK_UNINITIALIZED char text[STATIC_NAME_BYTES];
+    bool is_found = found->kind == FOUND_FILE || found->kind == FOUND_PROGRAM;
+    bool has_path = is_found && (found->is_index || found->tried);
+    size_t n = has_path ? mk__static_find_write_path(site, found, path, text) : 0;
+    if (!mk_str_eq(mk_str(text, n), path))
+        mk_buf_add(decided, text, n);
+}
+
+bool mk__static_host_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out,
+                                  struct mk_buf *decided)
 {
     struct static_site *site = mk_host_state(host, &mk_plugin_static);
     char user[USERDIR_NAME_BYTES + 1];
@@ -158,6 +171,7 @@ bool mk__static_host_explain_path(const struct mk_host *host, struct mk_str path
                     MK_STR_ARG(found.name));
     else
         add_nothing(&at, &found, out);
+    add_decided(at.site, &found, path, decided);
     mk__static_open_release(&found);
     return true;
 }

@@ -551,7 +551,8 @@ int mk__static_host_check_all(struct mk_generation *g, void *state);
 /* open_path, file_server and explain */
 int mk__static_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags);
 extern const struct mk_file_server mk__static_host_file_server;
-bool mk__static_host_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out);
+bool mk__static_host_explain_path(const struct mk_host *host, struct mk_str path, struct mk_buf *out,
+                                  struct mk_buf *decided);
 void mk__static_host_explain(const struct mk_host *host, struct mk_explain *e);
 
 #endif
