@@ -39,7 +39,7 @@ static bool has_name(struct mk_str line, struct mk_str name)
     return false;
 }
 
-/* Parses an address as the file has it: IPv6 without brackets. */
+/* Parses an address as the file has it: IPv6 without brackets. A link-local one lacks its interface there. */
 static bool parse_address(struct mk_str word, struct mk__addr *ret)
 {
     char text[64];
@@ -51,7 +51,7 @@ static bool parse_address(struct mk_str word, struct mk__addr *ret)
     text[0] = '[';
     memcpy(text + 1, word.p, word.len);
     text[word.len + 1] = ']';
-    return mk__addr_parse_host(mk_str(text, word.len + 2), ret) == 0;
+    return mk__addr_parse_host(mk_str(text, word.len + 2), ret) == 0 && !IN6_IS_ADDR_LINKLOCAL(&ret->in6.sin6_addr);
 }
 
 static unsigned add_address(const struct mk__addr *one, struct mk__addr *all, unsigned n, unsigned max)

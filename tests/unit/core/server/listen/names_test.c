@@ -38,6 +38,7 @@ static const char hosts[] = "# 10.0.0.9 commented\n"
                             "  10.0.0.1   one  alias.test # trailing two\n"
                             "10.0.0.2 ONE\r\n"
                             "fd00::1 one\n"
+                            "fe80::1 one\n" /* of which interface? */
                             "10.0.0.1 one again\n"
                             "nonsense one\n"
                             "12345678901234567890123456789012345678901234567890123456789012345:: one\n"
