@@ -3,22 +3,13 @@
  * Requests that wait for a disk thread to look for the file: those that get their answer, and those that are gone
  * by then. The kernel never resolves a link of /proc without waiting, so that each look is a disk thread's.
  */
-#include "folder.h"
-#include "http/h1_fixture.h"
+#include "plugin_host.h"
 
 #include "loop/job.h"
-#include "server/generation/generation_load.h"
-#include "server/worker/thread.h"
 
 extern const struct mk_plugin mk_plugin_maintenance;
 
 static struct mk_thread_pool jobs;
-static struct mk_generation generation;
-static struct mk__limits limits = {.open = 1000}; /* no test has more connections */
-static struct mk__thread thread = {.limits = &limits, .receiver.assigned = 1000};
-static struct mk_worker worker;
-static mk__cell *cells; /* there is no memory of counters */
-static const struct mk_plugin *loaded[MK__PLUGINS_MAX];
 static int n_taken;
 
 /* Content that is never ready. */
@@ -33,32 +24,16 @@ static const struct mk_plugin taker = {.name = "taker", .on_content = take};
 
 static void open_all(void)
 {
-    char dir[512];
-    struct mk__generation_source source = {.dir = dir};
-    snprintf(dir, sizeof(dir), "%s", mk_test_path("conf"));
-    assert_int_equal(mk__generation_load(&generation, &source), 0);
-    memcpy(loaded, generation.plugins, sizeof(loaded));
-    for (unsigned i = 0; i < generation.n_plugins; i++)
-        if (generation.plugins[i] != &mk_plugin_maintenance)
-            generation.plugins[i] = &taker;
-    mk__generation_find_hooks(&generation);
-    worker = (struct mk_worker){.generation = &generation, .cells = &cells};
-    thread.worker = &worker;
     n_taken = 0;
     mk__job_open_pool(&jobs, 1);
-    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
-    assert_int_equal(mk_test_http_open(&w), 0);
-    w.http.app = &mk__request_hooks_app;
-    w.http.app_ctx = &thread;
+    open_plugin_host("[MAINTENANCE]\nFlagFile /proc/self/cwd/flag\n", &mk_plugin_maintenance, &taker, &jobs);
 }
 
 static void close_all(void)
 {
     mk__conn_abort_all(&w.http);
     mk_thread_pool_close(&jobs);
-    mk_test_fixture_close(&w);
-    memcpy(generation.plugins, loaded, sizeof(loaded));
-    mk__generation_release(&generation);
+    close_plugin_host();
 }
 
 /* What is sent once the disk thread has rung. */
@@ -153,16 +128,4 @@ TEST(without_a_disk_thread)
     unlink(mk_test_path("flag"));
 }
 
-static int set_up(void **state)
-{
-    if (mk_test_folder_make(state) < 0)
-        return -1;
-    mk_test_mkdir("conf");
-    mk_test_mkdir("conf/sites");
-    mk_test_write("conf/monkey.conf", MK_STR("[SERVER]\n    Listen 127.0.0.1:0\n"));
-    mk_test_write("conf/sites/default",
-                  MK_STR("[HOST]\n    DocumentRoot .\n[MAINTENANCE]\n    FlagFile /proc/self/cwd/flag\n"));
-    return chdir(mk_test_folder);
-}
-
-TEST_FILE(set_up, mk_test_folder_remove)
+TEST_FILE(make_plugin_host, mk_test_folder_remove)
