@@ -63,12 +63,13 @@ MK_API void mk_request_redirect_internally(struct mk_request *req, struct mk_str
 /*
  * Has rules and logins decide about another path of the host, too, whose file is sent for the request: the index of a
  * folder, for example. on_head and on_request of the plugins with MK_PLUGIN_DECIDES_ACCESS are called with this path as
- * mk_request_path(). `path` is decoded and normalized, and copied. In on_content, or later.
+ * mk_request_path(), and the section of [LIMITS] for it holds. `path` is decoded and normalized, and copied. In
+ * on_content, or later.
  * Returns MK_DECLINED (they let it pass, or there are none: the caller responds) or 0: one of them has responded, or
  * will do so, or on_content of the caller is called again, where mk_request_decided_path() is this path.
  */
 MK_API int mk_request_decide_access(struct mk_request *req, struct mk_str path);
-/* Returns whether a plugin with MK_PLUGIN_DECIDES_ACCESS is asked about requests of the host. Any thread. */
+/* Returns whether mk_request_decide_access() has something to ask: a plugin, or [LIMITS] by path. Any thread. */
 MK_API bool mk_host_decides_access(const struct mk_host *host);
 /*
  * Returns the last other path that rules and logins have decided about for the request: that before an internal

@@ -88,10 +88,9 @@ static MK_NOINLINE void choose_handler(struct mk_request *req, const struct mk_h
     req->hook_end = req->hook + 1;
 }
 
-/* After the last on_head, which may have changed the path, and before the body is read. */
-static MK_NOINLINE void choose_limits(struct mk_request *req, const struct mk_host *host)
+/* `limits` NULL: it is not known which ones hold. */
+static void set_limits(struct mk_request *req, const struct mk__http_limits *limits)
 {
-    const struct mk__http_limits *limits = mk__path_limits_find(host, mk_request_path(req));
     if (limits && mk__extra_has_wait(req))
         mk__extra_set_limits(req, limits);
     else if (limits)
@@ -102,13 +101,46 @@ static MK_NOINLINE void choose_limits(struct mk_request *req, const struct mk_ho
         mk__request_reject(req, 413);
 }
 
-/* Logs an error of the plugin that has the request. */
+/* After the last on_head, which may have changed the path, and before the body is read. */
+static MK_NOINLINE void choose_limits(struct mk_request *req, const struct mk_host *host)
+{
+    set_limits(req, mk__path_limits_find(host, mk_request_path(req)));
+}
+
+/*
+ * The request leads to another path: the section of [LIMITS] for that one holds, but the lower MaxBodySize of both.
+ * Returns whether the request continues.
+ */
+static bool add_limits(struct mk_request *req, const struct mk_host *host)
+{
+    if (!host->path_limits)
+        return true;
+    const struct mk__http_limits *limits = mk__path_limits_find(host, mk_request_path(req));
+    if (limits == &host->limits)
+        return true;
+    if (limits && limits->body_bytes_max > req->limits->body_bytes_max) {
+        struct mk__http_limits *copy = mk_arena_alloc(&req->arena, sizeof(*copy));
+        if (!copy) {
+            mk_response_error(req, 503);
+            return false;
+        }
+        *copy = *limits;
+        copy->body_bytes_max = req->limits->body_bytes_max;
+        limits = copy;
+    }
+    set_limits(req, limits);
+    return req->response_state == MK__RESPONSE_OPEN;
+}
+
+/* Logs an error of the plugin that has the request, with the path of the client first. */
 static void log_plugin_error(struct mk_request *req, const char *what)
 {
     const struct mk_generation *g = get_generation(req);
-    struct mk_str host = mk_request_host(req), path = mk_request_path(req);
-    mk_request_log(req, MK_LOG_ERROR, "plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % MK__PLUGINS_MAX]->name, what,
-                   MK_STR_ARG(host), MK_STR_ARG(path));
+    struct mk_str host = mk_request_host(req), path = mk_request_path(req), original = mk_request_original_path(req);
+    bool is_same = mk_str_eq(path, original);
+    mk_request_log(req, MK_LOG_ERROR, "plugin %s: %s (%.*s%.*s%s%.*s)", g->plugins[req->hook % MK__PLUGINS_MAX]->name,
+                   what, MK_STR_ARG(host), MK_STR_ARG(original), is_same ? "" : ", by ",
+                   MK_STR_ARG(is_same ? MK_STR("") : path));
 }
 
 /* A plugin has failed, or has done what it may not. */
@@ -274,7 +306,8 @@ static void begin_decision(struct mk_request *req)
 void mk__request_hooks_restart(struct mk_request *req)
 {
     begin_decision(req);
-    decide_access(req);
+    if (add_limits(req, get_host(req)))
+        decide_access(req);
 }
 
 int mk__request_hooks_decide(struct mk_request *req)
@@ -282,7 +315,7 @@ int mk__request_hooks_decide(struct mk_request *req)
     assert(req->hook >= MK__HOOK_CONTENT * MK__PLUGINS_MAX);
     req->rewritten->resumed = req->hook;
     begin_decision(req);
-    if (is_access_taken(req, get_generation(req)))
+    if (!add_limits(req, get_host(req)) || is_access_taken(req, get_generation(req)))
         return 0;
     end_decision(req);
     return MK_DECLINED;
@@ -291,7 +324,7 @@ int mk__request_hooks_decide(struct mk_request *req)
 bool mk_host_decides_access(const struct mk_host *host)
 {
     const struct mk_generation *g = host->generation;
-    return g->access & (get_hooks(g, host, MK__HOOK_HEAD) | get_hooks(g, host, MK__HOOK_REQUEST));
+    return host->path_limits || g->access & (get_hooks(g, host, MK__HOOK_HEAD) | get_hooks(g, host, MK__HOOK_REQUEST));
 }
 
 static MK_HOT void on_response(struct mk_request *req, void *ctx)
