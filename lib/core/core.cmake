@@ -7,8 +7,8 @@ set(MK_CORE_SOURCES
     base/counters.c base/counters_memory.c base/escape.c base/file.c base/library.c base/log.c base/log_limit.c
     base/path_walk.c base/pattern.c base/poll.c base/pool.c base/random.c base/random_pool.c base/sha1.c base/siphash.c
     base/str.c base/thread_start.c conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c
-    conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/skipped_files.c
-    conf/unknown_key.c conf/value.c conf/values.c http/block.c http/client_addr.c http/conn.c http/conn_log.c
+    conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/section_values.c conf/show.c
+    conf/skipped_files.c conf/unknown_key.c conf/value.c http/block.c http/client_addr.c http/conn.c http/conn_log.c
     http/context.c http/encoded_slash.c http/file.c http/file_read.c http/filter.c http/h1/h1.c http/h1/send.c
     http/h1/splice.c http/h1/tunnel.c http/handshake.c http/http.c http/interim.c http/message/accept.c
     http/message/chunked.c http/message/date.c http/message/forwarded.c http/message/mime.c http/message/multipart.c
@@ -16,7 +16,7 @@ set(MK_CORE_SOURCES
     http/message/request_head.c http/message/status.c http/message/uri.c http/message/validators.c http/parts.c
     http/reason.c http/recent_windows.c http/request.c http/request_extra.c http/request_headers.c http/request_id.c
     http/response.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c loop/job.c loop/loop.c
-    loop/thread_pool.c loop/timer.c net/addr.c net/announce.c net/dial.c net/holder.c net/listen.c net/resolver.c
+    loop/thread_pool.c loop/timer.c net/addr.c net/announce.c net/dial.c net/listen.c net/port_owner.c net/resolver.c
     net/sock.c server/check.c server/commands.c server/counts.c server/generation/bound_hosts.c
     server/generation/content_order.c server/generation/generation.c server/generation/generation_load.c
     server/generation/h2_keys.c server/generation/handlers.c server/generation/host.c server/generation/host_log.c
@@ -24,9 +24,9 @@ set(MK_CORE_SOURCES
     server/generation/spool_budget.c server/generation/spools.c server/generation/unread_files.c
     server/generation/user.c server/generation/vhost.c server/hooks/conn_hooks.c server/hooks/fallback.c
     server/hooks/path_hooks.c server/hooks/request_hooks.c server/hooks/request_rewrite.c server/hooks/sources.c
-    server/inspect_core.c server/listen/acceptor.c server/listen/handover.c server/listen/hints.c
+    server/inspect_core.c server/listen/acceptor.c server/listen/foreign_listen.c server/listen/handover.c
     server/listen/inherited.c server/listen/limits.c server/listen/listeners.c server/listen/names.c
-    server/listen/reached.c server/listen/standard_fds.c server/plugins/autoload.c server/plugins/build_info.c
+    server/listen/own_address.c server/listen/standard_fds.c server/plugins/autoload.c server/plugins/build_info.c
     server/plugins/load_order.c server/plugins/module.c server/plugins/plugin_sockets.c server/plugins/plugin_states.c
     server/plugins/plugins.c server/plugins/transports.c server/reload.c server/server.c server/show.c
     server/worker/balancer.c server/worker/caller_thread.c server/worker/control_thread.c server/worker/cpus.c
@@ -37,8 +37,8 @@ set(MK_CORE_SOURCES
 set(with_h2
     http/h2/alloc.c http/h2/control.c http/h2/evict.c http/h2/flood.c http/h2/flood_counters.c http/h2/frame.c
     http/h2/hpack.c http/h2/hpack_table.c http/h2/huffman.c http/h2/output.c http/h2/priority.c http/h2/recv.c
-    http/h2/request_head.c http/h2/response.c http/h2/send.c http/h2/session.c http/h2/stream.c http/h2/streams.c
-    http/h2/timeout.c http/h2/tunnel.c)
+    http/h2/request_head.c http/h2/response.c http/h2/session.c http/h2/stream.c http/h2/streams.c
+    http/h2/timeout.c http/h2/tunnel.c http/h2/turn.c)
 
 # What clients of other servers need, and the server itself does not: in the kit (lib/kit/kit.cmake), with a copy of its
 # own of the parser of fields, since a second caller would keep the compiler from inlining that of requests.

@@ -5,8 +5,8 @@
  *     on_client    [CONNECTIONS]                       connections.c
  *     on_request   [CONNECTIONS], behind proxies       connections.c
  *                  [RULES], first match decides        here, where a delay waits, too
- *                  [CLIENT_LIMITS], first match        limits.c
- *     on_response  headers of limits, SendRate         limits.c, throttle.c
+ *                  [CLIENT_LIMITS], first match        client_limits.c
+ *     on_response  headers of limits, SendRate         client_limits.c, send_rate.c
  *     on_done      ends what was counted
  */
 #include "mandril.h"

@@ -334,7 +334,7 @@ struct conn_bucket;
 struct conn_state {
     struct process_state *process;
     struct conn_count *counts;   /* of connections.c */
-    struct conn_bucket *buckets; /* of throttle.c */
+    struct conn_bucket *buckets; /* of send_rate.c */
 };
 
 /* What a section says of a request. */
@@ -412,7 +412,7 @@ struct rule_decision {
     bool too_costly; /* a pattern took too much time */
 };
 
-/* ── limits.c ── */
+/* ── client_limits.c ── */
 
 /*
  * Applies the limits of the host to a request.
@@ -424,7 +424,7 @@ void limits_add_headers(struct exchange *x);
 /* Ends the counts of a request under way. */
 void limits_end(struct exchange *x);
 
-/* ── throttle.c ── */
+/* ── send_rate.c ── */
 
 /* Makes the response keep to SendRate. */
 void throttle_start(struct exchange *x, struct process_state *process);

@@ -89,7 +89,7 @@ def count_lines(tree):
 
 
 def find_row(path):
-    """lib/core/http of lib/core/http/h2/send.c, plugins/static of plugins/static/open.c, bin of bin/monkey/main.c."""
+    """lib/core/http of lib/core/http/h2/turn.c, plugins/static of plugins/static/open.c, bin of bin/monkey/main.c."""
     parts = path.split("/")
     depth = 3 if path.startswith(DEEP) else 1 if path.startswith(("bin/", "include/", "tools/")) else 2
     return "/".join(parts[: min(depth, len(parts) - 1)])

@@ -150,14 +150,14 @@ MK_COLD const char *mk__unknown_key_report_section(struct mk__conf *conf, enum m
 MK_COLD const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type,
                                            struct mk_str name, struct mk__conf_origin origin);
 
-/* values.c: returns the section that the following keys belong to; NULL after an error, which is recorded. */
-MK_COLD struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct mk__conf_set *set,
-                                                          struct mk_str name, struct mk__conf_origin origin);
+/* section_values.c: returns the section that the following keys belong to; NULL after an error, which is recorded. */
+MK_COLD struct mk__conf_section *mk__section_values_enter_section(struct mk__conf *conf, struct mk__conf_set *set,
+                                                                  struct mk_str name, struct mk__conf_origin origin);
 
-/* values.c: adds an instance of a section that repeats. Returns NULL without memory. */
-MK_COLD struct mk__conf_section *mk__values_add_section(struct mk__conf *conf, struct mk__conf_set *set,
-                                                        const struct mk__conf_section_type *type,
-                                                        struct mk__conf_origin origin);
+/* section_values.c: adds an instance of a section that repeats. Returns NULL without memory. */
+MK_COLD struct mk__conf_section *mk__section_values_add_section(struct mk__conf *conf, struct mk__conf_set *set,
+                                                                const struct mk__conf_section_type *type,
+                                                                struct mk__conf_origin origin);
 
 /*
  * bind.c: sets a key of the section to `conf->words`. The key stands at `origin`, the words in the same line. Errors

@@ -117,7 +117,7 @@ static bool expand_value(struct reader *r, const struct mk__scan_line *line)
 static void read_section(struct reader *r, const struct mk__scan_line *line)
 {
     struct mk__conf_origin origin = make_origin(r, line->col);
-    r->sec = mk__values_enter_section(r->conf, r->set, line->name, origin);
+    r->sec = mk__section_values_enter_section(r->conf, r->set, line->name, origin);
     r->skip_keys = !r->sec;
     r->sec_origin = origin;
     r->hosts = NULL;
@@ -133,7 +133,7 @@ static struct mk__conf_section *choose_section(struct reader *r, struct mk_str k
     if (!hosts)
         return r->sec;
     if (!r->hosts)
-        r->hosts = mk__values_add_section(r->conf, r->set, hosts, r->sec_origin);
+        r->hosts = mk__section_values_add_section(r->conf, r->set, hosts, r->sec_origin);
     return r->hosts;
 }
 
@@ -438,7 +438,7 @@ int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const cha
     struct mk__conf_origin where = {add_source(conf, mk_str_c(origin), MK__CONF_OPTION), 0, 0};
     if (!where.source)
         return -ENOMEM;
-    struct mk__conf_section *sec = mk__values_enter_section(conf, set, mk_str_c(section), where);
+    struct mk__conf_section *sec = mk__section_values_enter_section(conf, set, mk_str_c(section), where);
     if (sec && mk__expand_literal(value, &conf->words))
         mk__bind_key(conf, sec, mk_str_c(key), where);
     else if (sec)

@@ -5,7 +5,7 @@
 #include "server/check.h"
 
 #include "base/file.h"
-#include "net/holder.h"
+#include "net/port_owner.h"
 #include "server/listen/limits.h"
 #include "server/listen/listeners.h"
 
@@ -30,14 +30,14 @@ static bool is_this_process(int pid, void *ctx)
 static void describe_reason(const struct mk__settings *settings, const struct mk__addr *addr, int err,
                             struct mk_buf *out)
 {
-    struct mk__holder holder;
-    enum mk__holder_kind kind =
-        err == -EADDRINUSE ? mk__holder_find(addr, is_this_process, NULL, &holder) : MK__HOLDER_NONE;
-    if (kind == MK__HOLDER_OTHER && holder.pid)
-        mk_buf_addf(out, ": the process %d (%s) listens there", holder.pid, holder.name);
-    if (kind == MK__HOLDER_OWN)
+    struct mk__port_owner owner;
+    enum mk__port_owner_kind kind =
+        err == -EADDRINUSE ? mk__port_owner_find(addr, is_this_process, NULL, &owner) : MK__PORT_OWNER_NONE;
+    if (kind == MK__PORT_OWNER_OTHER && owner.pid)
+        mk_buf_addf(out, ": the process %d (%s) listens there", owner.pid, owner.name);
+    if (kind == MK__PORT_OWNER_OWN)
         mk_buf_addf(out, ": this server has the port itself");
-    if ((err == -EACCES || kind == MK__HOLDER_OWN) && settings->user.name.p && geteuid() != 0)
+    if ((err == -EACCES || kind == MK__PORT_OWNER_OWN) && settings->user.name.p && geteuid() != 0)
         mk_buf_addf(out, "; root rights were given up (User): restart the server, or send SIGUSR2 to the supervisor");
     if (err == -EPERM && addr->sa.sa_family == AF_UNIX)
         mk_buf_addf(out, ": only root can give a socket to another user, and others only to their own groups");
@@ -83,13 +83,13 @@ static int try_to_bind(const struct mk__listen_conf *directive, const struct mk_
 static int check_listener(const struct mk__settings *settings, const struct mk__listen_conf *directive,
                           mk_server_is_own_fn is_own, void *ctx)
 {
-    struct mk__holder holder;
+    struct mk__port_owner owner;
     bool is_unix = is_socket(&directive->addr);
     int err = is_unix ? -EADDRINUSE : try_to_bind(directive, settings);
     if (err != -EADDRINUSE)
         return is_unix ? 0 : err;
-    enum mk__holder_kind kind = mk__holder_find(&directive->addr, is_own, ctx, &holder);
-    bool is_free = kind == MK__HOLDER_OWN || (is_unix && kind == MK__HOLDER_NONE);
+    enum mk__port_owner_kind kind = mk__port_owner_find(&directive->addr, is_own, ctx, &owner);
+    bool is_free = kind == MK__PORT_OWNER_OWN || (is_unix && kind == MK__PORT_OWNER_NONE);
     return is_free ? 0 : err;
 }
 

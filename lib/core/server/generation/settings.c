@@ -6,7 +6,7 @@
  */
 #include "server/generation/settings.h"
 
-#include "server/listen/hints.h"
+#include "server/listen/foreign_listen.h"
 #include "server/listen/names.h"
 #include "server/generation/user.h"
 #include "version.h"
@@ -103,7 +103,7 @@ static int parse_option(struct mk_str word, struct mk__listen_conf *one, struct 
     }
     if (option)
         return option->parse(mk_str_after(word, option->name.len), one, arena, error);
-    if (mk__listen_hints_find_option(word, error))
+    if (mk__foreign_listen_find_option(word, error))
         return -EINVAL;
     if (one->transport.len) {
         mk_buf_addf(error, "one plugin carries connections, not %.*s and %.*s", MK_STR_ARG(one->transport),
@@ -169,7 +169,7 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     const char *reason = "one address a line";
     if (!one.text.p)
         return -ENOMEM;
-    if (mk__listen_hints_find(one.text, error))
+    if (mk__foreign_listen_find(one.text, error))
         return -EINVAL;
     bool named = mk__listen_names_split(one.text, &name);
     if (!named && mk__addr_parse(one.text, &one.addr, &reason) < 0) {

@@ -6,7 +6,7 @@
 #include "server/listen/listeners.h"
 
 #include "base/clock.h"
-#include "net/holder.h"
+#include "net/port_owner.h"
 #include "net/listen.h"
 
 #include <monkey/base/arena.h>

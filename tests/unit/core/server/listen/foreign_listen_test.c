@@ -2,7 +2,7 @@
 /* Listen lines of other servers: what is recognized, and what is not. */
 #include "testing.h"
 
-#include "server/listen/hints.h"
+#include "server/listen/foreign_listen.h"
 
 TEST(addresses)
 {
@@ -27,7 +27,7 @@ TEST(addresses)
         char text[200];
         struct mk_buf error;
         mk_buf_init_fixed(&error, text, sizeof(text));
-        assert_int_equal(mk__listen_hints_find(mk_str_c(rows[i].address), &error), rows[i].sentence != NULL);
+        assert_int_equal(mk__foreign_listen_find(mk_str_c(rows[i].address), &error), rows[i].sentence != NULL);
         if (rows[i].sentence && !strstr(mk_buf_cstr(&error), rows[i].sentence))
             fail_msg("%s: %s", rows[i].address, mk_buf_cstr(&error));
     }
@@ -41,7 +41,7 @@ TEST(options)
     struct mk_buf error;
     mk_buf_init_fixed(&error, text, sizeof(text));
     for (size_t i = 0; i < COUNT(known); i++)
-        assert_true(mk__listen_hints_find_option(mk_str_c(known[i]), &error));
+        assert_true(mk__foreign_listen_find_option(mk_str_c(known[i]), &error));
     for (size_t i = 0; i < COUNT(others); i++)
-        assert_false(mk__listen_hints_find_option(mk_str_c(others[i]), &error));
+        assert_false(mk__foreign_listen_find_option(mk_str_c(others[i]), &error));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Searches /proc for the processes that listen on an address (net/holder.h).
+ * Searches /proc for the processes that listen on an address (net/port_owner.h).
  */
-#include "net/holder.h"
+#include "net/port_owner.h"
 
 #include "net/announce.h"
 
@@ -20,10 +20,10 @@
 enum { ARENA_BYTES_MAX = 4 * 1024 * 1024, PATH_BYTES = 300, TCP_SYN_RECV = 3, TCP_LISTEN = 10, UNIX_LISTENS = 0x10000 };
 
 struct search {
-    mk__holder_own_fn is_own;
+    mk__port_owner_own_fn is_own;
     void *ctx;
     struct mk_arena arena;
-    struct mk__holder_socket *sockets;
+    struct mk__port_owner_socket *sockets;
     size_t n;
     bool has_hidden; /* an own process whose descriptors cannot be read */
     unsigned hidden_uid;
@@ -55,11 +55,11 @@ static bool parse_address(const char *hex, unsigned port, struct mk__addr *ret)
     return true;
 }
 
-static bool parse_tcp(const char *line, unsigned wanted_state, struct mk__holder_socket *ret)
+static bool parse_tcp(const char *line, unsigned wanted_state, struct mk__port_owner_socket *ret)
 {
     char hex[33], peer[48];
     unsigned port, state;
-    *ret = (struct mk__holder_socket){.pid = 0};
+    *ret = (struct mk__port_owner_socket){.pid = 0};
     if (sscanf(line, " %*u: %32[0-9A-F]:%x %47s %x %*s %*s %*s %u %*u %lu", hex, &port, peer, &state, &ret->uid,
                &ret->inode) != 6)
         return false;
@@ -67,21 +67,21 @@ static bool parse_tcp(const char *line, unsigned wanted_state, struct mk__holder
     return state == wanted_state && (strlen(hex) == 8 || strlen(hex) == 32) && parse_address(hex, port, &ret->addr);
 }
 
-bool mk__holder_parse_tcp(const char *line, struct mk__holder_socket *ret)
+bool mk__port_owner_parse_tcp(const char *line, struct mk__port_owner_socket *ret)
 {
     return parse_tcp(line, TCP_LISTEN, ret);
 }
 
-bool mk__holder_parse_handshake(const char *line, struct mk__holder_socket *ret)
+bool mk__port_owner_parse_handshake(const char *line, struct mk__port_owner_socket *ret)
 {
     return parse_tcp(line, TCP_SYN_RECV, ret);
 }
 
-bool mk__holder_parse_unix(const char *line, struct mk__holder_socket *ret)
+bool mk__port_owner_parse_unix(const char *line, struct mk__port_owner_socket *ret)
 {
     unsigned flags;
     int path = 0;
-    *ret = (struct mk__holder_socket){.addr = {.un.sun_family = AF_UNIX}};
+    *ret = (struct mk__port_owner_socket){.addr = {.un.sun_family = AF_UNIX}};
     if (sscanf(line, "%*s %*s %*s %x %*s %*s %lu %n", &flags, &ret->inode, &path) != 2 || !(flags & UNIX_LISTENS))
         return false;
     size_t len = strcspn(line + path, "\n");
@@ -93,15 +93,15 @@ bool mk__holder_parse_unix(const char *line, struct mk__holder_socket *ret)
 }
 
 static void add_sockets(struct search *s, const struct mk__addr *addr, const char *path,
-                        bool (*parse)(const char *line, struct mk__holder_socket *ret))
+                        bool (*parse)(const char *line, struct mk__port_owner_socket *ret))
 {
     char line[512];
     FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof(line), file)) {
-        struct mk__holder_socket one;
+        struct mk__port_owner_socket one;
         if (!parse(line, &one) || !mk__addr_conflicts(&one.addr, addr))
             continue;
-        struct mk__holder_socket *items = mk_arena_grow(&s->arena, s->sockets, s->n, sizeof(*items));
+        struct mk__port_owner_socket *items = mk_arena_grow(&s->arena, s->sockets, s->n, sizeof(*items));
         if (!items)
             break;
         s->sockets = items;
@@ -118,9 +118,9 @@ static void add_handshakes(struct mk__handshakes *h, const struct mk__addr *addr
     char line[512];
     FILE *file = fopen(path, "re");
     while (file && h->n < MK__HANDSHAKES_MAX && fgets(line, sizeof(line), file)) {
-        struct mk__holder_socket one;
+        struct mk__port_owner_socket one;
         bool may = strstr(line, " 03 ") != NULL; /* a file may have 100,000 lines */
-        if (may && mk__holder_parse_handshake(line, &one) && mk__addr_conflicts(&one.addr, addr))
+        if (may && mk__port_owner_parse_handshake(line, &one) && mk__addr_conflicts(&one.addr, addr))
             h->peers[h->n++] = one.peer;
     }
     if (file)
@@ -171,7 +171,7 @@ static unsigned get_effective_uid(int pid)
 static void note_socket(struct search *s, int pid, unsigned long inode)
 {
     for (size_t i = 0; i < s->n; i++) {
-        struct mk__holder_socket *one = &s->sockets[i];
+        struct mk__port_owner_socket *one = &s->sockets[i];
         if (one->inode != inode || one->own)
             continue;
         one->own = s->is_own && s->is_own(pid, s->ctx);
@@ -236,45 +236,45 @@ static void search_processes(struct search *s)
         closedir(dir);
 }
 
-static void read_name(struct mk__holder *holder)
+static void read_name(struct mk__port_owner *owner)
 {
     char path[PATH_BYTES];
-    snprintf(path, sizeof(path), "/proc/%d/comm", holder->pid);
+    snprintf(path, sizeof(path), "/proc/%d/comm", owner->pid);
     FILE *file = fopen(path, "re");
-    if (file && fgets(holder->name, sizeof(holder->name), file))
-        holder->name[strcspn(holder->name, "\n")] = '\0';
+    if (file && fgets(owner->name, sizeof(owner->name), file))
+        owner->name[strcspn(owner->name, "\n")] = '\0';
     if (file)
         fclose(file);
 }
 
 /* A socket whose process is hidden may be that of a hidden process of ours: unless these name theirs, and not this. */
-static bool is_own_socket(const struct search *s, const struct mk__holder_socket *one)
+static bool is_own_socket(const struct search *s, const struct mk__port_owner_socket *one)
 {
     bool may = one->uid == s->hidden_uid || one->uid == 0 || geteuid() == 0;
     bool named = one->announced || !s->announces || s->changing;
     return one->own || (!one->pid && s->has_hidden && may && named);
 }
 
-enum mk__holder_kind mk__holder_find(const struct mk__addr *addr, mk__holder_own_fn is_own, void *ctx,
-                                     struct mk__holder *ret)
+enum mk__port_owner_kind mk__port_owner_find(const struct mk__addr *addr, mk__port_owner_own_fn is_own, void *ctx,
+                                             struct mk__port_owner *ret)
 {
     struct search s = {.is_own = is_own, .ctx = ctx};
-    enum mk__holder_kind kind = MK__HOLDER_NONE;
-    *ret = (struct mk__holder){.pid = 0};
+    enum mk__port_owner_kind kind = MK__PORT_OWNER_NONE;
+    *ret = (struct mk__port_owner){.pid = 0};
     mk_arena_init(&s.arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     if (addr->sa.sa_family == AF_UNIX) {
-        add_sockets(&s, addr, "/proc/net/unix", mk__holder_parse_unix);
+        add_sockets(&s, addr, "/proc/net/unix", mk__port_owner_parse_unix);
     } else {
-        add_sockets(&s, addr, "/proc/net/tcp", mk__holder_parse_tcp);
-        add_sockets(&s, addr, "/proc/net/tcp6", mk__holder_parse_tcp);
+        add_sockets(&s, addr, "/proc/net/tcp", mk__port_owner_parse_tcp);
+        add_sockets(&s, addr, "/proc/net/tcp6", mk__port_owner_parse_tcp);
     }
     if (s.n)
         search_processes(&s);
     if (s.has_hidden)
         search_names(&s);
-    for (size_t i = 0; i < s.n && kind != MK__HOLDER_OTHER; i++) {
-        kind = is_own_socket(&s, &s.sockets[i]) ? MK__HOLDER_OWN : MK__HOLDER_OTHER;
-        if (kind == MK__HOLDER_OTHER)
+    for (size_t i = 0; i < s.n && kind != MK__PORT_OWNER_OTHER; i++) {
+        kind = is_own_socket(&s, &s.sockets[i]) ? MK__PORT_OWNER_OWN : MK__PORT_OWNER_OTHER;
+        if (kind == MK__PORT_OWNER_OTHER)
             ret->pid = s.sockets[i].pid;
     }
     mk_arena_release(&s.arena);

@@ -102,8 +102,9 @@ struct mk__conf_set *mk__conf_set_new(struct mk__conf *conf, enum mk_conf_scope 
     return set;
 }
 
-struct mk__conf_section *mk__values_add_section(struct mk__conf *conf, struct mk__conf_set *set,
-                                                const struct mk__conf_section_type *type, struct mk__conf_origin origin)
+struct mk__conf_section *mk__section_values_add_section(struct mk__conf *conf, struct mk__conf_set *set,
+                                                        const struct mk__conf_section_type *type,
+                                                        struct mk__conf_origin origin)
 {
     assert(type->flags & MK_CONF_REPEAT);
     struct mk__conf_section *sec = add_section(conf, set, type);
@@ -140,8 +141,8 @@ static void report_section(struct mk__conf *conf, const struct mk__conf_set *set
         sec->incomplete = true;
 }
 
-struct mk__conf_section *mk__values_enter_section(struct mk__conf *conf, struct mk__conf_set *set, struct mk_str name,
-                                                  struct mk__conf_origin origin)
+struct mk__conf_section *mk__section_values_enter_section(struct mk__conf *conf, struct mk__conf_set *set,
+                                                          struct mk_str name, struct mk__conf_origin origin)
 {
     assert(origin.source);
     const struct mk__conf_section_type *type = mk__schema_find_type(conf, name, set->scope);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * URLs, lists and options of other servers in Listen lines, as tables (server/listen/hints.h).
+ * URLs, lists and options of other servers in Listen lines, as tables (server/listen/foreign_listen.h).
  */
-#include "server/listen/hints.h"
+#include "server/listen/foreign_listen.h"
 
 /* The schemes of URLs, the port that each means, and what follows the address in a Listen line. */
 static const struct {
@@ -37,7 +37,7 @@ static bool find_url(struct mk_str address, struct mk_buf *error)
     return false;
 }
 
-bool mk__listen_hints_find(struct mk_str address, struct mk_buf *error)
+bool mk__foreign_listen_find(struct mk_str address, struct mk_buf *error)
 {
     bool list = address.len && address.p[address.len - 1] == ',';
     bool port = address.len > 1 && address.p[0] == ':' && address.p[1] != ':';
@@ -66,7 +66,7 @@ static const struct {
     {MK_STR("http"), "leave the word out: a listener without tls speaks http"},
 };
 
-bool mk__listen_hints_find_option(struct mk_str word, struct mk_buf *error)
+bool mk__foreign_listen_find_option(struct mk_str word, struct mk_buf *error)
 {
     word = truncate_at(word, ';');
     for (size_t i = 0; i < MK_COUNT_OF(options); i++)

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "net/holder.h"
+#include "net/port_owner.h"
 #include "net/listen.h"
 
 TEST(rows_of_tcp)
@@ -33,9 +33,9 @@ TEST(rows_of_tcp)
         {"", NULL, 0, 0},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct mk__holder_socket found;
+        struct mk__port_owner_socket found;
         MK_BUF_ON_STACK(text, 160);
-        bool listens = mk__holder_parse_tcp(rows[i].line, &found);
+        bool listens = mk__port_owner_parse_tcp(rows[i].line, &found);
         assert_int_equal(listens, rows[i].addr != NULL);
         if (!listens)
             continue;
@@ -48,15 +48,15 @@ TEST(rows_of_tcp)
 
 TEST(handshakes)
 {
-    struct mk__holder_socket found;
+    struct mk__port_owner_socket found;
     MK_BUF_ON_STACK(text, 160);
     static const char row[] = "  12: 0100007F:1F90 0100007F:C350 03 00000000:00000000 01:0000004D 00000000     0 "
                               "       0 0 1 0";
-    assert_true(mk__holder_parse_handshake(row, &found));
+    assert_true(mk__port_owner_parse_handshake(row, &found));
     mk__addr_print(&found.addr, &text);
     assert_string_equal(mk_buf_cstr(&text), "127.0.0.1:8080");
-    assert_false(mk__holder_parse_tcp(row, &found));
-    assert_false(mk__holder_parse_handshake(
+    assert_false(mk__port_owner_parse_tcp(row, &found));
+    assert_false(mk__port_owner_parse_handshake(
         "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000    33        0 4711 1", &found));
     struct mk__addr nowhere;
     const char *error;
@@ -78,12 +78,12 @@ TEST(rows_of_unix)
         "ffff888: 00000002 00000000 00010000 0001 01 4711\n",
         "",
     };
-    struct mk__holder_socket found;
-    assert_true(mk__holder_parse_unix("ffff888: 00000002 00000000 00010000 0001 01 4711 /run/a b\n", &found));
+    struct mk__port_owner_socket found;
+    assert_true(mk__port_owner_parse_unix("ffff888: 00000002 00000000 00010000 0001 01 4711 /run/a b\n", &found));
     assert_string_equal(found.addr.un.sun_path, "/run/a b");
     assert_int_equal(found.inode, 4711);
     for (size_t i = 0; i < COUNT(others); i++)
-        assert_false(mk__holder_parse_unix(others[i], &found));
+        assert_false(mk__port_owner_parse_unix(others[i], &found));
 }
 
 static bool is_self(int pid, void *ctx)
@@ -96,20 +96,20 @@ TEST(the_process_of_a_socket)
 {
     const struct mk__listen_options options = {.backlog = 1};
     struct mk__addr addr, all;
-    struct mk__holder holder;
+    struct mk__port_owner holder;
     const char *error;
     int asked = 0;
     assert_int_equal(mk__addr_parse(MK_STR("127.0.0.1:0"), &addr, &error), 0);
     int fd = mk__listen_bind(&addr, &options);
     assert_true(fd >= 0);
-    assert_int_equal(mk__holder_find(&addr, NULL, NULL, &holder), MK__HOLDER_NONE); /* it does not listen yet */
+    assert_int_equal(mk__port_owner_find(&addr, NULL, NULL, &holder), MK__PORT_OWNER_NONE); /* it does not listen yet */
     assert_int_equal(mk__listen_start(fd, &addr, &options), 0);
     assert_int_equal(mk__addr_parse(MK_STR("*:0"), &all, &error), 0);
     mk__addr_set_port(&all, mk__addr_port(&addr));
-    assert_int_equal(mk__holder_find(&addr, NULL, NULL, &holder), MK__HOLDER_OTHER);
+    assert_int_equal(mk__port_owner_find(&addr, NULL, NULL, &holder), MK__PORT_OWNER_OTHER);
     assert_int_equal(holder.pid, getpid());
     assert_true(holder.name[0]);
-    assert_int_equal(mk__holder_find(&all, is_self, &asked, &holder), MK__HOLDER_OWN);
+    assert_int_equal(mk__port_owner_find(&all, is_self, &asked, &holder), MK__PORT_OWNER_OWN);
     assert_true(asked > 0);
     close(fd);
 }
