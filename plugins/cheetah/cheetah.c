@@ -189,10 +189,10 @@ static int check_generation(struct mk_generation *g, void *ctx)
                     mk_buf_cstr(&path));
     else if (path.err || path.len > ENDPOINT_PATH_MAX)
         mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX);
-    else if (mk_generation_is_check(g))
-        return 0;
-    else
+    else if (!mk_generation_is_check(g))
         state->endpoint = endpoint_get(&process->endpoints, mk_buf_cstr(&path), &error);
+    else if (endpoint_check(mk_buf_cstr(&path), &error) == 0)
+        return 0;
     return state->endpoint ? 0 : report_conflict(g, state->conf, &error);
 }
 

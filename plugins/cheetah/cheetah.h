@@ -353,6 +353,11 @@ struct endpoint {
  * stop.
  */
 struct endpoint *endpoint_get(struct endpoints *all, const char *path, struct mk_buf *error);
+/*
+ * Tells whether a socket can be made at the path, for a check, by the rights of the caller. A socket that is there may
+ * be that of the server which runs. Returns 0, or -errno with a sentence.
+ */
+int endpoint_check(const char *path, struct mk_buf *error);
 /* Releases it; the last release closes the socket, and removes the path if it still leads to it. */
 void endpoint_put(struct endpoint *e);
 /*

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -108,6 +109,31 @@ static int check_path(const char *path, struct mk_buf *error)
     else
         mk_buf_addf(error, "another server uses the socket %s: give one of them another Listen", path);
     return -EADDRINUSE;
+}
+
+/* Says that a socket cannot be made at a path. */
+static int report_place(const char *path, int err, struct mk_buf *error)
+{
+    mk_buf_addf(error, "cannot listen at %s: %s", path, strerror(-err));
+    return err;
+}
+
+int endpoint_check(const char *path, struct mk_buf *error)
+{
+    char folder[ENDPOINT_PATH_MAX + 1];
+    struct stat st;
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+        return 0;
+    int err = check_path(path, error);
+    if (err < 0)
+        return error->len ? err : report_place(path, err, error);
+    snprintf(folder, sizeof(folder), "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0'; /* that of the root stays */
+    if (faccessat(AT_FDCWD, slash ? folder : ".", W_OK | X_OK, AT_EACCESS) < 0)
+        return report_place(path, -errno, error);
+    return 0;
 }
 
 /* ── opening ── */
@@ -251,7 +277,7 @@ struct endpoint *endpoint_get(struct endpoints *all, const char *path, struct mk
         return e;
     }
     if (!error->len)
-        mk_buf_addf(error, "cannot listen at %s: %s", path, strerror(-e->event.fd));
+        report_place(path, e->event.fd, error);
     mk_account_free(NULL, e, sizeof(*e));
     return NULL;
 }
