@@ -225,9 +225,9 @@ int64_t claims_end_ms(const json_t *claims, const struct claims_rules *rules)
 enum token_result bearer_find(struct mk_str authorization, struct mk_str *ret)
 {
     struct mk_str scheme = MK_STR("Bearer"), rest = mk_str_trim(authorization);
-    if (rest.len < scheme.len || !mk_str_ieq(mk_str(rest.p, scheme.len), scheme))
+    if (!mk_str_istarts(rest, scheme))
         return TOKEN_ABSENT;
-    rest = mk_str(rest.p + scheme.len, rest.len - scheme.len);
+    rest = mk_str_after(rest, scheme.len);
     if (rest.len && *rest.p != ' ' && *rest.p != '\t')
         return TOKEN_ABSENT; /* another scheme, whose name is longer */
     rest = mk_str_trim(rest);

@@ -120,7 +120,7 @@ static size_t get_scheme_len(struct mk_str url)
 {
     static const struct mk_str schemes[] = {MK_STR_INIT("http://"), MK_STR_INIT("https://")};
     for (size_t i = 0; i < MK_COUNT_OF(schemes); i++)
-        if (url.len >= schemes[i].len && mk_str_ieq(mk_str(url.p, schemes[i].len), schemes[i]))
+        if (mk_str_istarts(url, schemes[i]))
             return schemes[i].len;
     return 0;
 }

@@ -219,8 +219,7 @@ static void count_refused(struct mk_request *req, struct mk_str origin)
     const char *mark = memmem(origin.p, origin.len, "://", 3);
     size_t at = mark ? (size_t)(mark - origin.p) + 3 : origin.len;
     struct mk_str rest = mk_str_after(origin, at);
-    bool own = host.len && rest.len >= host.len && mk_str_ieq(mk_str(rest.p, host.len), host) &&
-               (rest.len == host.len || rest.p[host.len] == ':');
+    bool own = host.len && mk_str_istarts(rest, host) && (rest.len == host.len || rest.p[host.len] == ':');
     if (!own && !is_preflight(req))
         add_count(req, CORS_OTHERS_REFUSED);
 }

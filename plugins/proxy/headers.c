@@ -4,7 +4,6 @@
 #include <monkey/base/buf.h>
 
 #include <errno.h>
-#include <strings.h>
 
 /* ── headers that are not just passed on ── */
 
@@ -153,11 +152,6 @@ bool fields_are_ambiguous(const struct field_changes *changes, struct mk_str nam
     return f && !mk_str_ieq(f->name, name);
 }
 
-static bool starts_with(struct mk_str name, struct mk_str prefix)
-{
-    return name.len >= prefix.len && strncasecmp(name.p, prefix.p, prefix.len) == 0;
-}
-
 /* Returns why a name cannot be used; NULL: it can. */
 static const char *refuse_name(struct mk_str name)
 {
@@ -172,12 +166,12 @@ static const char *refuse_name(struct mk_str name)
     };
     if (!mk_header_is_plain(name))
         return "the name of a header has letters, digits and dashes only";
-    if (starts_with(name, MK_STR("sec-websocket-")))
+    if (mk_str_istarts(name, MK_STR("sec-websocket-")))
         return "this header belongs to the handshake of WebSocket";
     if (header_is_passed(header_of_request(name)))
         return NULL;
     for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
-        if (starts_with(name, rows[i].prefix))
+        if (mk_str_istarts(name, rows[i].prefix))
             return rows[i].sentence;
     return "the proxy itself decides about this header";
 }

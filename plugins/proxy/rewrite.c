@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <strings.h>
 
 /* ── origins and prefixes of a request ── */
 
@@ -63,7 +62,7 @@ static struct mk_str get_forwarded_host(struct mk_request *req)
     struct mk_str rest = get_first(req, MK_STR("Forwarded")), name = MK_STR("host=");
     while (rest.len) {
         struct mk_str pair = mk_str_trim(mk_str_split(&rest, ';'));
-        if (pair.len < name.len || !mk_str_ieq(mk_str(pair.p, name.len), name))
+        if (!mk_str_istarts(pair, name))
             continue;
         struct mk_str host = mk_str_after(pair, name.len);
         return host.len && host.p[0] == '"' ? mk_str_until(mk_str_after(host, 1), "\"") : host;
@@ -129,7 +128,7 @@ static struct mk_str split_origin(struct mk_str url, struct mk_str *ret_scheme, 
     *ret_scheme = *ret_authority = MK_STR("");
     for (size_t i = 0; i < MK_COUNT_OF(starts); i++) {
         size_t n = starts[i].len;
-        if (url.len < n || strncasecmp(url.p, starts[i].p, n) != 0)
+        if (!mk_str_istarts(url, starts[i]))
             continue;
         *ret_scheme = n > 2 ? mk_str(starts[i].p, n - 3) : MK_STR("");
         *ret_authority = mk_str_until(mk_str_after(url, n), "/?#");
@@ -281,7 +280,7 @@ struct mk_str rewrite_location(const struct mapping *m, struct mk_str value, str
 /* Removes a word, and blanks around it, from the start of a text. Returns whether it was there. */
 static bool skip_word(struct mk_str *rest, struct mk_str word)
 {
-    if (rest->len < word.len || strncasecmp(rest->p, word.p, word.len) != 0)
+    if (!mk_str_istarts(*rest, word))
         return false;
     *rest = mk_str_trim(mk_str_after(*rest, word.len));
     return true;
@@ -422,8 +421,7 @@ static struct mk_str rewrite_domain(const struct mapping *m, struct mk_str cooki
 
 struct mk_str rewrite_cookie(const struct mapping *m, struct mk_str value, struct mk_arena *arena)
 {
-    enum { PREFIX_BYTES = 7 };
-    if (value.len >= PREFIX_BYTES && strncasecmp(value.p, "__Host-", PREFIX_BYTES) == 0)
+    if (mk_str_istarts(value, MK_STR("__Host-")))
         return value;
     return rewrite_domain(m, rewrite_path(m, value, arena), arena);
 }

@@ -174,7 +174,7 @@ static bool is_own_uri(const struct mk_host *host, struct mk_str to, size_t end)
 {
     for (size_t i = 0; i < MK_COUNT_OF(schemes); i++) {
         size_t n = schemes[i].start.len;
-        if (end > n && mk_str_ieq(mk_str(to.p, n), schemes[i].start))
+        if (end > n && mk_str_istarts(to, schemes[i].start))
             return schemes[i].serves(host, mk_str(to.p + n, end - n));
     }
     return false;
@@ -254,7 +254,7 @@ static bool is_endless_redirect(const struct mk_host *host, const struct redirec
 
 static int report_redirect(struct mk_host *host, const void *section_struct, size_t offset, struct mk_str to)
 {
-    bool https = to.len >= 6 && mk_str_ieq(mk_str(to.p, 6), MK_STR("https:"));
+    bool https = mk_str_istarts(to, MK_STR("https:"));
     mk_host_error(host, section_struct, offset, 0, "this redirect never ends: its target is redirected again%s",
                   https ? "; to redirect unencrypted requests only, write \"Redirect https\" in [TLS]" : "");
     return -EINVAL;

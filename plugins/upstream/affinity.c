@@ -106,8 +106,8 @@ static const char *const same_sites[] = {
 /* Returns what stands after `name=`; `.p` NULL: another word. */
 static struct mk_str find_value(struct mk_str word, struct mk_str name)
 {
-    bool has_name = word.len > name.len && mk_str_ieq(mk_str(word.p, name.len), name);
-    return has_name ? mk_str(word.p + name.len, word.len - name.len) : MK_STR_NONE;
+    bool has_name = mk_str_istarts(word, name) && word.len > name.len;
+    return has_name ? mk_str_after(word, name.len) : MK_STR_NONE;
 }
 
 static bool parse_same_site(struct mk_str text, struct mk_cookie *cookie)

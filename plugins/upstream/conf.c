@@ -217,8 +217,8 @@ static int parse_weight(struct mk_str text, struct server_line *line, struct mk_
 static int parse_option(struct server_line *line, struct mk_str word, struct mk_buf *error)
 {
     struct mk_str weight = MK_STR("weight=");
-    if (word.len >= weight.len && mk_str_ieq(mk_str(word.p, weight.len), weight))
-        return parse_weight(mk_str(word.p + weight.len, word.len - weight.len), line, error);
+    if (mk_str_istarts(word, weight))
+        return parse_weight(mk_str_after(word, weight.len), line, error);
     if (mk_str_ieq(word, MK_STR("backup"))) {
         line->is_backup = true;
     } else if (mk_str_ieq(word, MK_STR("down"))) {

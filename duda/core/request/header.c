@@ -97,7 +97,7 @@ static bool describes_body(struct mk_str name)
     static const struct mk_str names[] = {MK_STR("ETag"), MK_STR("Last-Modified"), MK_STR("Accept-Ranges"),
                                           MK_STR("Location")};
     struct mk_str prefix = MK_STR("Content-");
-    if (name.len > prefix.len && mk_str_ieq(mk_str(name.p, prefix.len), prefix))
+    if (mk_str_istarts(name, prefix) && name.len > prefix.len)
         return true;
     return mk_str_is_any(name, names, MK_COUNT_OF(names));
 }

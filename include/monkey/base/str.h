@@ -123,6 +123,12 @@ static inline bool mk_str_is_any(struct mk_str s, const struct mk_str *strings, 
     return n;
 }
 
+/* Returns true if `s` begins with the bytes of `start`, except for the case of ASCII letters. */
+static inline bool mk_str_istarts(struct mk_str s, struct mk_str start)
+{
+    return s.len >= start.len && mk_str_ieq(mk_str(s.p, start.len), start);
+}
+
 /* Returns true if `s` ends with the bytes of `end`, except for the case of ASCII letters. */
 static inline bool mk_str_iends(struct mk_str s, struct mk_str end)
 {

@@ -107,11 +107,10 @@ void mk__request_free(struct mk_request *req)
 /* Tells whether a field is kept in a tunnel: those of the handshake have done their work. */
 static bool is_kept(const struct mk_request *req, const struct mk_field *field)
 {
-    static const struct mk_str prefix = MK_STR("sec-websocket-");
     struct mk_str name = mk_span_str(req->base, field->name);
     if (field->id == MK_HEADER_CONNECTION || field->id == MK_HEADER_UPGRADE)
         return false;
-    return name.len < prefix.len || !mk_str_ieq(mk_str(name.p, prefix.len), prefix);
+    return !mk_str_istarts(name, MK_STR("Sec-WebSocket-"));
 }
 
 static struct mk_span append_span(char *text, size_t *at, const char *base, struct mk_span span)

@@ -57,10 +57,8 @@ bool mk__cgi_header_reaches_script(struct mk_str name, struct mk_str connection,
 
 bool mk__cgi_header_reaches_client(struct mk_str name)
 {
-    struct mk_str accel = MK_STR("X-Accel-");
     return !mk_response_header_reserved(name) && !is_of_connection(name, MK_STR("")) &&
-           !is_listed(name, not_for_clients, MK_COUNT_OF(not_for_clients)) &&
-           (name.len < accel.len || !mk_str_ieq(mk_str(name.p, accel.len), accel));
+           !is_listed(name, not_for_clients, MK_COUNT_OF(not_for_clients)) && !mk_str_istarts(name, MK_STR("X-Accel-"));
 }
 
 /*

@@ -90,11 +90,6 @@ static bool is_scope(struct mk_str path, struct mk_str domain)
            consists_of(domain, is_in_domain);
 }
 
-static bool has_prefix(struct mk_str name, struct mk_str prefix)
-{
-    return name.len >= prefix.len && mk_str_ieq(mk_str(name.p, prefix.len), prefix);
-}
-
 static struct mk_str get_path(const struct mk_cookie *c)
 {
     return c->path.p ? c->path : MK_STR("/");
@@ -103,9 +98,9 @@ static struct mk_str get_path(const struct mk_cookie *c)
 /* The rules for names with prefixes (6265bis section 4.1.3), which browsers compare in any case of letters. */
 static bool has_right_prefix(const struct mk_cookie *c)
 {
-    if (has_prefix(c->name, MK_STR("__Host-")))
+    if (mk_str_istarts(c->name, MK_STR("__Host-")))
         return c->secure && !c->domain.p && mk_str_eq(get_path(c), MK_STR("/"));
-    return !has_prefix(c->name, MK_STR("__Secure-")) || c->secure;
+    return !mk_str_istarts(c->name, MK_STR("__Secure-")) || c->secure;
 }
 
 static bool is_cookie(const struct mk_cookie *c)

@@ -236,9 +236,7 @@ void mk__gw_buffer_init(struct mk__gw_buffer *b, struct mk_request *req, mk__gw_
 /* Tells whether a media type, which parameters may follow, is `wanted`. */
 static bool is_type(struct mk_str type, struct mk_str wanted)
 {
-    if (type.len < wanted.len || !mk_str_ieq(mk_str(type.p, wanted.len), wanted))
-        return false;
-    return type.len == wanted.len || strchr("; \t", type.p[wanted.len]);
+    return mk_str_istarts(type, wanted) && (type.len == wanted.len || strchr("; \t", type.p[wanted.len]));
 }
 
 bool mk__gw_buffer_is_live_type(struct mk_str type)

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,11 +98,6 @@ void mk_target_check(struct mk_host *host, const void *section, size_t offset, u
 
 enum { HTTP_PORT = 80, HTTPS_PORT = 443, GROUPS_BYTES_MAX = 4096 };
 
-static bool starts_with(struct mk_str s, struct mk_str prefix)
-{
-    return s.len >= prefix.len && strncasecmp(s.p, prefix.p, prefix.len) == 0;
-}
-
 static int parse_dial(struct mk_target *t, struct mk_str text, int port, const char *kind, struct mk_arena *arena,
                       struct mk_buf *error)
 {
@@ -141,12 +135,12 @@ int mk_target_parse_url(struct mk_target *t, struct mk_str text, const char *kin
 {
     struct mk_str http = MK_STR("http://"), https = MK_STR("https://");
     t->text = text;
-    t->is_tls = starts_with(text, https);
+    t->is_tls = mk_str_istarts(text, https);
     if (t->is_tls)
-        return parse_authority(t, mk_str(text.p + https.len, text.len - https.len), HTTPS_PORT, kind, arena, error);
-    if (starts_with(text, http))
-        return parse_authority(t, mk_str(text.p + http.len, text.len - http.len), HTTP_PORT, kind, arena, error);
-    return starts_with(text, MK_STR("unix:")) ? parse_unix(t, kind, arena, error) : MK_DECLINED;
+        return parse_authority(t, mk_str_after(text, https.len), HTTPS_PORT, kind, arena, error);
+    if (mk_str_istarts(text, http))
+        return parse_authority(t, mk_str_after(text, http.len), HTTP_PORT, kind, arena, error);
+    return mk_str_istarts(text, MK_STR("unix:")) ? parse_unix(t, kind, arena, error) : MK_DECLINED;
 }
 
 int mk_target_parse_address(struct mk_target *t, struct mk_str text, const char *kind, struct mk_arena *arena,
@@ -154,7 +148,7 @@ int mk_target_parse_address(struct mk_target *t, struct mk_str text, const char 
 {
     bool may_be_group = !memchr(text.p, '.', text.len) && !memchr(text.p, ':', text.len);
     t->text = t->authority = text;
-    if (starts_with(text, MK_STR("unix:")))
+    if (mk_str_istarts(text, MK_STR("unix:")))
         return parse_unix(t, kind, arena, error);
     return parse_dial(t, text, may_be_group ? 1 : MK_DIAL_PORT_REQUIRED, kind, arena, error);
 }

@@ -126,9 +126,8 @@ static bool is_known(struct mk_str name, const char **ret_here)
         if (mk_str_ieq(name, foreign_others[i].name))
             return true;
     for (size_t i = 0; i < MK_COUNT_OF(foreign_prefixes); i++) {
-        size_t n = foreign_prefixes[i].name.len;
         *ret_here = foreign_prefixes[i].here;
-        if (name.len > n && mk_str_ieq(mk_str(name.p, n), foreign_prefixes[i].name))
+        if (mk_str_istarts(name, foreign_prefixes[i].name) && name.len > foreign_prefixes[i].name.len)
             return true;
     }
     *ret_here = NULL;

@@ -10,7 +10,6 @@
 #include <monkey/base/response_parser.h>
 
 #include <errno.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,13 +20,13 @@
 
 int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret_error)
 {
-    static const char scheme[] = "ws://";
+    struct mk_str scheme = MK_STR("ws://");
     *ret_error = "the URL does not begin with ws://";
-    if (url.len >= 6 && strncasecmp(url.p, "wss://", 6) == 0)
+    if (mk_str_istarts(url, MK_STR("wss://")))
         *ret_error = "wss:// is not supported";
-    if (url.len < sizeof(scheme) - 1 || strncasecmp(url.p, scheme, sizeof(scheme) - 1) != 0)
+    if (!mk_str_istarts(url, scheme))
         return -EINVAL;
-    struct mk_str rest = mk_str(url.p + sizeof(scheme) - 1, url.len - (sizeof(scheme) - 1));
+    struct mk_str rest = mk_str_after(url, scheme.len);
     struct mk_str authority = mk_str_until(rest, "/?");
     *ret = (struct mk__ws_url){authority, mk_str_after(rest, authority.len)};
     *ret_error = "the URL has characters that must be percent-encoded";

@@ -135,7 +135,7 @@ static struct mk_str split_parameter(struct mk_str *rest)
 /* Returns false if a parameter has another name. The value is without the quotes around it. */
 static bool split_name(struct mk_str parameter, struct mk_str name, struct mk_str *ret_value)
 {
-    if (parameter.len <= name.len || parameter.p[name.len] != '=' || !mk_str_ieq(mk_str(parameter.p, name.len), name))
+    if (!mk_str_istarts(parameter, name) || parameter.len == name.len || parameter.p[name.len] != '=')
         return false;
     struct mk_str value = mk_str(parameter.p + name.len + 1, parameter.len - name.len - 1);
     bool quoted = value.len >= 2 && value.p[0] == '"' && value.p[value.len - 1] == '"';

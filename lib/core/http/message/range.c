@@ -70,9 +70,9 @@ enum mk__range_result mk__range_parse(struct mk_str value, uint64_t size, struct
     bool is_empty = false;
 
     *ret_n = 0;
-    if (value.len < unit.len || !mk_str_ieq(mk_str(value.p, unit.len), unit))
+    if (!mk_str_istarts(value, unit))
         return MK__RANGE_IGNORE;
-    rest = mk_str(value.p + unit.len, value.len - unit.len);
+    rest = mk_str_after(value, unit.len);
     while (mk_str_next(&rest, &item)) {
         struct mk__range r;
         enum range_spec range_spec = read_spec(item, size, &r);

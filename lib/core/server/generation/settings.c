@@ -86,7 +86,7 @@ static const struct listener_option *find_option(struct mk_str word)
     for (unsigned i = 0; i < MK_COUNT_OF(listener_options); i++) {
         struct mk_str name = listener_options[i].name;
         bool valued = name.p[name.len - 1] == '=';
-        if (valued ? word.len >= name.len && mk_str_ieq(mk_str(word.p, name.len), name) : mk_str_ieq(word, name))
+        if (valued ? mk_str_istarts(word, name) : mk_str_ieq(word, name))
             return &listener_options[i];
     }
     return NULL;

@@ -27,7 +27,7 @@ static bool find_url(struct mk_str address, struct mk_buf *error)
 {
     for (size_t i = 0; i < MK_COUNT_OF(schemes); i++) {
         struct mk_str start = schemes[i].start;
-        if (address.len <= start.len || !mk_str_ieq(mk_str(address.p, start.len), start))
+        if (!mk_str_istarts(address, start) || address.len == start.len)
             continue;
         struct mk_str host = truncate_at(mk_str(address.p + start.len, address.len - start.len), '/');
         mk_buf_addf(error, "an address is not a URL: write \"Listen %.*s%s%s%s\"", MK_STR_ARG(host),

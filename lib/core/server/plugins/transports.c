@@ -26,12 +26,6 @@ static bool has_section(const struct mk_plugin *plugin, struct mk_str name)
     return false;
 }
 
-static bool has_prefix(struct mk_str word, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return word.len >= n && mk_str_ieq(mk_str(word.p, n), mk_str_c(prefix));
-}
-
 /* Loads what a plugin needs for a word of this key. */
 static void match_word(struct search *s, struct mk_str section, struct mk_str key, struct mk_str word)
 {
@@ -39,7 +33,8 @@ static void match_word(struct search *s, struct mk_str section, struct mk_str ke
         const struct mk_plugin *plugin = s->g->plugins[i];
         for (const struct mk_plugin_need *need = MK_PLUGIN_HOOK(plugin, interfaces, needs); need && need->transport;
              need++)
-            if (mk_str_ieq(key, mk_str_c(need->key)) && has_prefix(word, need->prefix) && has_section(plugin, section))
+            if (mk_str_ieq(key, mk_str_c(need->key)) && mk_str_istarts(word, mk_str_c(need->prefix)) &&
+                has_section(plugin, section))
                 mk__plugins_add_transport(s->g, s->source, need->transport);
     }
 }

@@ -21,6 +21,8 @@ TEST(compares)
     assert_true(mk_str_ends(MK_STR_NONE, MK_STR_NONE));
     assert_false(mk_str_ends(MK_STR("abc"), MK_STR("BC")));
     assert_false(mk_str_ends(MK_STR("c"), MK_STR("bc")));
+    assert_true(mk_str_istarts(MK_STR("HTTPS://a"), MK_STR("https://")));
+    assert_false(mk_str_istarts(MK_STR("http"), MK_STR("https")));
     assert_true(mk_str_iends(MK_STR("a.PHP"), MK_STR(".php")));
     assert_false(mk_str_iends(MK_STR("php"), MK_STR(".php")));
     assert_int_equal(mk_str_c(NULL).len, 0);
