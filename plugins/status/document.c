@@ -166,7 +166,7 @@ static void add_worker(struct mk_buf *out, const struct snapshot_worker *w)
         mk_json_number(out, "memory_bytes", (int64_t)w->memory_bytes);
         mk_json_number(out, "memory_limit_bytes", (int64_t)w->memory_bytes_max);
         mk_json_number(out, "loop_turns", (int64_t)w->loop_turns);
-        mk_json_number(out, "connections", w->connections);
+        mk_json_number(out, "connections", (int64_t)w->connections);
         mk_json_number(out, "requests", (int64_t)w->requests);
     }
     mk_json_close(out, '}');

@@ -57,64 +57,39 @@ static void add_process(struct metrics *m, const struct process *p)
                 p->start_time_seconds);
 }
 
-static double get_up(const struct snapshot_worker *w)
-{
-    return w->up;
-}
-
-static double get_memory(const struct snapshot_worker *w)
-{
-    return (double)w->memory_bytes;
-}
-
-static double get_memory_limit(const struct snapshot_worker *w)
-{
-    return (double)w->memory_bytes_max;
-}
-
-static double get_turns(const struct snapshot_worker *w)
-{
-    return (double)w->loop_turns;
-}
-
-static double get_connections(const struct snapshot_worker *w)
-{
-    return w->connections;
-}
-
-static double get_requests(const struct snapshot_worker *w)
-{
-    return (double)w->requests;
-}
-
-static const struct worker_value {
-    const char *name;
-    enum mk_counter_kind kind;
-    const char *help;
-    double (*get)(const struct snapshot_worker *w);
-    bool always; /* also of a worker that has not answered */
-} worker_values[] = {
-    {"monkey_worker_up", MK_COUNTER_LEVEL, "whether the worker answers: 1 or 0", get_up, true},
-    {"monkey_worker_memory_bytes", MK_COUNTER_LEVEL, "memory of the account of the worker", get_memory, false},
-    {"monkey_worker_memory_limit_bytes", MK_COUNTER_LEVEL, "MemoryLimit of the worker, 0: none", get_memory_limit,
-     false},
-    {"monkey_worker_loop_turns", MK_COUNTER_SUM, "turns of the event loop of the worker", get_turns, false},
-    {"monkey_worker_connections", MK_COUNTER_LEVEL, "open connections of the worker", get_connections, false},
-    {"monkey_worker_requests", MK_COUNTER_SUM, "requests that the worker has ended", get_requests, false},
+/* Numbers of struct snapshot_worker that are uint64_t. */
+static const struct value worker_values[] = {
+    {"monkey_worker_memory_bytes", MK_COUNTER_LEVEL, "memory of the account of the worker",
+     offsetof(struct snapshot_worker, memory_bytes)},
+    {"monkey_worker_memory_limit_bytes", MK_COUNTER_LEVEL, "MemoryLimit of the worker, 0: none",
+     offsetof(struct snapshot_worker, memory_bytes_max)},
+    {"monkey_worker_loop_turns", MK_COUNTER_SUM, "turns of the event loop of the worker",
+     offsetof(struct snapshot_worker, loop_turns)},
+    {"monkey_worker_connections", MK_COUNTER_LEVEL, "open connections of the worker",
+     offsetof(struct snapshot_worker, connections)},
+    {"monkey_worker_requests", MK_COUNTER_SUM, "requests that the worker has ended",
+     offsetof(struct snapshot_worker, requests)},
 };
+
+static void add_worker(struct metrics *m, enum mk_counter_kind kind, const struct snapshot_worker *w, double value)
+{
+    char labels[32];
+    snprintf(labels, sizeof(labels), "worker=\"%u\"", w->index);
+    metrics_sample(m, kind, labels, value);
+}
 
 static void add_workers(struct metrics *m, const struct snapshot_worker *workers, unsigned n)
 {
-    char labels[32];
+    metrics_family(m, "monkey_worker_up", MK_COUNTER_LEVEL, "whether the worker answers: 1 or 0");
+    for (unsigned k = 0; k < n; k++)
+        add_worker(m, MK_COUNTER_LEVEL, &workers[k], workers[k].up);
     for (unsigned i = 0; i < MK_COUNT_OF(worker_values); i++) {
-        const struct worker_value *v = &worker_values[i];
+        const struct value *v = &worker_values[i];
         metrics_family(m, v->name, v->kind, v->help);
-        for (unsigned k = 0; k < n; k++) {
-            if (!workers[k].up && !v->always)
-                continue;
-            snprintf(labels, sizeof(labels), "worker=\"%u\"", workers[k].index);
-            metrics_sample(m, v->kind, labels, v->get(&workers[k]));
-        }
+        for (unsigned k = 0; k < n; k++)
+            if (workers[k].up)
+                add_worker(m, v->kind, &workers[k],
+                           (double)*(const uint64_t *)(const void *)((const char *)&workers[k] + v->offset));
     }
 }
 

@@ -101,8 +101,7 @@ enum { SNAPSHOT_WAIT_MS = 1000, SNAPSHOT_WAITING_MAX = 4, SNAPSHOT_TEXT_BYTES_MA
 struct snapshot_worker {
     unsigned index;
     bool up; /* false: it has not answered, and the other fields are 0 */
-    uint64_t memory_bytes, memory_bytes_max, loop_turns, requests;
-    uint32_t connections;
+    uint64_t memory_bytes, memory_bytes_max, loop_turns, requests, connections;
     struct sketch *sketch; /* a copy; NULL: none */
 };
 
