@@ -175,8 +175,6 @@ static struct mk_str mark_empty_absent(struct mk_str s)
     return s.len ? s : MK_STR_NONE;
 }
 
-/* ── the client ── */
-
 /* Returns the address as text in the request's arena; NONE if it is not known. */
 static struct mk_str get_address_text(struct mk_request *req, struct mk_address address)
 {
@@ -191,55 +189,7 @@ static struct mk_str get_address_text(struct mk_request *req, struct mk_address 
     return mk_buf_str(&text);
 }
 
-static struct mk_str get_peer(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return get_address_text(req, mk_request_peer(req));
-}
-
-static struct mk_str get_client(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return get_address_text(req, mk_request_client(req));
-}
-
-static struct mk_str get_user(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mk_request_user(req);
-}
-
 /* ── the request ── */
-
-static struct mk_str get_method(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mark_empty_absent(mk_request_method_name(req));
-}
-
-static struct mk_str get_target(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mark_empty_absent(mk_request_target(req));
-}
-
-static struct mk_str get_path(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mark_empty_absent(mk_request_path(req));
-}
-
-static struct mk_str get_query(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mk_request_query(req);
-}
-
-static struct mk_str get_host(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mark_empty_absent(mk_request_host(req));
-}
 
 /* The version is unknown if the head could not be read up to the target. */
 struct mk_str mk_request_protocol(const struct mk_request *req)
@@ -251,36 +201,12 @@ struct mk_str mk_request_protocol(const struct mk_request *req)
     return mk_request_minor(req) ? MK_STR("HTTP/1.1") : MK_STR("HTTP/1.0");
 }
 
-static struct mk_str get_protocol(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mk_request_protocol(req);
-}
-
-static struct mk_str get_referer(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mk_request_header(req, MK_HEADER_REFERER);
-}
-
-static struct mk_str get_agent(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mk_request_header(req, MK_HEADER_USER_AGENT);
-}
-
 /* That of a trace which a plugin has begun, or the client's. */
 static struct mk_str get_traceparent(struct mk_request *req, struct mk_str arg)
 {
     struct mk_str name = MK_STR("traceparent"), begun = mk_request_get_note(req, name);
     (void)arg;
     return begun.len ? begun : mk_request_header_by_name(req, name);
-}
-
-static struct mk_str get_request_id(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mk_request_id(req);
 }
 
 static struct mk_str get_note(struct mk_request *req, struct mk_str arg)
@@ -290,12 +216,6 @@ static struct mk_str get_note(struct mk_request *req, struct mk_str arg)
 
 /* ── the connection ── */
 
-static struct mk_str get_listener(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mk_request_listener(req);
-}
-
 /* Returns an empty struct for connections without TLS. */
 static struct mk_tls_info get_tls_info(const struct mk_request *req)
 {
@@ -304,31 +224,33 @@ static struct mk_tls_info get_tls_info(const struct mk_request *req)
     return found;
 }
 
-static struct mk_str get_tls_version(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return get_tls_info(req).version;
-}
-
-static struct mk_str get_tls_cipher(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return get_tls_info(req).cipher;
-}
-
-static struct mk_str get_tls_server_name(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mark_empty_absent(get_tls_info(req).server_name);
-}
-
-static struct mk_str get_tls_client(struct mk_request *req, struct mk_str arg)
-{
-    (void)arg;
-    return mark_empty_absent(get_tls_info(req).client);
-}
-
 /* ── the table ── */
+
+/* Defines a function of a variable without an argument. */
+#define VARIABLE(name, value) \
+    static struct mk_str get_##name(struct mk_request *req, struct mk_str arg) \
+    { \
+        (void)arg; \
+        return value; \
+    }
+
+VARIABLE(peer, get_address_text(req, mk_request_peer(req)))
+VARIABLE(client, get_address_text(req, mk_request_client(req)))
+VARIABLE(user, mk_request_user(req))
+VARIABLE(method, mark_empty_absent(mk_request_method_name(req)))
+VARIABLE(target, mark_empty_absent(mk_request_target(req)))
+VARIABLE(path, mark_empty_absent(mk_request_path(req)))
+VARIABLE(query, mk_request_query(req))
+VARIABLE(host, mark_empty_absent(mk_request_host(req)))
+VARIABLE(protocol, mk_request_protocol(req))
+VARIABLE(referer, mk_request_header(req, MK_HEADER_REFERER))
+VARIABLE(agent, mk_request_header(req, MK_HEADER_USER_AGENT))
+VARIABLE(request_id, mk_request_id(req))
+VARIABLE(listener, mk_request_listener(req))
+VARIABLE(tls_version, get_tls_info(req).version)
+VARIABLE(tls_cipher, get_tls_info(req).cipher)
+VARIABLE(tls_server_name, mark_empty_absent(get_tls_info(req).server_name))
+VARIABLE(tls_client, mark_empty_absent(get_tls_info(req).client))
 
 static const struct mk_variable variables[] = {
     {"peer", get_peer, "the address at the other end of the connection", MK_VARIABLE_ARG_NONE},
