@@ -208,13 +208,6 @@ static int make_plan(struct exec_plan *p, const struct ipc_sockets *sockets, con
     return make_environment(p, sockets, role);
 }
 
-static void free_plan(struct exec_plan *p)
-{
-    mk_account_free(NULL, p->fds, 0);
-    mk_account_free(NULL, p->environment, 0);
-    mk_buf_release(&p->names);
-}
-
 /* ── the child ── */
 
 /* snprintf() is not async-signal-safe. */
@@ -286,7 +279,9 @@ pid_t exec_start_server(const struct ipc_sockets *sockets, const char *role, int
         pid = make_plan(&p, sockets, role, pair[1], output[1]);
         if (pid == 0)
             pid = fork_server(&p);
-        free_plan(&p);
+        mk_account_free(NULL, p.fds, 0);
+        mk_account_free(NULL, p.environment, 0);
+        mk_buf_release(&p.names);
     }
     close(pair[1]);
     if (output[1] >= 0)

@@ -258,13 +258,6 @@ static void warn_restart_needed(const struct mk_server *server)
             mk_log_warn("%s has changed: the change takes effect at the next start", rows[i].key);
 }
 
-static void notify_ready(struct mk_server *server)
-{
-    struct mk_server_info info;
-    mk_server_info(server, &info);
-    launcher_notify_ready(server, info.workers);
-}
-
 static void log_reload(int err)
 {
     if (err == 0)
@@ -286,7 +279,10 @@ static bool reload_config(struct mk_server *server)
         privileges_apply_core_dumps(server);
         warn_restart_needed(server);
     }
-    notify_ready(server); /* before the log says it: the supervisor holds the sockets that it names */
+    /* before the log says it: the supervisor holds the sockets that it names */
+    struct mk_server_info info;
+    mk_server_info(server, &info);
+    launcher_notify_ready(server, info.workers);
     log_reload(err);
     return false;
 }

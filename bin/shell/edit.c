@@ -164,14 +164,6 @@ static void ask_next_word(const char *line, size_t n)
     mk_buf_release(&request);
 }
 
-/* Asks for the commands, which a reload may have changed. */
-static void find_commands(void)
-{
-    clear_words(&edit.commands);
-    clear_words(&edit.kinds);
-    ask_terminal_line("help", take_command, NULL);
-}
-
 /* Finds what an argument of this kind may be. */
 static void find_words(const char *kind)
 {
@@ -221,7 +213,10 @@ static char *offer_word(const char *text, int state)
 static char **complete_line(const char *text, int start, int end)
 {
     (void)end;
-    find_commands();
+    /* a reload may have changed the commands */
+    clear_words(&edit.commands);
+    clear_words(&edit.kinds);
+    ask_terminal_line("help", take_command, NULL);
     const char *kind = start == 0 ? "command" : find_kind(rl_line_buffer);
     find_words(kind);
     if (strcmp(kind, "server") == 0)

@@ -55,18 +55,13 @@ static void add_generation(const struct mk_worker *worker, struct mk_inspect_wor
     out->generations[out->n_generations++].holders = worker->refs;
 }
 
-static uint32_t count_conns(const struct mk__context *http)
-{
-    return http->connections.used;
-}
-
 void mk_inspect_worker(const struct mk_worker *worker, struct mk_inspect_worker *ret)
 {
     struct mk__thread *t = mk__inspect_core_thread(worker);
     uint64_t now = mk_loop_now_ms(&t->loop), next = mk_inspect_core.next_timer_ms(&t->loop.wheel);
     *ret = (struct mk_inspect_worker){
         .index = t->index,
-        .connections = count_conns(&t->http),
+        .connections = t->http.connections.used,
         .retiring = t->http.shutdown == MK__SHUTDOWN_RETIRING,
         .draining = t->http.shutdown == MK__SHUTDOWN_DRAINING || t->http.shutdown == MK__SHUTDOWN_ANNOUNCED,
         .timers = count_timers(&t->loop.wheel),

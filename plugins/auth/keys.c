@@ -299,13 +299,6 @@ static bool read_block(BIO *bio, struct block *block)
     return PEM_read_bio(bio, &block->label, &block->header, &block->der, &block->len);
 }
 
-static void free_block(struct block *block)
-{
-    OPENSSL_free(block->label);
-    OPENSSL_free(block->header);
-    OPENSSL_clear_free(block->der, (size_t)block->len);
-}
-
 /* Says what ended the reading. Returns 0 if the text ends after a key. */
 static int check_end(const char *name, const struct block *block, bool found, struct mk_buf *message)
 {
@@ -333,7 +326,9 @@ static int read_pem(struct key_set *keys, const char *name, struct mk_str text, 
     ERR_set_mark();
     while (err == 0 && (more = read_block(bio, &block))) {
         err = add_block(keys, name, &block, message);
-        free_block(&block);
+        OPENSSL_free(block.label);
+        OPENSSL_free(block.header);
+        OPENSSL_clear_free(block.der, (size_t)block.len);
     }
     if (!more)
         err = check_end(name, &block, key_set_count(keys) > before, message);

@@ -244,14 +244,6 @@ void job_leave(struct job_waiter *w)
 
 /* ── start ── */
 
-/* Copies credentials, whose strings then point into the copy. */
-static void copy_credentials(struct basic_credentials *to, const struct basic_credentials *from)
-{
-    *to = *from;
-    to->user.p = to->bytes;
-    to->password.p = to->bytes + (from->password.p - from->bytes);
-}
-
 static struct login_job *make_job(struct mk_request *req, const struct job_login *login)
 {
     struct login_job *job = mk_account_zalloc(NULL, sizeof(*job));
@@ -266,7 +258,9 @@ static struct login_job *make_job(struct mk_request *req, const struct job_login
     job->host = mk_request_host_conf(req);
     job->client = login->client;
     job->began_ms = mk_loop_now_ms(mk_request_loop(req));
-    copy_credentials(&job->credentials, login->credentials);
+    job->credentials = *login->credentials; /* whose strings then point into the copy */
+    job->credentials.user.p = job->credentials.bytes;
+    job->credentials.password.p = job->credentials.bytes + (login->credentials->password.p - login->credentials->bytes);
     if (set_stored(job, login->users, login->user) && mk_request_ref(req, &job->call.ref) == 0)
         return job;
     free_job(job);

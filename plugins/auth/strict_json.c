@@ -55,12 +55,6 @@ static void report_depth(struct mk_str text, size_t at, struct mk_buf *message)
     mk_buf_addf(message, "line %u, column %u: nested more than %d times", line, column, STRICT_JSON_DEPTH_MAX);
 }
 
-static void report_error(const json_error_t *error, struct mk_buf *message)
-{
-    mk_buf_addf(message, "line %d, column %d: %s", error->line > 0 ? error->line : 1, error->column,
-                explain_error(json_error_code(error)));
-}
-
 json_t *strict_json_read_object(struct mk_str text, struct mk_buf *message)
 {
     json_error_t error;
@@ -76,7 +70,8 @@ json_t *strict_json_read_object(struct mk_str text, struct mk_buf *message)
     if (message && root)
         mk_buf_addf(message, "line 1, column 1: not an object");
     else if (message)
-        report_error(&error, message);
+        mk_buf_addf(message, "line %d, column %d: %s", error.line > 0 ? error.line : 1, error.column,
+                    explain_error(json_error_code(&error)));
     json_decref(root);
     return NULL;
 }

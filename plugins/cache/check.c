@@ -365,12 +365,6 @@ static enum check_result check_descriptor(struct cache_lookup *l, struct mk_item
     return CHECK_CHANGED;
 }
 
-static void touch_descriptor(struct entry *e)
-{
-    if (!atomic_load_explicit(&e->used, memory_order_relaxed))
-        atomic_store_explicit(&e->used, true, memory_order_relaxed);
-}
-
 enum check_result check_entry(struct cache_lookup *l, struct mk_item *item)
 {
     bool is_descriptor = item->kind == ENTRY_DESCRIPTOR;
@@ -382,7 +376,7 @@ enum check_result check_entry(struct cache_lookup *l, struct mk_item *item)
         touch_folders(l, entry_of(item));
     if (!is_due_now && is_descriptor && l->policy->mode != FILES_IMMUTABLE && !is_watched(l, entry_of(item)))
         r = check_descriptor(l, item);
-    if (r == CHECK_VALID && is_descriptor)
-        touch_descriptor(entry_of(item));
+    if (r == CHECK_VALID && is_descriptor && !atomic_load_explicit(&entry_of(item)->used, memory_order_relaxed))
+        atomic_store_explicit(&entry_of(item)->used, true, memory_order_relaxed);
     return r;
 }

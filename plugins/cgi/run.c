@@ -372,17 +372,12 @@ static void take_section_script(struct run *r)
     continue_with_script(r);
 }
 
-static bool is_user_path(struct mk_str path)
-{
-    return mk_str_starts(path, MK_STR("/~"));
-}
-
 int run_find_place(const struct cgi_conf *conf, const struct mk_host *host, struct mk_str *path,
                    struct mk_cgi_place *ret)
 {
     *ret = (struct mk_cgi_place){.host = host, .root = conf->root.len ? conf->root : MK_STR_NONE};
     if (!conf->root.len)
-        return !conf->user_dirs && is_user_path(*path) ? -ENOENT : 0;
+        return !conf->user_dirs && mk_str_starts(*path, MK_STR("/~")) ? -ENOENT : 0;
     size_t prefix = run_get_prefix_len(conf, *path);
     *path = prefix < path->len ? mk_str_after(*path, prefix) : MK_STR("/");
     return 0;

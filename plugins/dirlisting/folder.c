@@ -175,17 +175,12 @@ static const char *next_name(struct folder *f, int *ret_err)
     return d ? d->d_name : NULL;
 }
 
-static bool is_dot_or_dot_dot(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 /* Adds the entry to the list, if it is for clients. Returns 0 or -ENOMEM. */
 static int add_entry(struct folder *f, struct listing *listing, struct mk_str name)
 {
     struct stat st;
     bool is_link;
-    if (is_dot_or_dot_dot(name.p) || !stat_entry(f, name, &st, &is_link) || !is_listed(f, name, S_ISDIR(st.st_mode)))
+    if (mk_str_is_dots(name) || !stat_entry(f, name, &st, &is_link) || !is_listed(f, name, S_ISDIR(st.st_mode)))
         return 0;
     struct folder_entry *e = make_entry(&listing->arena, name, &st, is_link);
     if (!e)

@@ -281,12 +281,6 @@ static void add_part(struct mk_buf *out, const char *key, const char brackets[2]
     mk_json_close(out, brackets[1]);
 }
 
-static void add_breakdowns(struct mk_buf *out, const struct collected *c)
-{
-    for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
-        add_part(out, collect_breakdown_keys[i], "{}", &c->breakdowns[i]);
-}
-
 /* ── paths ── */
 
 static void add_paths(struct mk_buf *out, const char *key, const struct sketch_path *paths, unsigned n)
@@ -334,7 +328,8 @@ void document_write(const struct document *d, const struct collected *c, struct 
     add_totals(out, &c->totals);
     add_rates(out, d);
     add_hosts(out, d, &c->totals);
-    add_breakdowns(out, c);
+    for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
+        add_part(out, collect_breakdown_keys[i], "{}", &c->breakdowns[i]);
     add_path_lists(out, d->paths);
     counted_write(&counted_backends, &c->backends, d->hosts_max, out);
     counted_write(&counted_servers, &c->servers, d->hosts_max, out);

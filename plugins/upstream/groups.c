@@ -138,13 +138,6 @@ static void free_retired(struct mk_retired *retired)
     free_members(MK_CONTAINER_OF(retired, struct members, retired));
 }
 
-/* Frees a list that no new request can find, as soon as no loop can see it. */
-static void retire_members(struct members *members)
-{
-    mk_epoch_retire(servers_retired(), &members->retired, free_retired);
-    mk_epoch_reclaim(servers_retired());
-}
-
 /* Finds a server; NULL: the list has it not. `from`: where it is likely. */
 static const struct member *find_member(const struct members *members, const struct mk_upstream_server *server,
                                         unsigned from)
@@ -207,7 +200,9 @@ static int update_members(struct mk_upstream_group *group)
     lock_release(&group->pool->lock);
     if (!former)
         return 0;
-    retire_members(former);
+    /* no new request finds the former list: it is freed as soon as no loop can see it */
+    mk_epoch_retire(servers_retired(), &former->retired, free_retired);
+    mk_epoch_reclaim(servers_retired());
     fill_new_servers(group, members);
     return 0;
 }

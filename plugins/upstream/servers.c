@@ -135,13 +135,6 @@ static void free_retired(struct mk_retired *retired)
     free_server(MK_CONTAINER_OF(retired, struct server, retired));
 }
 
-/* It is counted no more, although a loop may see it for a while: hidden counters must not change. */
-static void end_counting(struct server *server)
-{
-    end_ejection(server, NULL);
-    mk_counter_add(server->counters[server_is_down(server) ? SERVER_DOWN : SERVER_UP], NULL, -1);
-}
-
 /*
  * Frees a server that no list has, unless it has requests: the last of these comes back here, with a server that may be
  * gone by then. The loops in which they were may see it until their turns end.
@@ -156,7 +149,9 @@ static void free_unused(struct server *server)
     if (is_unused) {
         *at = server->next;
         upstream_process.gone_servers--;
-        end_counting(server);
+        /* it is counted no more, although a loop may see it for a while: hidden counters must not change */
+        end_ejection(server, NULL);
+        mk_counter_add(server->counters[server_is_down(server) ? SERVER_DOWN : SERVER_UP], NULL, -1);
     }
     lock_release(&upstream_process.servers_lock);
     if (!is_unused)

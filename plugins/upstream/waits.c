@@ -63,12 +63,6 @@ static bool has_tries_left(const struct mk_upstream_group *group, const struct m
 
 /* ── waits ── */
 
-static void count_waited(struct server *server, const struct mk_worker *worker)
-{
-    server_note_begin(server, worker);
-    mk_counter_add(server->counters[SERVER_WAITED], worker, 1);
-}
-
 static void deliver_server(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
 {
     const struct mk_worker *worker = wait->req ? mk_request_worker(wait->req) : NULL;
@@ -77,10 +71,12 @@ static void deliver_server(struct mk_upstream_wait *wait, int err, struct mk_ups
     if (server && wait->is_costly)
         retry_budget_note_retry(&wait->group->pool->budget, mk_loop_now_ms(wait->loop));
     mk_counter_observe(counters[POOL_WAITED], worker, (mk_loop_now_ms(wait->loop) - wait->began_ms) * 1000);
-    if (server)
-        count_waited(server_of(server), worker);
-    else
+    if (server) {
+        server_note_begin(server_of(server), worker);
+        mk_counter_add(server_of(server)->counters[SERVER_WAITED], worker, 1);
+    } else {
         mk_counter_add(counters[POOL_REFUSED], worker, 1);
+    }
     wait->fn(wait, err, server);
 }
 

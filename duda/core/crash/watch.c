@@ -126,12 +126,6 @@ static bool check_slots(void)
 
 /* ── the thread ── */
 
-static void wait_for_tick(void)
-{
-    struct timespec until = cond_time_in(TICK_MS);
-    pthread_cond_timedwait(&watch.wakes, &watch.lock, &until);
-}
-
 /* A call that begins while `watch_sleeps` becomes true may not see it: so one more tick comes before the sleep. */
 static void *run_watchdog(void *unused)
 {
@@ -142,8 +136,10 @@ static void *run_watchdog(void *unused)
     while (!watch.stops) {
         idle_ticks = check_slots() ? 0 : idle_ticks + 1;
         atomic_store(&watch_sleeps, idle_ticks >= IDLE_TICKS_MAX);
-        if (idle_ticks <= IDLE_TICKS_MAX)
-            wait_for_tick();
+        if (idle_ticks <= IDLE_TICKS_MAX) {
+            struct timespec until = cond_time_in(TICK_MS);
+            pthread_cond_timedwait(&watch.wakes, &watch.lock, &until);
+        }
         while (idle_ticks > IDLE_TICKS_MAX && atomic_load(&watch_sleeps) && !watch.stops)
             pthread_cond_wait(&watch.wakes, &watch.lock);
     }

@@ -34,15 +34,11 @@ static char *copy_bytes(struct mk_str bytes)
     return copy;
 }
 
-static bool is_number(unsigned op)
-{
-    return op == DUDA_MEMCACHED_INCREASE || op == DUDA_MEMCACHED_DECREASE;
-}
-
 /* Moves the value into the reply. Returns 0, -ENOMEM or -EPROTO. */
 static int take_value(struct mc_command *c, struct mk_str value)
 {
-    if (is_number(c->op)) /* one that has lost digits may have spaces after it */
+    /* a number that has lost digits may have spaces after it */
+    if (c->op == DUDA_MEMCACHED_INCREASE || c->op == DUDA_MEMCACHED_DECREASE)
         return mk_str_u64(mk_str_strip_end(value, " "), UINT64_MAX, &c->reply.number) ? 0 : -EPROTO;
     c->reply.value = copy_bytes(value);
     c->reply.len = c->reply.value ? value.len : 0;

@@ -91,15 +91,11 @@ static int verify_password(const char *text, const char *hash)
 
 /* ── calls with a callback ── */
 
-static const char *get_name(const struct pw_job *job)
-{
-    return job->verifies ? "password->verify_then()" : "password->hash_then()";
-}
-
 static void finish_job(duda_request_t *dr, int result, void *data)
 {
     struct pw_job *job = data;
-    result = report_error(get_name(job), result < 0 ? result : job->result);
+    result = report_error(job->verifies ? "password->verify_then()" : "password->hash_then()",
+                          result < 0 ? result : job->result);
     job->fn(dr, result, result == 0 && !job->verifies ? job->hash : NULL, job->data);
     free_job(job);
 }

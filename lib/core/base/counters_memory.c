@@ -37,13 +37,6 @@ static bool is_valid(const struct mk__counters_head *h)
            h->n_blocks <= MK__COUNTER_BLOCKS_MAX;
 }
 
-static void init_head(struct mk__counters_head *h)
-{
-    memcpy(h->magic, MAGIC, sizeof(MAGIC));
-    h->layout = LAYOUT;
-    h->bytes = sizeof(*h);
-}
-
 /*
  * Lets the file have this size at least, and keeps it from shrinking, which would end the processes that read it.
  * Another process may let it grow meanwhile: a smaller size is refused then. Returns 0 or -errno.
@@ -80,8 +73,11 @@ static int map_memory(int fd)
     struct mk__counters_head *h = map_part(fd, 0, MK__COUNTER_HEAD_BYTES);
     if (!h)
         return -errno;
-    if (st.st_size == 0)
-        init_head(h);
+    if (st.st_size == 0) {
+        memcpy(h->magic, MAGIC, sizeof(MAGIC));
+        h->layout = LAYOUT;
+        h->bytes = sizeof(*h);
+    }
     if (!is_valid(h)) {
         munmap(h, MK__COUNTER_HEAD_BYTES);
         return -EINVAL;

@@ -96,12 +96,6 @@ static const char *find_regex_sign(struct mk_str text)
     return NULL;
 }
 
-static int check_signs(struct mk_pattern *pattern, struct mk_buf *error)
-{
-    return check_fault(pattern, find_regex_sign(pattern->text), error,
-                       "this is of a regular expression, which begins with ~, such as ~^/docs/.*\\.html$");
-}
-
 /* Returns the byte of a percent-escape at `i`; -1: there is none, or an encoded slash, which paths keep as %2F. */
 static int read_escape(struct mk_str text, size_t i)
 {
@@ -192,7 +186,8 @@ MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, str
     pattern->kind = has_wildcard(text) ? (slash ? MK_PATTERN_GLOB : MK_PATTERN_NAME) : MK_PATTERN_PREFIX;
     if (has_wildcard(text) && text.len > MK_PATTERN_GLOB_MAX)
         return set_error(error, "a glob has at most 255 bytes");
-    int err = check_signs(pattern, error);
+    int err = check_fault(pattern, find_regex_sign(pattern->text), error,
+                          "this is of a regular expression, which begins with ~, such as ~^/docs/.*\\.html$");
     return err == 0 && slash ? check_normal(pattern, error) : err;
 }
 

@@ -71,18 +71,14 @@ static void read_in_thread(struct mk_job *job)
     }
 }
 
-static void release_owner(struct mk__file_read_job *r)
-{
-    r->owner->put(r->owned);
-    r->app->on_free(r->worker); /* the last reference to a generation may end the plugin */
-}
-
 static void free_file_read(struct mk__file_read_job *r)
 {
-    if (r->owner)
-        release_owner(r);
-    else if (r->fd >= 0)
+    if (r->owner) {
+        r->owner->put(r->owned);
+        r->app->on_free(r->worker); /* the last reference to a generation may end the plugin */
+    } else if (r->fd >= 0) {
         close(r->fd);
+    }
     if (r->data)
         mk_account_free(r->account, r->data, r->size);
     mk_account_free(r->account, r, sizeof(*r));

@@ -152,12 +152,6 @@ static void finish_balancer(struct reload *c)
     mk__balancer_free_update(&c->balancer_update);
 }
 
-static void set_affinities(const struct reload *c)
-{
-    for (unsigned i = 0; i < c->n && !mk__server_is_in_caller(c->server); i++)
-        mk__thread_set_affinity(c->workers[i], c->next->settings->affinity);
-}
-
 /* Cannot fail, and cannot be undone. */
 static void commit_reload(struct reload *c)
 {
@@ -184,7 +178,8 @@ static void commit_reload(struct reload *c)
     s->n_workers = c->n;
     pthread_mutex_unlock(&s->lock);
     mk__listeners_commit(&s->listeners, c->next->settings);
-    set_affinities(c);
+    for (unsigned i = 0; i < c->n && !mk__server_is_in_caller(c->server); i++)
+        mk__thread_set_affinity(c->workers[i], c->next->settings->affinity);
     s->current = c->next;
     mk__generation_put(before);
 }

@@ -64,12 +64,6 @@ static void describe_timeout(const struct mk_http_client *c, struct mk_buf *out)
     mk_buf_addf(out, "%s in %u%s", missing[c->state], has_seconds ? ms / 1000 : ms, has_seconds ? "s" : "ms");
 }
 
-static void describe_fault(const struct mk_http_client *c, struct mk_buf *out)
-{
-    mk_buf_adds(out, MK_STR("the response is malformed: "));
-    mk_response_fault_describe(&c->parser.fault, c->in.data, out);
-}
-
 /* Returns a phrase for an error, which may be in `out`. The connection is still there. */
 static const char *describe_error(const struct mk_http_client *c, int err, struct mk_buf *out)
 {
@@ -82,10 +76,12 @@ static const char *describe_error(const struct mk_http_client *c, int err, struc
         return mk_dial_error(err);
     else if (c->has_failed && transport->describe_error)
         transport->describe_error(&c->conn->io, err, out);
-    else if (err == -EINVAL && c->parser.fault.text)
-        describe_fault(c, out);
-    else
+    else if (err == -EINVAL && c->parser.fault.text) {
+        mk_buf_adds(out, MK_STR("the response is malformed: "));
+        mk_response_fault_describe(&c->parser.fault, c->in.data, out);
+    } else {
         return find_phrase(err);
+    }
     return mk_buf_cstr(out);
 }
 

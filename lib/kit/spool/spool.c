@@ -102,14 +102,6 @@ static int append_bytes(struct mk__spool_blocks *q, struct mk_account *account, 
     return 0;
 }
 
-/* Takes `n` bytes of the first block, but does not remove it. */
-static void take_bytes(struct mk__spool_blocks *q, size_t n)
-{
-    assert(q->first && n <= q->first->end - q->first->at);
-    q->first->at += (uint32_t)n;
-    q->bytes -= n;
-}
-
 /* Removes the first block and frees it. */
 static void drop_first(struct mk__spool_blocks *q, struct mk_account *account)
 {
@@ -350,7 +342,9 @@ void mk_spool_skip(struct mk_spool *s, size_t n)
 {
     if (!n)
         return;
-    take_bytes(&s->head, n);
+    assert(s->head.first && n <= s->head.first->end - s->head.first->at);
+    s->head.first->at += (uint32_t)n;
+    s->head.bytes -= n;
     s->taken_bytes += n;
     if (s->head.first->at < s->head.first->end)
         return;

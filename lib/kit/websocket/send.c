@@ -232,13 +232,6 @@ static bool is_full(const struct mk_ws *ws, size_t n)
     return queued && (n > max || queued > max - n);
 }
 
-/* Appends to the output of the worker, which is this WebSocket's. */
-static void gather_frame(struct mk_ws *ws, const struct mk__ws_head *head, const void *data)
-{
-    struct mk_ws_worker *w = ws->worker;
-    w->output_len += write_frame((uint8_t *)w->output + w->output_len, head, data);
-}
-
 /* Tells whether a block is gathered rather than written: it is small, and what waits stays within the queue's limit. */
 static bool fits_output(const struct mk_ws *ws, size_t n)
 {
@@ -305,7 +298,7 @@ int mk__ws_send_frame(struct mk_ws *ws, uint8_t opcode, bool rsv1, const void *d
     if (gathers && n > MK__WS_OUTPUT_BYTES - w->output_len)
         write_output(w);
     if (gathers && !ws->queue && n <= MK__WS_OUTPUT_BYTES) {
-        gather_frame(ws, &head, data);
+        w->output_len += write_frame((uint8_t *)w->output + w->output_len, &head, data);
         return report_queued(ws);
     }
     if (!ws->queue && len <= COPY_BYTES_MAX)

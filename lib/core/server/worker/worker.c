@@ -53,18 +53,13 @@ int mk__worker_start(struct mk_worker *worker)
     return 0;
 }
 
-/* From now on no other thread reads the states of its plugins. */
-static void hide_worker(struct mk_worker *worker)
-{
-    pthread_rwlock_wrlock(&all.lock);
-    mk_list_del(&worker->node);
-    pthread_rwlock_unlock(&all.lock);
-}
-
 void mk__worker_free(struct mk_worker *worker)
 {
     assert(worker->started <= worker->generation->n_plugins);
-    hide_worker(worker);
+    /* from now on no other thread reads the states of its plugins */
+    pthread_rwlock_wrlock(&all.lock);
+    mk_list_del(&worker->node);
+    pthread_rwlock_unlock(&all.lock);
     worker->stopping = true;
     while (worker->started--) {
         const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
