@@ -35,15 +35,16 @@ static struct mk_buf *begin_value(struct page_values *v)
 
 /* ── fields of the page ── */
 
-static struct mk_str get_path(void *ctx)
-{
-    return ((struct page_values *)ctx)->view->path;
-}
+/* Defines a function of the table whose value follows from the values `v`. */
+#define VALUE(name, value) \
+    static struct mk_str get_##name(void *ctx) \
+    { \
+        struct page_values *v = ctx; \
+        return value; \
+    }
 
-static struct mk_str get_theme_path(void *ctx)
-{
-    return ((struct page_values *)ctx)->view->rule->theme_url;
-}
+VALUE(path, v->view->path)
+VALUE(theme_path, v->view->rule->theme_url)
 
 static struct mk_str get_html_title(void *ctx)
 {
@@ -79,15 +80,8 @@ static struct mk_str get_parent_url(void *ctx)
 
 /* ── order ── */
 
-static struct mk_str get_sort(void *ctx)
-{
-    return mk_str_c(order_sorts[((struct page_values *)ctx)->view->sort]);
-}
-
-static struct mk_str get_order(void *ctx)
-{
-    return mk_str_c(order_directions[((struct page_values *)ctx)->view->descending]);
-}
+VALUE(sort, mk_str_c(order_sorts[v->view->sort]))
+VALUE(order, mk_str_c(order_directions[v->view->descending]))
 
 /* A column is sorted in its usual order first: names from A, the largest and the newest first. */
 static struct mk_str make_sort_url(void *ctx, int sort)
@@ -140,34 +134,13 @@ static struct mk_str get_summary(void *ctx)
     return out->len ? mk_buf_str(out) : MK_STR("0 files");
 }
 
-static struct mk_str get_count(void *ctx)
-{
-    struct page_values *v = ctx;
-    return v->view->is_complete ? text_number(v->storage, (uint64_t)v->view->files + v->view->folders) : MK_STR("");
-}
-
-static struct mk_str get_is_empty(void *ctx)
-{
-    const struct listing_view *view = ((struct page_values *)ctx)->view;
-    return view->is_complete && !view->files && !view->folders ? MK_STR("1") : MK_STR("");
-}
-
-static struct mk_str get_unsorted(void *ctx)
-{
-    return ((struct page_values *)ctx)->view->is_complete
-               ? MK_STR("")
-               : MK_STR("This folder is too large to be sorted. Its entries are in the order of the file system.");
-}
-
-static struct mk_str get_readme_name(void *ctx)
-{
-    return ((struct page_values *)ctx)->view->readme_name;
-}
-
-static struct mk_str get_readme(void *ctx)
-{
-    return ((struct page_values *)ctx)->view->readme;
-}
+VALUE(count, v->view->is_complete ? text_number(v->storage, (uint64_t)v->view->files + v->view->folders) : MK_STR(""))
+VALUE(is_empty, v->view->is_complete && !v->view->files && !v->view->folders ? MK_STR("1") : MK_STR(""))
+VALUE(unsorted, v->view->is_complete
+                    ? MK_STR("")
+                    : MK_STR("This folder is too large to be sorted. Its entries are in the order of the file system."))
+VALUE(readme_name, v->view->readme_name)
+VALUE(readme, v->view->readme)
 
 /* ── links ── */
 
@@ -250,10 +223,13 @@ static struct mk_str get_target_url(void *ctx)
     return mk_buf_str(out);
 }
 
-static struct mk_str get_target_type(void *ctx)
-{
-    return ((struct page_values *)ctx)->entry->is_dir ? MK_STR("folder") : kind_of(get_target_name(ctx));
-}
+VALUE(target_type, v->entry->is_dir ? MK_STR("folder") : kind_of(get_target_name(v)))
+VALUE(target_is_folder, v->entry->is_dir ? MK_STR("1") : MK_STR(""))
+VALUE(target_is_link, v->entry->is_link ? MK_STR("1") : MK_STR(""))
+VALUE(target_time, text_time(v->storage, v->entry->mtime_seconds))
+VALUE(target_iso_time, text_iso_time(v->storage, v->entry->mtime_seconds))
+VALUE(target_size, v->entry->is_dir ? MK_STR("") : text_size(v->storage, v->entry->bytes))
+VALUE(target_exact_size, v->entry->is_dir ? MK_STR("") : text_exact_size(v->storage, v->entry->bytes))
 
 static struct mk_str get_target_title(void *ctx)
 {
@@ -265,45 +241,11 @@ static struct mk_str get_target_title(void *ctx)
     return mk_buf_str(out);
 }
 
-static struct mk_str get_target_is_folder(void *ctx)
-{
-    return ((struct page_values *)ctx)->entry->is_dir ? MK_STR("1") : MK_STR("");
-}
-
-static struct mk_str get_target_is_link(void *ctx)
-{
-    return ((struct page_values *)ctx)->entry->is_link ? MK_STR("1") : MK_STR("");
-}
-
-static struct mk_str get_target_time(void *ctx)
-{
-    struct page_values *v = ctx;
-    return text_time(v->storage, v->entry->mtime_seconds);
-}
-
-static struct mk_str get_target_iso_time(void *ctx)
-{
-    struct page_values *v = ctx;
-    return text_iso_time(v->storage, v->entry->mtime_seconds);
-}
-
 static struct mk_str get_target_mtime(void *ctx)
 {
     struct page_values *v = ctx;
     mk_buf_addf(begin_value(v), "%lld", (long long)v->entry->mtime_seconds);
     return mk_buf_str(&v->text);
-}
-
-static struct mk_str get_target_size(void *ctx)
-{
-    struct page_values *v = ctx;
-    return v->entry->is_dir ? MK_STR("") : text_size(v->storage, v->entry->bytes);
-}
-
-static struct mk_str get_target_exact_size(void *ctx)
-{
-    struct page_values *v = ctx;
-    return v->entry->is_dir ? MK_STR("") : text_exact_size(v->storage, v->entry->bytes);
 }
 
 static struct mk_str get_target_bytes(void *ctx)
