@@ -97,6 +97,12 @@ struct mk_conf_value {
     const bool *quoted; /* for each word: it was in quotes, or had an escape; NULL: all were */
 };
 
+/* For parsers: tells whether the value is the word Off alone. */
+static inline bool mk_conf_is_off(const struct mk_conf_value *value)
+{
+    return value->n == 1 && mk_str_ieq(value->text, MK_STR("Off"));
+}
+
 /* For parsers: adds a sentence to `error`. Returns -EINVAL. */
 static inline int mk_conf_fail(struct mk_buf *error, const char *sentence)
 {

@@ -125,8 +125,6 @@ void forward_close(struct forward *f)
     mk_target_stats_close(&f->stats, f->registry);
 }
 
-enum { ADDRESS_BYTES = 64 };
-
 /* ── lines ── */
 
 static void write_field(struct mk_buf *out, struct mk_str name, struct mk_str value)
@@ -204,16 +202,6 @@ static void write_uri(struct mk_buf *out, struct mk_request *req, struct mk_str 
         mk_buf_adds(out, mk_str(query, (size_t)(target.p + target.len - query)));
 }
 
-/* Returns an address as text; empty if it is not one of IP. */
-static struct mk_str print_address(char to[ADDRESS_BYTES], const struct mk_address *address)
-{
-    struct mk_buf text;
-    mk_buf_init_fixed(&text, to, ADDRESS_BYTES);
-    if (address->family == AF_INET || address->family == AF_INET6)
-        mk_address_print(address, &text);
-    return mk_buf_str(&text);
-}
-
 /* Returns the value of a header if the peer is trusted. */
 static struct mk_str get_trusted(struct mk_request *req, bool is_trusted, struct mk_str name)
 {
@@ -223,15 +211,16 @@ static struct mk_str get_trusted(struct mk_request *req, bool is_trusted, struct
 /* Writes X-Forwarded-For: the list of a trusted peer, and the peer after it; and the client that this server knows. */
 static void write_addresses(struct mk_buf *out, struct mk_request *req, const struct mk_address *peer, bool is_trusted)
 {
-    char text[ADDRESS_BYTES];
+    char text[MK_ADDRESS_IP_BYTES];
     struct mk_address client = mk_request_client(req);
-    struct mk_str former = get_trusted(req, is_trusted, MK_STR("X-Forwarded-For")), last = print_address(text, peer);
+    struct mk_str former = get_trusted(req, is_trusted, MK_STR("X-Forwarded-For")),
+                  last = mk_address_write_ip(text, peer);
     mk_buf_adds(out, MK_STR("X-Forwarded-For: "));
     mk_buf_adds(out, former);
     mk_buf_adds(out, former.len ? MK_STR(", ") : MK_STR(""));
     mk_buf_adds(out, last.len ? last : MK_STR("unknown"));
     mk_buf_adds(out, MK_STR("\r\n"));
-    struct mk_str real = print_address(text, &client);
+    struct mk_str real = mk_address_write_ip(text, &client);
     if (real.len)
         write_field(out, MK_STR("X-Real-IP"), real);
 }

@@ -101,11 +101,6 @@ int spawn_parse(const struct mk_conf_value *value, void *field, struct mk_arena 
 
 /* ── [FASTCGI] and [SCGI] ── */
 
-static bool is_off(const struct mk_conf_value *value)
-{
-    return value->n == 1 && mk_str_ieq(value->text, MK_STR("Off"));
-}
-
 /* ── To ── */
 
 static int parse_to(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
@@ -131,7 +126,7 @@ static bool is_extension(struct mk_str s)
 
 static int parse_split(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    if (is_off(value))
+    if (mk_conf_is_off(value))
         return 0;
     for (uint32_t i = 0; i < value->n; i++)
         if (!is_extension(value->words[i]))
@@ -144,7 +139,7 @@ static int parse_split(const struct mk_conf_value *value, void *field, struct mk
 static int parse_index(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str *name = field;
-    if (is_off(value))
+    if (mk_conf_is_off(value))
         return 0;
     if (value->n != 1 || memchr(value->text.p, '/', value->text.len) || value->text.p[0] == '.')
         return mk_conf_fail(error, "it takes the name of a script, without a folder, or Off");

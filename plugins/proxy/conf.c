@@ -88,7 +88,7 @@ static bool is_protocol(struct mk_str s)
 
 static int parse_upgrade(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    if (value->n == 1 && mk_str_ieq(value->text, MK_STR("Off")))
+    if (mk_conf_is_off(value))
         return 0;
     for (uint32_t i = 0; i < value->n; i++) {
         struct mk_str protocol = value->words[i];

@@ -186,8 +186,6 @@ bool upgrade_is_agreed(const struct upgrade *u, struct mk_str token, struct mk_s
 
 /* ── the head ── */
 
-enum { ADDRESS_BYTES = 64 };
-
 /* ── the request line ── */
 
 static void write_query(struct mk_buf *out, struct mk_str query)
@@ -336,20 +334,10 @@ static struct mk_str get_port(struct mk_str authority, struct mk_str scheme)
     return mk_str_eq(scheme, MK_STR("https")) ? MK_STR("443") : MK_STR("80");
 }
 
-/* Writes an address as text; empty if it is not one of IP. */
-static struct mk_str write_address(char to[ADDRESS_BYTES], const struct mk_address *address)
-{
-    struct mk_buf text;
-    mk_buf_init_fixed(&text, to, ADDRESS_BYTES);
-    if (address->family == AF_INET || address->family == AF_INET6)
-        mk_address_print(address, &text);
-    return mk_buf_str(&text);
-}
-
 /* What the proxy knows of the client and its request. */
 struct origin {
     bool is_trusted; /* the peer */
-    char peer_text[ADDRESS_BYTES], client_text[ADDRESS_BYTES];
+    char peer_text[MK_ADDRESS_IP_BYTES], client_text[MK_ADDRESS_IP_BYTES];
     struct mk_str peer, client, authority, scheme; /* addresses may be empty */
 };
 
@@ -366,7 +354,7 @@ static void write_x_forwarded(struct mk_buf *out, struct mk_request *req, const 
 static void write_rfc7239(struct mk_buf *out, struct mk_request *req, const struct origin *o)
 {
     bool is_v6 = o->peer.len && memchr(o->peer.p, ':', o->peer.len);
-    MK_BUF_ON_STACK(element, 2 * ADDRESS_BYTES + 1024);
+    MK_BUF_ON_STACK(element, 2 * MK_ADDRESS_IP_BYTES + 1024);
     mk_buf_addf(&element, is_v6 ? "for=\"[%.*s]\"" : "for=%.*s", MK_STR_ARG(o->peer.len ? o->peer : MK_STR("unknown")));
     mk_buf_addf(&element, ";proto=%.*s", MK_STR_ARG(o->scheme));
     if (o->authority.len) {
@@ -384,8 +372,8 @@ static void write_forwarded(struct mk_buf *out, struct mk_request *req, int how)
     struct origin o = {.authority = mapping_get_authority(req), .scheme = mk_request_scheme(req)};
     struct mk_address peer = mk_connection_client(mk_request_connection(req)), client = mk_request_client(req);
     o.is_trusted = mk_generation_trusts(mk_worker_generation(mk_request_worker(req)), &peer);
-    o.peer = write_address(o.peer_text, &peer);
-    o.client = mk_address_equal(&client, &peer) ? o.peer : write_address(o.client_text, &client);
+    o.peer = mk_address_write_ip(o.peer_text, &peer);
+    o.client = mk_address_equal(&client, &peer) ? o.peer : mk_address_write_ip(o.client_text, &client);
     if (how == PROXY_FORWARDED_X || how == PROXY_FORWARDED_BOTH)
         write_x_forwarded(out, req, &o);
     if (how == PROXY_FORWARDED_RFC7239 || how == PROXY_FORWARDED_BOTH)

@@ -44,7 +44,7 @@ static int32_t read_share(struct mk_str text)
 int trace_parse_share(const struct mk_conf_value *value, void *share, struct mk_arena *arena, struct mk_buf *error)
 {
     int32_t *to = share, read = value->n == 1 ? read_share(mk_str_strip_end(value->text, "%")) : -1;
-    bool is_off = value->n == 1 && mk_str_ieq(value->text, MK_STR("Off"));
+    bool is_off = mk_conf_is_off(value);
     (void)arena;
     if (read < 0 && !is_off)
         return mk_conf_fail(error,

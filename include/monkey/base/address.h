@@ -38,6 +38,18 @@ MK_API int mk_address_parse(struct mk_str text, struct mk_address *ret);
 /* Appends the address without its port, in the form of RFC 5952: `2001:db8::1`; `unix`; `unknown`. */
 MK_API void mk_address_print(const struct mk_address *address, struct mk_buf *out);
 
+enum { MK_ADDRESS_IP_BYTES = 48 };
+
+/* Writes an IPv4 or IPv6 address as text. Returns it; empty for others. */
+static inline struct mk_str mk_address_write_ip(char to[MK_ADDRESS_IP_BYTES], const struct mk_address *address)
+{
+    struct mk_buf text;
+    mk_buf_init_fixed(&text, to, MK_ADDRESS_IP_BYTES);
+    if (address->family == AF_INET || address->family == AF_INET6)
+        mk_address_print(address, &text);
+    return mk_buf_str(&text);
+}
+
 /* Returns whether both are the same host. Ports do not count; an unknown address equals no other. */
 MK_API bool mk_address_equal(const struct mk_address *a, const struct mk_address *b);
 

@@ -7,6 +7,8 @@
 #ifndef MK_BASE_WORD_H
 #define MK_BASE_WORD_H
 
+#include <monkey/base/str.h>
+
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,6 +75,20 @@ static inline bool mk__word_is_same_name(uint64_t word, uint64_t lower)
 static inline unsigned mk__word_first(uint64_t marks)
 {
     return (unsigned)__builtin_ctzll(marks) / 8;
+}
+
+/* Compares a name with one in lower case, as mk__word_is_same_name() does; both have `len` bytes. */
+static inline bool mk__word_is_same_text(const char *name, const char *lower, size_t len)
+{
+    if (len < MK__WORD_BYTES / 2)
+        return mk_str_ieq(mk_str(name, len), mk_str(lower, len));
+    if (len < MK__WORD_BYTES)
+        return mk__word_is_same_name(mk__word_load_short(name, len), mk__word_load_short(lower, len));
+    for (size_t at = 0; at + MK__WORD_BYTES < len; at += MK__WORD_BYTES)
+        if (!mk__word_is_same_name(mk__word_load(name + at), mk__word_load(lower + at)))
+            return false;
+    size_t last = len - MK__WORD_BYTES;
+    return mk__word_is_same_name(mk__word_load(name + last), mk__word_load(lower + last));
 }
 
 #endif

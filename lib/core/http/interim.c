@@ -15,14 +15,6 @@ static struct mk__interim *alloc_interim(struct mk_request *req, size_t len)
     return interim;
 }
 
-static size_t count_line_bytes(const struct mk_header_field *fields, unsigned n)
-{
-    size_t bytes = 0;
-    for (unsigned i = 0; i < n; i++)
-        bytes += fields[i].name.len + fields[i].value.len + 4;
-    return bytes;
-}
-
 static void write_lines(struct mk__interim *interim, const struct mk_header_field *fields, unsigned n)
 {
     struct mk_buf lines;
@@ -38,7 +30,7 @@ static void write_lines(struct mk__interim *interim, const struct mk_header_fiel
 
 int mk__interim_add(struct mk_request *req, int status, const struct mk_header_field *fields, unsigned n)
 {
-    size_t len = count_line_bytes(fields, n), bytes = sizeof(struct mk__interim) + len;
+    size_t len = mk__request_count_line_bytes(fields, n), bytes = sizeof(struct mk__interim) + len;
     struct mk__extra *extra = mk__extra_get(req);
     if (!extra)
         return -ENOMEM;

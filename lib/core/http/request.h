@@ -86,14 +86,10 @@ struct mk__part {
     uint64_t cached_until; /* file: known to be in the page cache up to here */
 };
 
-struct mk__header {
-    struct mk_str name, value;
-};
-
 /* The fields of the trailer section. */
 struct mk__trailers {
     unsigned n;
-    struct mk__header items[MK__TRAILERS_MAX];
+    struct mk_header_field items[MK__TRAILERS_MAX];
 };
 
 /* The values of several field lines with one name, as one; in the arena. */
@@ -202,7 +198,7 @@ struct mk_request {
     uint64_t length;     /* of the body, with FRAMING_LENGTH */
     uint64_t sent_bytes; /* of the body, as far as passed to the connection */
     size_t queued_bytes;
-    struct mk__header *headers;
+    struct mk_header_field *headers;
     const struct mk_response_block *block; /* lines in addition to `headers`; or NULL */
     uint32_t block_len;                    /* the lines of it that are sent, without Content-Length */
     const struct mk_owner *owner;          /* of `owned`: what parts and block refer to; NULL: nothing */
@@ -284,6 +280,15 @@ static inline const struct mk__http_limits *mk__request_get_limits(const struct 
 static inline uint64_t mk__request_count_bytes(const struct mk_request *req)
 {
     return req->sent_bytes + req->body_bytes;
+}
+
+/* Returns the bytes of header lines, "name: value\r\n" for each. */
+static inline size_t mk__request_count_line_bytes(const struct mk_header_field *fields, unsigned n)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < n; i++)
+        bytes += fields[i].name.len + fields[i].value.len + 4;
+    return bytes;
 }
 
 /* Tells whether the handler takes pieces of the body now, or they are discarded. */

@@ -58,7 +58,7 @@ static int grow_headers(struct mk_request *req)
     unsigned max = req->headers_max ? req->headers_max * 2u : MK__HEADERS_INLINE;
     if (max > MK__HEADERS_MAX)
         return -ENOMEM;
-    struct mk__header *headers = mk_arena_alloc(&req->arena, max * sizeof(*headers));
+    struct mk_header_field *headers = mk_arena_alloc(&req->arena, max * sizeof(*headers));
     if (!headers)
         return -ENOMEM;
     if (req->headers_len)
@@ -80,7 +80,7 @@ int mk__response_add_header(struct mk_request *req, struct mk_str name, struct m
         return -EALREADY;
     if (req->headers_len == req->headers_max && grow_headers(req) < 0)
         return -ENOMEM;
-    req->headers[req->headers_len++] = (struct mk__header){name, value};
+    req->headers[req->headers_len++] = (struct mk_header_field){name, value};
     return 0;
 }
 
@@ -170,7 +170,7 @@ int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_st
     struct mk_str copy = mk_arena_dup(&req->arena, value);
     if (!copy.p || !req->trailers || req->trailers->n == MK__TRAILERS_MAX)
         return -ENOMEM;
-    req->trailers->items[req->trailers->n++] = (struct mk__header){name, copy};
+    req->trailers->items[req->trailers->n++] = (struct mk_header_field){name, copy};
     return 0;
 }
 

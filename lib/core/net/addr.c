@@ -169,7 +169,7 @@ bool mk__addr_equal(const struct mk__addr *a, const struct mk__addr *b)
     return a->any == b->any && a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0;
 }
 
-static bool is_unspecified(const struct mk__addr *addr)
+bool mk__addr_is_unspecified(const struct mk__addr *addr)
 {
     return addr->sa.sa_family == AF_INET ? addr->in.sin_addr.s_addr == htonl(INADDR_ANY)
                                          : IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
@@ -191,7 +191,8 @@ bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b)
     if (mk__addr_port(a) != mk__addr_port(b) || mk__addr_port(a) == 0)
         return false;
     bool same_family = a->sa.sa_family == b->sa.sa_family;
-    return a->any || b->any || (same_family && (is_unspecified(a) || is_unspecified(b) || is_same_host(a, b)));
+    return a->any || b->any ||
+           (same_family && (mk__addr_is_unspecified(a) || mk__addr_is_unspecified(b) || is_same_host(a, b)));
 }
 
 /* Appends "%eth0", or the number of an interface that has gone. */

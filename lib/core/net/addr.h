@@ -36,6 +36,9 @@ int mk__addr_parse_host(struct mk_str host, struct mk__addr *ret);
 /* Appends the address in the form that mk__addr_parse() reads: `127.0.0.1:80`, `[::1]:80`, `unix:/run/x`. */
 void mk__addr_print(const struct mk__addr *addr, struct mk_buf *out);
 
+/* Tells whether an IPv4 or IPv6 address means all of the machine's: 0.0.0.0 or [::]. */
+bool mk__addr_is_unspecified(const struct mk__addr *addr);
+
 /* Returns whether both are the same address and port. */
 bool mk__addr_equal(const struct mk__addr *a, const struct mk__addr *b);
 

@@ -36,11 +36,6 @@ static bool parse_size(struct mk_str word, uint64_t *ret)
     return true;
 }
 
-static bool is_off(const struct mk_conf_value *value)
-{
-    return value->n == 1 && mk_str_ieq(value->text, MK_STR("Off"));
-}
-
 int mk_gateway_parse_keep_alive(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                                 struct mk_buf *error)
 {
@@ -65,7 +60,7 @@ int mk_gateway_parse_buffer(const struct mk_conf_value *value, void *field, stru
     struct mk_gateway_buffer *buffer = field;
     struct mk_gateway_buffer sizes = {0};
     (void)arena;
-    if (is_off(value))
+    if (mk_conf_is_off(value))
         return 0;
     if (value->n < 1 || value->n > 2 || !parse_size(value->words[0], &sizes.memory_bytes) ||
         (value->n == 2 && !parse_size(value->words[1], &sizes.file_bytes)))
@@ -80,7 +75,7 @@ int mk_gateway_parse_spool(const struct mk_conf_value *value, void *field, struc
 {
     uint64_t *bytes = field;
     (void)arena;
-    if (is_off(value))
+    if (mk_conf_is_off(value))
         return 0;
     if (value->n == 1 && mk_str_ieq(value->text, MK_STR("On"))) {
         *bytes = UINT64_MAX;
@@ -99,7 +94,7 @@ int mk_gateway_parse_intercept(const struct mk_conf_value *value, void *field, s
     (void)arena;
     if (value->n == 1 && mk_str_ieq(value->text, MK_STR("On")))
         return mk_status_set_add(field, MK_STR("400-599"));
-    for (uint32_t i = 0; i < value->n && !is_off(value); i++)
+    for (uint32_t i = 0; i < value->n && !mk_conf_is_off(value); i++)
         if (mk_status_set_add(&set, value->words[i]) < 0)
             return mk_conf_fail(error, "it takes On, Off, or statuses from 400 to 599");
     for (unsigned status = MK_STATUS_SET_FIRST; status < ERRORS_FIRST; status++)

@@ -194,7 +194,7 @@ int mk_gateway_parse_send_file(const struct mk_conf_value *value, void *list, st
                                struct mk_buf *error)
 {
     struct mk_conf_list *folders = list;
-    if (value->n == 1 && mk_str_ieq(value->text, MK_STR("Off")))
+    if (mk_conf_is_off(value))
         return 0;
     folders->items = mk_arena_alloc(arena, value->n * sizeof(*folders->items));
     if (!folders->items)

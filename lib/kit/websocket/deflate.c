@@ -150,12 +150,6 @@ int mk__ws_deflater_compress(struct mk__ws_deflater *d, const void *data, size_t
 /* Of data_type, after a call with Z_BLOCK. */
 enum { AT_END_OF_BLOCK = 128, UNUSED_BITS = 63 };
 
-static int fail_conn(enum mk_ws_code code, const char *reason, const char **ret_reason)
-{
-    *ret_reason = reason;
-    return -(int)code;
-}
-
 void mk__ws_inflater_init(struct mk__ws_inflater *i, struct mk_account *account, unsigned bits, bool no_context,
                           uint64_t message_max)
 {
@@ -242,7 +236,7 @@ static int inflate_once(struct mk__ws_inflater *i, struct mk__ws_inflate_data *d
     d->in += used;
     d->in_len -= used;
     if (written && !allowed)
-        return fail_conn(MK_WS_TOO_BIG, "a decompressed message is longer than the limit", ret_reason);
+        return mk__ws_return_fault(MK_WS_TOO_BIG, "a decompressed message is longer than the limit", ret_reason);
     d->out += written;
     d->out_len -= written;
     i->message_bytes += written;
@@ -254,9 +248,9 @@ static int inflate_once(struct mk__ws_inflater *i, struct mk__ws_inflate_data *d
         i->ended = true;
         inflateResetKeep(z); /* keeps the window */
     } else if (r == Z_MEM_ERROR) {
-        return fail_conn(MK_WS_INTERNAL_ERROR, "there is no memory to decompress a message", ret_reason);
+        return mk__ws_return_fault(MK_WS_INTERNAL_ERROR, "there is no memory to decompress a message", ret_reason);
     } else if (r != Z_OK && r != Z_BUF_ERROR /* nothing to do */) {
-        return fail_conn(MK_WS_INVALID_DATA, "a compressed message is not valid", ret_reason);
+        return mk__ws_return_fault(MK_WS_INVALID_DATA, "a compressed message is not valid", ret_reason);
     }
     return 0;
 }
@@ -285,7 +279,7 @@ static int inflate_tail(struct mk__ws_inflater *i, struct mk__ws_inflate_data *d
     d->out = end.out;
     d->out_len = end.out_len;
     if (result == 0 && !i->aligned)
-        return fail_conn(MK_WS_INVALID_DATA, "a compressed message is cut", ret_reason);
+        return mk__ws_return_fault(MK_WS_INVALID_DATA, "a compressed message is cut", ret_reason);
     return result;
 }
 
@@ -301,7 +295,7 @@ int mk__ws_inflater_feed(struct mk__ws_inflater *i, struct mk__ws_inflate_data *
                          const char **ret_reason)
 {
     if (open_inflater(i) < 0)
-        return fail_conn(MK_WS_INTERNAL_ERROR, "there is no memory to decompress a message", ret_reason);
+        return mk__ws_return_fault(MK_WS_INTERNAL_ERROR, "there is no memory to decompress a message", ret_reason);
     if (!i->begun)
         begin_message(i);
     if (data->in_len)

@@ -234,12 +234,6 @@ size_t mk__utf8_prefix(const void *bytes, size_t n)
 
 enum { FIN = 0x80, RSV1 = 0x40, RSV2_RSV3 = 0x30, OPCODE = 0x0f, MASK = 0x80, LENGTH = 0x7f, KEY_BYTES = 4 };
 
-static int fail_parse(enum mk_ws_code code, const char *reason, const char **ret_reason)
-{
-    *ret_reason = reason;
-    return -(int)code;
-}
-
 /* ── the head ── */
 
 enum opcode_class { RESERVED, DATA, CONTINUED, CONTROL };
@@ -299,17 +293,18 @@ static int read_length(const uint8_t *p, size_t n, const struct length_form *for
     static const char too_big[] = "a frame is longer than the limit";
     uint64_t least = 0, rest = ~(uint64_t)0 >> (64 - 8 * form->bytes);
     if (form->min > max)
-        return fail_parse(MK_WS_TOO_BIG, too_big, ret_reason);
+        return mk__ws_return_fault(MK_WS_TOO_BIG, too_big, ret_reason);
     for (unsigned i = 0; i < form->bytes && i < n; i++) {
         rest >>= 8;
         least |= (uint64_t)p[i] << 8 * (form->bytes - 1 - i);
     }
     if (least >> 63)
-        return fail_parse(MK_WS_PROTOCOL_ERROR, "the length of a frame has more than 63 bits", ret_reason);
+        return mk__ws_return_fault(MK_WS_PROTOCOL_ERROR, "the length of a frame has more than 63 bits", ret_reason);
     if ((least | rest) < form->min)
-        return fail_parse(MK_WS_PROTOCOL_ERROR, "the length of a frame is not in its shortest form", ret_reason);
+        return mk__ws_return_fault(MK_WS_PROTOCOL_ERROR, "the length of a frame is not in its shortest form",
+                                   ret_reason);
     if (least > max)
-        return fail_parse(MK_WS_TOO_BIG, too_big, ret_reason);
+        return mk__ws_return_fault(MK_WS_TOO_BIG, too_big, ret_reason);
     *ret_len = least;
     return 0;
 }
@@ -323,7 +318,7 @@ static int parse_length(const uint8_t *p, size_t n, const struct mk__ws_rules *r
     if (form->bytes)
         return read_length(p + 2, n - 2, form, max, &h->len, ret_reason);
     h->len = p[1] & LENGTH;
-    return h->len <= max ? 0 : fail_parse(MK_WS_TOO_BIG, "a frame is longer than the limit", ret_reason);
+    return h->len <= max ? 0 : mk__ws_return_fault(MK_WS_TOO_BIG, "a frame is longer than the limit", ret_reason);
 }
 
 int mk__ws_head_parse(const void *bytes, size_t n, const struct mk__ws_rules *rules, struct mk__ws_head *ret,
@@ -334,7 +329,7 @@ int mk__ws_head_parse(const void *bytes, size_t n, const struct mk__ws_rules *ru
     if (!wrong && n > 1)
         wrong = check_second(p[1], p[0] & OPCODE, rules);
     if (wrong)
-        return fail_parse(MK_WS_PROTOCOL_ERROR, wrong, ret_reason);
+        return mk__ws_return_fault(MK_WS_PROTOCOL_ERROR, wrong, ret_reason);
     if (n < 2)
         return 0;
 
@@ -375,10 +370,11 @@ int mk__ws_sequence_step(struct mk__ws_sequence *s, const struct mk__ws_head *h,
         return 0;
     if (h->opcode == MK__WS_OP_CONTINUATION) {
         if (!s->open)
-            return fail_parse(MK_WS_PROTOCOL_ERROR, "a continuation frame continues no message", ret_reason);
+            return mk__ws_return_fault(MK_WS_PROTOCOL_ERROR, "a continuation frame continues no message", ret_reason);
     } else {
         if (s->open)
-            return fail_parse(MK_WS_PROTOCOL_ERROR, "a message begins before the last one has ended", ret_reason);
+            return mk__ws_return_fault(MK_WS_PROTOCOL_ERROR, "a message begins before the last one has ended",
+                                       ret_reason);
         s->opcode = h->opcode;
         s->compressed = h->rsv1;
     }
@@ -406,12 +402,12 @@ int mk__ws_close_parse(const void *bytes, size_t n, uint16_t *ret_code, struct m
     if (n == 0)
         return 0;
     if (n == 1)
-        return fail_parse(MK_WS_PROTOCOL_ERROR, "the payload of a Close frame is one byte", ret_reason);
+        return mk__ws_return_fault(MK_WS_PROTOCOL_ERROR, "the payload of a Close frame is one byte", ret_reason);
     uint16_t code = (uint16_t)(p[0] << 8 | p[1]);
     if (!mk__ws_code_is_valid(code))
-        return fail_parse(MK_WS_PROTOCOL_ERROR, "a Close frame has a code that must not be sent", ret_reason);
+        return mk__ws_return_fault(MK_WS_PROTOCOL_ERROR, "a Close frame has a code that must not be sent", ret_reason);
     if (!mk__utf8_is_valid(p + 2, n - 2))
-        return fail_parse(MK_WS_INVALID_DATA, "the text of a Close frame is not UTF-8", ret_reason);
+        return mk__ws_return_fault(MK_WS_INVALID_DATA, "the text of a Close frame is not UTF-8", ret_reason);
     *ret_code = code;
     *ret_text = mk_str((const char *)p + 2, n - 2);
     return 0;

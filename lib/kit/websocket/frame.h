@@ -118,6 +118,13 @@ size_t mk__ws_head_write(uint8_t to[MK__WS_HEAD_BYTES_MAX], const struct mk__ws_
  */
 int mk__ws_sequence_step(struct mk__ws_sequence *s, const struct mk__ws_head *h, const char **ret_reason);
 
+/* Sets the reason of a close. Returns the code, negative. */
+static inline int mk__ws_return_fault(enum mk_ws_code code, const char *reason, const char **ret_reason)
+{
+    *ret_reason = reason;
+    return -(int)code;
+}
+
 /* Returns true for a status code that an endpoint may send (RFC 6455 section 7.4). */
 bool mk__ws_code_is_valid(unsigned code);
 

@@ -112,14 +112,6 @@ static bool is_chunked(const struct mk_request *req)
     return req->framing == MK__FRAMING_CHUNKED;
 }
 
-static size_t count_fields_bytes(const struct mk__header *fields, unsigned n)
-{
-    size_t bytes = 0;
-    for (unsigned i = 0; i < n; i++)
-        bytes += fields[i].name.len + fields[i].value.len + 4;
-    return bytes;
-}
-
 /* The write_ functions write a part of a head, for which there is room. They return where the next part begins. */
 
 static char *write_str(char *to, struct mk_str s)
@@ -127,7 +119,7 @@ static char *write_str(char *to, struct mk_str s)
     return mempcpy(to, s.p, s.len);
 }
 
-static MK_HOT char *write_fields(char *to, const struct mk__header *fields, unsigned n)
+static MK_HOT char *write_fields(char *to, const struct mk_header_field *fields, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         to = mempcpy(write_str(to, fields[i].name), ": ", 2);
@@ -140,7 +132,7 @@ static MK_HOT char *write_fields(char *to, const struct mk__header *fields, unsi
 static size_t get_head_bytes_max(const struct mk_request *req)
 {
     return 256 + MK__DATE_LINES_BYTES + mk__request_block_lines(req).len +
-           count_fields_bytes(req->headers, req->headers_len);
+           mk__request_count_line_bytes(req->headers, req->headers_len);
 }
 
 /* Sends a 500 without the headers, which are too long. */
@@ -531,7 +523,7 @@ static enum mk__h1_send_result put_end(struct mk__conn *c, struct mk_request *re
     if (!is_chunked(req))
         return MK__H1_SEND_DONE;
     const struct mk__trailers *t = req->trailers;
-    enum mk__h1_send_result r = make_room(c, CHUNK_BYTES + (t ? count_fields_bytes(t->items, t->n) : 0));
+    enum mk__h1_send_result r = make_room(c, CHUNK_BYTES + (t ? mk__request_count_line_bytes(t->items, t->n) : 0));
     if (r != MK__H1_SEND_DONE)
         return r;
     struct mk__scratch *out = &c->http->out;

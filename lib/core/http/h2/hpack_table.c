@@ -92,26 +92,12 @@ enum { NAME_BYTES_MAX = 27 };
 static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {0,  0,  0,  0,  2,  8,  11, 15, 21, 24, 24, 27, 28, 30, 36,
                                                             38, 40, 44, 46, 47, 50, 50, 50, 50, 50, 50, 51, 51, 52};
 
-/* Compares a name with one of the table; both have `len` bytes. */
-static bool is_same_name(const char *name, const char *lower, size_t len)
-{
-    if (len < MK__WORD_BYTES / 2)
-        return mk_str_ieq(mk_str(name, len), mk_str(lower, len));
-    if (len < MK__WORD_BYTES)
-        return mk__word_is_same_name(mk__word_load_short(name, len), mk__word_load_short(lower, len));
-    for (size_t at = 0; at + MK__WORD_BYTES < len; at += MK__WORD_BYTES)
-        if (!mk__word_is_same_name(mk__word_load(name + at), mk__word_load(lower + at)))
-            return false;
-    size_t last = len - MK__WORD_BYTES;
-    return mk__word_is_same_name(mk__word_load(name + last), mk__word_load(lower + last));
-}
-
 unsigned mk__hpack_table_find_name(struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX)
         return 0;
     for (unsigned i = first_of_length[name.len]; i < first_of_length[name.len + 1]; i++)
-        if (is_same_name(name.p, mk__hpack_table_static[by_length[i] - 1].row.name.p, name.len))
+        if (mk__word_is_same_text(name.p, mk__hpack_table_static[by_length[i] - 1].row.name.p, name.len))
             return by_length[i];
     return 0;
 }

@@ -171,7 +171,7 @@ static inline void add_known(struct mk__h2_headers *f, unsigned name_index, stru
 }
 
 /* Adds headers, except those of HTTP/1 connections, and TE, which only requests may have (RFC 9113 section 8.2.2). */
-static void add_headers(struct mk__h2_headers *f, const struct mk__header *items, unsigned n)
+static void add_headers(struct mk__h2_headers *f, const struct mk_header_field *items, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         if (!mk__h2_request_head_is_of_connection(items[i].name) && !mk_str_ieq(items[i].name, MK_STR("te")))
@@ -227,7 +227,7 @@ static void add_status(struct mk__h2_headers *f, unsigned status)
 void mk__h2_response_interim(const struct mk__interim *interim, struct mk__h2_headers *f)
 {
     struct mk_str lines = mk__interim_lines(interim);
-    struct mk__header header;
+    struct mk_header_field header;
     f->n = 0;
     f->bytes = 0;
     add_status(f, interim->status);

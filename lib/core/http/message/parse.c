@@ -158,28 +158,13 @@ static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
     [12] = 13,     [13] = 14, [14] = 16, [15] = 17, [16] = 18, [17] = 18, [18] = 20, [19] = 20, [20] = NAMES,
 };
 
-/* Compares a name with one of `names`; both have `len` bytes. */
-static bool is_same_name(const char *name, const char *lower, size_t len)
-{
-    if (len < MK__WORD_BYTES / 2)
-        return mk_str_ieq(mk_str(name, len), mk_str(lower, len));
-    if (len < MK__WORD_BYTES)
-        return mk__word_is_same_name(mk__word_load_short(name, len), mk__word_load_short(lower, len));
-    size_t last = len - MK__WORD_BYTES, middle = last < MK__WORD_BYTES ? last : MK__WORD_BYTES;
-    return mk__word_is_same_name(mk__word_load(name), mk__word_load(lower)) &&
-           mk__word_is_same_name(mk__word_load(name + middle), mk__word_load(lower + middle)) &&
-           mk__word_is_same_name(mk__word_load(name + last), mk__word_load(lower + last));
-}
-
-static_assert(NAME_BYTES_MAX <= 3 * MK__WORD_BYTES, "three words cover a name");
-
 uint8_t mk__parse_header_id(struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX)
         return MK_HEADER_OTHER;
     const struct name *row = &names[first_of_length[name.len]], *end = &names[first_of_length[name.len + 1]];
     for (; row < end; row++)
-        if (is_same_name(name.p, row->text.p, name.len))
+        if (mk__word_is_same_text(name.p, row->text.p, name.len))
             return row->id;
     return MK_HEADER_OTHER;
 }

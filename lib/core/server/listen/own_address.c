@@ -10,18 +10,12 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-static bool is_unspecified(const struct mk__addr *addr)
-{
-    return addr->sa.sa_family == AF_INET ? addr->in.sin_addr.s_addr == htonl(INADDR_ANY)
-                                         : IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
-}
-
 /* Tells whether a listener accepts connections to an address of this machine, which has no port here. */
 static bool accepts_at(const struct mk__addr *listener, const struct mk__addr *to)
 {
     struct mk__addr own = *listener;
     mk__addr_set_port(&own, 0);
-    bool is_wildcard = own.any || (own.sa.sa_family == to->sa.sa_family && is_unspecified(&own));
+    bool is_wildcard = own.any || (own.sa.sa_family == to->sa.sa_family && mk__addr_is_unspecified(&own));
     return is_wildcard ? mk__listen_names_is_own(to) : mk__addr_equal(&own, to);
 }
 
@@ -34,9 +28,9 @@ static struct mk__addr make_addr(const struct mk_address *address)
         memcpy(&to.in6.sin6_addr, address->bytes, sizeof(to.in6.sin6_addr));
     else
         memcpy(&to.in.sin_addr, address->bytes, sizeof(to.in.sin_addr));
-    if (is_unspecified(&to) && address->family == AF_INET)
+    if (mk__addr_is_unspecified(&to) && address->family == AF_INET)
         to.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    else if (is_unspecified(&to))
+    else if (mk__addr_is_unspecified(&to))
         to.in6.sin6_addr = in6addr_loopback;
     return to;
 }
