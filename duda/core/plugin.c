@@ -14,6 +14,7 @@
 #include "route/dispatch.h"
 #include "route/error_page.h"
 #include "route/router.h"
+#include "service/counts.h"
 #include "service/host.h"
 
 #include <monkey/hooks.h>
@@ -121,22 +122,28 @@ static void stop_plugin(void *state)
  */
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
+    struct service_set *set = mk_generation_plugin_state(g, &mk_plugin_duda);
     crash_start();
-    service_set_reap(mk_generation_plugin_state(g, &mk_plugin_duda));
+    service_set_reap(set);
     *ret_state = heap_zalloc(sizeof(struct duda_generation));
-    return *ret_state ? 0 : -ENOMEM;
+    if (!*ret_state)
+        return -ENOMEM;
+    set->generations++;
+    return 0;
 }
 
 static void stop_generation(struct mk_generation *g, void *state)
 {
     struct duda_generation *all = state;
-    (void)g;
+    struct service_set *set = mk_generation_plugin_state(g, &mk_plugin_duda);
     while (all->first) {
         struct duda_host *h = all->first;
         all->first = h->next;
         host_close(h);
     }
     heap_free(all, sizeof(*all));
+    if (--set->generations > 0) /* with the last one the process ends, and another one may continue its counters */
+        counts_hide_unused();
 }
 
 /* The services of a host belong to the generation, which ends them. */
@@ -226,6 +233,8 @@ static void serve_worker(struct mk_worker *worker, void *state)
     for (unsigned i = 0; i < w->n; i++)
         if (w->items[i])
             service_worker_serve(w->items[i], worker);
+    if (mk_worker_index(worker) == 0)
+        counts_hide_unused();
 }
 
 static void retire_worker(struct mk_worker *worker, void *state)

@@ -53,6 +53,8 @@ struct package_counts {
 
 /* Of a service; constant after duda_main() and counts_open(). In its arena. */
 struct counts {
+    struct mk_list node;       /* of those that are open */
+    struct service *service;   /* once it is open */
     bool is_open;              /* under service.lock */
     struct route_counts *rows; /* the routes in the order of registration, "other" if there are too many, "none" */
     unsigned n;
@@ -67,9 +69,17 @@ FEATURE_SLOT(counts_of, struct counts, service, FEATURE_COUNTS)
 /* Names the rows of its routes; after duda_main(). Returns 0, or -ENOMEM with a sentence in `error`. */
 int counts_make(struct service *s, struct mk_buf *error);
 /*
- * Opens the counters of a service and its routes when it begins to serve, since names are kept forever. Any thread.
+ * Opens the counters of a service and its routes when it begins to serve: a configuration that is refused has none. Any
+ * thread.
  */
 void counts_open(struct service *s);
+/* The service is freed: its counters are unused if no other one has its names. */
+void counts_close(struct service *s);
+/*
+ * Hides the counters of services and routes that are gone, whose places others may take then. In worker_serve of one
+ * worker, or in generation_stop, but not of the last generation of the process.
+ */
+void counts_hide_unused(void);
 /* The same for the worker that serves: the hook of features.c. */
 void counts_serve(struct service_worker *w);
 /* Opens those of its tasks, for the first one. Any thread. */

@@ -68,6 +68,7 @@ static const char *end_request(unsigned used)
     request_release(dr);
     assert_true(mk_list_empty(&w.requests));
     request_pool_release(&w);
+    counts_close(&service);
     mk_test_slots_close(&slots);
     return called;
 }

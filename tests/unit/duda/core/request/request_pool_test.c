@@ -13,10 +13,10 @@
 enum { MANY = 100 };
 
 static struct mk_test_slots slots;
+static struct service service;
 
 static void init_worker(struct service_worker *w)
 {
-    static struct service service;
     memset(w, 0, sizeof(*w));
     mk_test_slots_open(&slots, &service, w);
     counts_open(&service);
@@ -27,6 +27,7 @@ static void init_worker(struct service_worker *w)
 static void close_worker(struct service_worker *w)
 {
     request_pool_release(w);
+    counts_close(&service);
     mk_test_slots_close(&slots);
 }
 

@@ -64,6 +64,7 @@ static void open_service(void)
 static void close_service(void)
 {
     request_pool_release(&service_worker);
+    counts_close(&service);
     mk_arena_release(&arena);
     mk_arena_release(&service.arena);
     mk_test_slots_close(&slots);

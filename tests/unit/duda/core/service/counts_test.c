@@ -40,6 +40,7 @@ static struct service *open_service(unsigned routes)
 
 static void close_service(void)
 {
+    counts_close(&service);
     mk_arena_release(&arena);
     mk_arena_release(&service.arena);
     mk_test_slots_close(&slots);
@@ -94,6 +95,31 @@ TEST(the_next_version_counts_on, mk_test_counters_open, mk_test_counters_close)
         first = n;
         before = now;
         close_service();
+    }
+}
+
+/* Returns how many counters of services are shown. */
+static unsigned count_shown(void)
+{
+    unsigned n = 0;
+    counts_hide_unused();
+    mk_counters_each(count_series, &n);
+    return n;
+}
+
+TEST(what_is_gone_is_hidden, mk_test_counters_open, mk_test_counters_close)
+{
+    enum { EACH = COUNTS_CLASSES + COUNTS_FAILURES + 1, OWN = 3 };
+    for (unsigned i = 0; i < 2; i++) {
+        struct service *s = open_service(2); /* and the row "none" */
+        assert_int_equal(counts_make(s, &error), 0);
+        assert_int_equal(count_shown(), 0);
+        counts_open(s);
+        assert_int_equal(count_shown(), OWN + 3 * EACH);
+        counts_of(s)->rows[0].pattern = MK_STR("/another"); /* a later version */
+        assert_int_equal(count_shown(), OWN + 2 * EACH);
+        close_service();
+        assert_int_equal(count_shown(), 0);
     }
 }
 
