@@ -63,14 +63,6 @@ static void adopt_limits(struct cache_worker *w)
 
 /* ── lookups ── */
 
-static const struct files_policy *find_policy(const struct cache_worker *w, const struct mk_request *req)
-{
-    const void *rule;
-    if (!w->has_rules)
-        return &directives_default_policy;
-    return directives_find_policy(mk_request_host_conf(req), mk_request_path(req), &rule);
-}
-
 /*
  * Counts a hit of the entry. Of a hot one only each 16th on average, so that workers seldom write what others read. The
  * multiples of a hash are spread evenly, so which hits these are does not depend on the order of requests.
@@ -115,7 +107,9 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
     l.name = name;
     if (!w->has_limits)
         adopt_limits(w);
-    l.policy = find_policy(w, req);
+    const void *rule;
+    l.policy = w->has_rules ? directives_find_policy(mk_request_host_conf(req), mk_request_path(req), &rule)
+                            : &directives_default_policy;
     l.now_ms = mk_loop_now_ms(w->loop);
     l.turn = mk_loop_turns(w->loop);
     if (l.policy->mode == FILES_NOTIFY && !read_changes(w, &l))

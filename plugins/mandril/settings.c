@@ -87,7 +87,7 @@ static int parse_delay(struct mk_str word, struct rule_action *action, struct mk
 {
     struct mk_str digits = word;
     uint64_t n, unit = 1000;
-    if (word.len > 2 && mk_str_eq(mk_str(word.p + word.len - 2, 2), MK_STR("ms"))) {
+    if (word.len > 2 && mk_str_ends(word, MK_STR("ms"))) {
         unit = 1;
         digits.len -= 2;
     } else if (word.len > 1 && word.p[word.len - 1] == 's') {

@@ -61,11 +61,9 @@ static bool matches_patterns(const struct static_site *site, const char *name)
 /* Files that are compressed already have no variants. Their names are compared as for Content-Encoding (open.c). */
 static bool is_compressed(struct mk_str name)
 {
-    for (unsigned i = 0; i < MK_CODING_COUNT; i++) {
-        size_t n = strlen(suffixes[i]);
-        if (name.len >= n && mk_str_ieq(mk_str(name.p + name.len - n, n), mk_str(suffixes[i], n)))
+    for (unsigned i = 0; i < MK_CODING_COUNT; i++)
+        if (mk_str_iends(name, mk_str_c(suffixes[i])))
             return true;
-    }
     return false;
 }
 

@@ -150,15 +150,10 @@ static size_t find_last_separator(struct mk_str list)
     return comma ? (size_t)(comma - list.p) : 0;
 }
 
-static bool ends_with_mark(struct mk_str list)
-{
-    return list.len >= left_out.len && mk_str_eq(mk_str(list.p + list.len - left_out.len, left_out.len), left_out);
-}
-
 /* Cuts elements off the end of a list until it has `room` bytes at most, and the mark, if it ends with that. */
 static struct mk_str truncate_list(struct mk_str list, size_t room)
 {
-    while (list.len > room || ends_with_mark(list))
+    while (list.len > room || mk_str_ends(list, left_out))
         list.len = find_last_separator(list);
     return list;
 }

@@ -116,23 +116,10 @@ int mk_response_fields(struct mk_head_parser *p, struct mk_field *fields, const 
 /* ── the head ── */
 
 /*
- * HTTP/1.x SP status SP reason; the reason may be empty or missing (RFC 9112 section 4). Returns false if it is
- * malformed.
+ * Reads HTTP/1.x SP status SP reason; the reason may be empty or missing (RFC 9112 section 4). Returns 0, MK_AGAIN,
+ * -EINVAL or -EMSGSIZE.
  */
-static bool read_status_line(struct mk_response_parser *p, struct mk_str line)
-{
-    const char *at = line.p;
-    if (line.len < 12 || memcmp(at, "HTTP/1.", 7) != 0 || !mk_is_digit(at[7]) || at[8] != ' ')
-        return false;
-    if (at[9] < '1' || at[9] > '9' || !mk_is_digit(at[10]) || !mk_is_digit(at[11]) || (line.len > 12 && at[12] != ' '))
-        return false;
-    p->minor = p->head.minor = (uint8_t)(at[7] - '0');
-    p->status = p->head.status = (uint16_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));
-    return !mk_str_has_control(mk_str(at + 12, line.len - 12));
-}
-
-/* Finds the end of the status line, and reads it. Returns 0, MK_AGAIN, -EINVAL or -EMSGSIZE. */
-static int parse_status_line(struct mk_response_parser *p, struct mk_str head)
+static int read_status_line(struct mk_response_parser *p, struct mk_str head)
 {
     struct mk_head_parser *h = &p->head;
     size_t len = head.len < p->limits->head_bytes_max ? head.len : p->limits->head_bytes_max;
@@ -145,9 +132,15 @@ static int parse_status_line(struct mk_response_parser *p, struct mk_str head)
     h->phase = MK__PARSE_FIELDS;
     h->seen_len = h->line_at = (uint16_t)(line.len + 1);
     line.len -= line.len && lf[-1] == '\r';
-    return read_status_line(p, line) ? 0
-                                     : mk_response_fault_set(&p->fault, "it is no status line of HTTP/1", 1,
-                                                             (struct mk_span){0, (uint16_t)line.len});
+    const char *at = line.p;
+    if (line.len < 12 || memcmp(at, "HTTP/1.", 7) != 0 || !mk_is_digit(at[7]) || at[8] != ' ' || at[9] < '1' ||
+        at[9] > '9' || !mk_is_digit(at[10]) || !mk_is_digit(at[11]) || (line.len > 12 && at[12] != ' ') ||
+        mk_str_has_control(mk_str_after(line, 12)))
+        return mk_response_fault_set(&p->fault, "it is no status line of HTTP/1", 1,
+                                     (struct mk_span){0, (uint16_t)line.len});
+    p->minor = h->minor = (uint8_t)(at[7] - '0');
+    p->status = h->status = (uint16_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));
+    return 0;
 }
 
 static const char *read_length(struct mk_response_parser *p, struct mk_str value)
@@ -187,20 +180,16 @@ static const struct {
     {MK_HEADER_UPGRADE, read_upgrade},
 };
 
-static int set_field_fault(struct mk_response_parser *p, const struct mk_field *field, unsigned i, const char *text)
-{
-    struct mk_span line = {field->name.at, (uint16_t)(field->value.at + field->value.len - field->name.at)};
-    return mk_response_fault_set(&p->fault, text, i + 2, line);
-}
-
 static int read_fields(struct mk_response_parser *p, const struct mk_field *fields, const char *base)
 {
     for (unsigned r = 0; r < MK_COUNT_OF(readers); r++) {
         for (unsigned i = 0; p->head.seen & 1u << readers[r].id && i < p->n_fields; i++) {
             bool is_read = fields[i].id == readers[r].id;
-            const char *fault = is_read ? readers[r].read(p, mk_span_str(base, fields[i].value)) : NULL;
+            const struct mk_span name = fields[i].name, value = fields[i].value;
+            const char *fault = is_read ? readers[r].read(p, mk_span_str(base, value)) : NULL;
             if (fault)
-                return set_field_fault(p, &fields[i], i, fault);
+                return mk_response_fault_set(&p->fault, fault, i + 2,
+                                             (struct mk_span){name.at, (uint16_t)(value.at + value.len - name.at)});
         }
     }
     return 0;
@@ -252,7 +241,7 @@ static int end_head(struct mk_response_parser *p, const struct mk_field *fields,
 int mk_response_parser_head(struct mk_response_parser *p, struct mk_field *fields, struct mk_str head)
 {
     assert(!p->head_bytes && head.len >= p->head.seen_len);
-    int r = p->head.phase == MK__PARSE_START ? parse_status_line(p, head) : 0;
+    int r = p->head.phase == MK__PARSE_START ? read_status_line(p, head) : 0;
     if (r != 0)
         return r;
     r = mk_response_fields(&p->head, fields, p->limits, head, &p->fault);

@@ -74,8 +74,7 @@ static bool is_open_source(const struct mk_host *host, enum mk_source_name kind,
 {
     if (mk_host_is_source(host, kind, name))
         return true;
-    bool is_deleted =
-        name.len > DELETED.len && mk_str_eq(mk_str(name.p + name.len - DELETED.len, DELETED.len), DELETED);
+    bool is_deleted = name.len > DELETED.len && mk_str_ends(name, DELETED);
     return is_deleted && mk_host_is_source(host, kind, mk_str(name.p, name.len - DELETED.len));
 }
 
