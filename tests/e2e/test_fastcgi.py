@@ -799,6 +799,16 @@ MISTAKES = {
     "spawn": ("there is no Spawn", {"Children": 2}),
     "both": ("one of both is enough", {"Spawn": "/bin/true", "Children": 2}),
     "program": ('there is no program "nothing-like-it"', {"To": None, "Spawn": "nothing-like-it", "Children": 2}),
+    "missing program": ('no program "/usr/bin/none"', {"To": None, "Spawn": "/usr/bin/none -x", "Children": 2}),
+    "program that is none": ('"/etc/passwd" that can be executed', {"To": None, "Spawn": "/etc/passwd", "Children": 2}),
+    "program that is a folder": ('"/usr/bin" that can be executed', {"To": None, "Spawn": "/usr/bin", "Children": 2}),
+    "relative program": ('no program "bin/true"', {"To": None, "Spawn": "bin/true", "Children": 2}),
+    "no program": ('there is no program ""', {"To": None, "Spawn": '""', "Children": 2}),
+    "too many children": ('wants a number from 1 to 256, not "257"', {"To": None, "Spawn": "true", "Children": 257}),
+    "less than none": ('wants a number from 1 to 256, not "-1"', {"To": None, "Spawn": "true", "Children": -1}),
+    "words": ('wants a number from 1 to 256, not "two"', {"To": None, "Spawn": "true", "Children": "two"}),
+    "both, and no program": ('there is no program "none"', {"Spawn": "none", "Children": 2}),
+    "both, and no children": ("one of both is enough", {"Spawn": "/bin/true"}),
 }
 
 

@@ -352,9 +352,9 @@ def spawn(serve, tmp_path):
     """A server that starts php-cgi; its processes have a mark of the test in their arguments."""
     made, mark = [], f"test.mark={os.getpid()}-{tmp_path.name}"
 
-    def start(children=2, **keys):
+    def start(children=2, settings=None, **keys):
         text = section("FASTCGI", {"Spawn": f'"php-cgi" -n -d {mark}', "Children": children, **keys})
-        server = serve({"Workers": 1}, text=text, files=FILES)
+        server = serve({"Workers": 1, **(settings or {})}, text=text, files=FILES)
         server.find_children = lambda: find_processes(mark)
         made.append(server)
         await_true(lambda: len(server.find_children()) == children, 60, "the children")
@@ -364,8 +364,9 @@ def spawn(serve, tmp_path):
 
     yield start
     for server in made:
-        server.settle()
-        server.stop()
+        if server.alive:
+            server.settle()
+            server.stop()
     await_true(lambda: not find_processes(mark), 30, "the end of all children")
 
 
@@ -453,6 +454,35 @@ def test_spawned_child_that_ignores_signals(serve, tmp_path, change):
     finally:
         for pid in find_processes(mark):
             os.kill(pid, signal.SIGKILL)
+
+
+@needs_php_cgi
+def test_spawned_children_end_at_the_stop(spawn):
+    """Also those that serve a request, once ShutdownTimeout is over."""
+    server = spawn(2, settings={"ShutdownTimeout": "1s"})
+    with server.connect() as client:
+        client.send(b"GET /wait.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await_true(lambda: (server.root / "waiting").exists(), 60, "the script")
+        server.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        client.assert_gone()
+    await_true(lambda: not server.find_children(), 60, "the end of the children")
+
+
+@needs_php_cgi
+def test_spawned_child_whose_client_leaves(spawn):
+    """It is not ended: PHP ends its script itself. Until then the other one serves, and both do after that."""
+    server = spawn(2)
+    before = server.find_children()
+    with server.connect() as leaving:
+        leaving.send(b"GET /wait.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await_true(lambda: (server.root / "waiting").exists(), 60, "the script")
+    with server.connect() as client:
+        assert client.ask("/hello.php").body == b"hello"
+        (server.root / "go").touch()
+        for _ in range(20):
+            assert client.ask("/hello.php").body == b"hello"
+    assert server.find_children() == before
 
 
 @needs_php_cgi
