@@ -213,6 +213,40 @@ def test_cookies(protect):
         assert ask(protect(auth, {"ForwardSetCookie": "On"}), ADA)["Set-Cookie"] == "s=1"
 
 
+def collect_cookies(response):
+    return sorted(value for name, value in response.fields if name.lower() == "set-cookie")
+
+
+COOKIES = ("Set-Cookie: s=1; Path=/", "Set-Cookie: t=2", "Set-Cookie: both=auth")
+
+
+@pytest.mark.parametrize("passes", ["On", "Off"])
+@pytest.mark.parametrize("status", [200, 404, 302])
+def test_cookies_of_both(protect, passes, status):
+    """Those of the application stay, as with add_header of nginx and its auth_request, also one of the same name, which
+    comes last."""
+    own = ("Set-Cookie: app=3", "Set-Cookie: both=app", *(["Location: /"] if status == 302 else []))
+    with Backend(answer(b"", *COOKIES)) as auth, Backend(answer(b"app", TEXT, *own, status=status)) as app:
+        response = ask(protect(auth, {"ForwardSetCookie": passes}, app))
+    theirs = ["both=auth", "s=1; Path=/", "t=2"] if passes == "On" else []
+    assert response.status == status
+    assert collect_cookies(response) == sorted(["app=3", "both=app", *theirs])
+    assert [value for name, value in response.fields if name == "Set-Cookie"][-1] == "both=app"
+
+
+def test_cookies_of_a_refusal(protect):
+    """They are those of a login, so they are sent always; the application has not been asked."""
+    with Backend(answer(b"", *COOKIES, "Location: /login", status=302)) as auth:
+        assert len(collect_cookies(ask(protect(auth)))) == 3
+
+
+def test_cookies_of_kept_answers(protect):
+    """A cookie is that of one response."""
+    with Backend(answer(b"", *COOKIES)) as auth:
+        server = protect(auth, {"ForwardSetCookie": "On", "ForwardCache": "60s"})
+        assert [len(collect_cookies(ask(server, ADA))) for _ in range(3)] == [3, 0, 0]
+
+
 def test_head(protect):
     with Backend(verify) as auth:
         server = protect(auth)
