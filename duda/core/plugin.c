@@ -9,6 +9,7 @@
 #include "console/console_serve.h"
 #include "crash/crash.h"
 #include "log/log.h"
+#include "log/message.h"
 #include "objects.h"
 #include "request/request.h"
 #include "route/dispatch.h"
@@ -34,6 +35,10 @@ static const struct mk_conf_key duda_keys[] = {
                      "`lib/monkey/packages` of the installation."),
     MK_CONF_KEY_PATH(struct duda_conf, document_root, "DocumentRoot", NULL,
                      "A folder of files that is served at `/ddr` by all hosts with services."),
+    MK_CONF_KEY_BOOL(struct duda_conf, log_limit, "LogLimit", "On",
+                     "Limits what each service writes to the server's log by `msg` and `console`, and what the "
+                     "framework writes about it, to 10 KB in ten seconds. `Off` is for servers on which services are "
+                     "developed, such as those of `dudac`; `LogLevel debug` does the same."),
     {0},
 };
 
@@ -233,8 +238,11 @@ static void serve_worker(struct mk_worker *worker, void *state)
     for (unsigned i = 0; i < w->n; i++)
         if (w->items[i])
             service_worker_serve(w->items[i], worker);
-    if (mk_worker_index(worker) == 0)
-        counts_hide_unused();
+    if (mk_worker_index(worker) != 0)
+        return;
+    const struct duda_conf *conf = mk_generation_conf(mk_worker_generation(worker), &sections[DUDA]);
+    message_set_limit(conf->log_limit);
+    counts_hide_unused();
 }
 
 static void retire_worker(struct mk_worker *worker, void *state)

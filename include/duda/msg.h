@@ -2,8 +2,8 @@
 /*
  * The object `msg`: lines for the server's operator, in the server's log, with the service's name before them. After
  * conf->bind_messages() they are in the service's own file, too. At most 800 bytes are kept in the server's log, which
- * has 10 KB of each service in ten seconds, and the number of the lines that are left out; from duda_main(), and with
- * LogLevel debug, it has all. Any thread.
+ * has 10 KB of each service in ten seconds, and the number of the lines that are left out; from duda_main(), with
+ * LogLimit Off of [DUDA], and with LogLevel debug it has all. Any thread.
  */
 #ifndef DUDA_MSG_H
 #define DUDA_MSG_H

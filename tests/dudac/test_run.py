@@ -35,6 +35,16 @@ def test_run_serves_and_prints_the_url(tmp_path, start):
     assert status == 200 and '<a href="/apple/">' in page
 
 
+def test_run_shows_all_lines_of_a_service(tmp_path, start):
+    """A server that is not for the author limits them."""
+    lines = 'for (int i = 0; i < 300; i++)\n        msg->info("line %d %0200d", i, 0);\n    response->end'
+    source = make_source().replace("response->end", lines)
+    program = start("run", make_folder(tmp_path, files={"apple.c": source}), "-p", 0)
+    assert ask(program.wait_url()) == (200, "one\n")
+    program.wait_line("line 299 ")
+    assert len(re.findall(r"\bline \d+ 0000", program.output)) == 300
+
+
 def test_run_has_the_console(tmp_path, start):
     program = start("run", make_folder(tmp_path), "-p", 0)
     url = program.wait_url()

@@ -17,7 +17,7 @@ from harness.log_growth import limited_growth
 from harness.messages import lines, request
 from harness.proxies import proxy_section
 from harness.server import section
-from harness.services import HEAD, needs_duda
+from harness.services import HEAD, needs_duda, reload
 from test_h2_attacks import CALM, FLOODS, MALFORMED, FrameFlood, number
 
 pytestmark = [
@@ -230,6 +230,8 @@ def test_handshakes_that_fail(serve, clock, ca, tmp_path, case):
 
 # ── a service ──
 
+CONF = "plugins/duda/duda.conf"
+
 SERVICE = (
     HEAD
     + """
@@ -300,9 +302,20 @@ def test_lines_of_a_service_are_counted(serve_services, clock):
 
 
 @needs_duda
-def test_debug_has_all_lines_of_a_service(serve_services, clock):
-    server = serve_services({"talks": SERVICE}, {"Workers": 2, "LogLevel": "debug"})
-    for _ in range(COUNT):
-        with server.connect() as client:
-            assert client.ask("/talks/talk").status == 200
-    assert sum("service talks: " in line and "about" in line for line in server.lines) == 4 * COUNT
+@pytest.mark.parametrize("level, limit", [("debug", "On"), ("info", "Off")])
+def test_all_lines_of_a_service(serve_services, clock, tmp_path, level, limit):
+    """For the author of the service; until a reload limits them again."""
+    text = section("DUDA", {"ServicesRoot": tmp_path / "services", "LogLimit": limit})
+    server = serve_services({"talks": SERVICE}, {"Workers": 2, "LogLevel": level}, files={CONF: text})
+
+    def ask():
+        for _ in range(COUNT):
+            with server.connect() as client:
+                assert client.ask("/talks/talk").status == 200
+        return sum("service talks: " in line and "about" in line for line in server.lines)
+
+    assert ask() == 4 * COUNT
+    if limit == "Off":
+        (server.conf / CONF).write_text((server.conf / CONF).read_text().replace("LogLimit Off", "LogLimit On"))
+        reload(server)
+        assert ask() < 5 * COUNT

@@ -13,10 +13,17 @@
 
 enum { TEXT_BYTES = 1024 };
 
+static _Atomic bool has_limit = true; /* LogLimit */
+
+void message_set_limit(bool limits)
+{
+    has_limit = limits;
+}
+
 /* What a service says while it starts is written in full; so is all at the level debug, for its author. */
 static bool is_limited(void)
 {
-    return phase_now() != PHASE_MAIN && !mk_log_wants(MK_LOG_DEBUG);
+    return has_limit && phase_now() != PHASE_MAIN && !mk_log_wants(MK_LOG_DEBUG);
 }
 
 static void write_line(struct service *s, bool is_own, enum mk_log_level level, const char *format, va_list args)

@@ -9,9 +9,13 @@
 
 struct service;
 
+/* Sets whether lines are limited; by the generation that serves. */
+void message_set_limit(bool limits);
+
 /*
  * Write a line with the current service's name, or that of `s`, before the text: of each service
- * MK_LOG_LIMITED_BYTES in ten seconds, in duda_main() and with LogLevel debug all. Any thread; keep errno.
+ * MK_LOG_LIMITED_BYTES in ten seconds; in duda_main(), with LogLimit Off, and with LogLevel debug all. Any thread; keep
+ * errno.
  */
 void message_log(enum mk_log_level level, const char *format, ...) MK_PRINTF(2, 3);
 void message_log_of(struct service *s, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);

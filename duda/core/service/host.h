@@ -11,6 +11,7 @@
 /* [DUDA] */
 struct duda_conf {
     struct mk_str services_root, packages_root, document_root;
+    bool log_limit;
 };
 
 struct host_service {

@@ -130,6 +130,7 @@ class Config:
         text = section("SERVER", {"Listen": f"{address}:{self.options.port}{tls}", "Workers": self.options.workers,
                                   "LogLevel": self.options.log_level, "ShutdownTimeout": f"{seconds}s",
                                   "CoreDumps": "On"})  # debuggers may attach
+        text += section("DUDA", {"LogLimit": "Off"})  # each line is for the author
         return text + (section("TLS", {"SelfSigned": "On"}) if self.options.https else "")
 
     def plugins_text(self) -> str:
