@@ -269,7 +269,8 @@ const struct mk_plugin *mk_explain_path(const struct mk_host *host, struct mk_st
                                         struct mk_buf *decided);
 
 /*
- * Asks the plugins that decide about access what holds for `path`, to which the request leads, as mk_explain().
+ * Asks the plugins that decide about access what holds for `path`, to which the request leads, as mk_explain(), and
+ * tells of the section of [LIMITS] that matches it.
  * Returns whether one of them answers the request.
  */
 bool mk_explain_access(const struct mk_worker *worker, const struct mk_explain_request *request, struct mk_str path,

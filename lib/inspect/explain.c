@@ -178,8 +178,8 @@ static const void *find_section(const struct mk_host *host, const struct mk_conf
     return data;
 }
 
-/* As mk__path_limits_find(), and says which section it is. */
-static void report_limits(struct explanation *x)
+/* As mk__path_limits_find(), and says which section it is. `is_other`: the path is not that of the request. */
+static void report_limits(struct explanation *x, bool is_other)
 {
     const struct mk__path_limits *all = x->host->path_limits;
     const struct mk__http_limits *limits = &x->host->limits;
@@ -193,12 +193,14 @@ static void report_limits(struct explanation *x)
         return;
     }
     const void *section = match > 0 ? find_section(x->host, mk_inspect_core.limits, i) : NULL;
+    if (is_other && !section)
+        return;
     limits = match > 0 ? &all->rows[i].limits : limits;
     add_sentence(&x->e, x->host, section, MK_EXPLAIN_NOTE,
-                 "%s: MaxBodySize %llu bytes, HandlerTimeout %u ms, BodyTimeout %u ms, SendTimeout %u ms",
+                 "%s: MaxBodySize %llu bytes, HandlerTimeout %u ms, BodyTimeout %u ms, SendTimeout %u ms%s",
                  section ? "[LIMITS] holds" : "the limits of the host hold", (unsigned long long)limits->body_bytes_max,
                  limits->timeout_ms[MK__TIMEOUT_HANDLER], limits->timeout_ms[MK__TIMEOUT_BODY],
-                 limits->timeout_ms[MK__TIMEOUT_SEND]);
+                 limits->timeout_ms[MK__TIMEOUT_SEND], is_other ? "; the lower MaxBodySize of both paths holds" : "");
 }
 
 /* Appends the place of the line of [HANDLERS] that is the `nth` of all sections. */
@@ -282,7 +284,7 @@ static void explain_phases(struct explanation *x)
     run_phase(x, MK_EXPLAIN_HEAD);
     x->phase = "limits";
     if (!x->e.answered)
-        report_limits(x);
+        report_limits(x, false);
     run_phase(x, MK_EXPLAIN_REQUEST);
     explain_content(x);
     run_phase(x, MK_EXPLAIN_RESPONSE);
@@ -344,6 +346,9 @@ bool mk_explain_access(const struct mk_worker *worker, const struct mk_explain_r
     struct explanation x = make_explanation(worker, request, fn, ctx);
     int err = begin_explanation(&x, request);
     x.e.path = path;
+    x.phase = "limits";
+    if (err == 0)
+        report_limits(&x, true);
     for (enum mk_explain_phase phase = MK_EXPLAIN_HEAD; err == 0 && phase <= MK_EXPLAIN_REQUEST; phase++)
         for (unsigned i = 0; i < x.g->n_plugins && !x.e.answered; i++)
             if (x.g->plugins[i]->flags & MK_PLUGIN_DECIDES_ACCESS)

@@ -2,6 +2,8 @@
 """`explain` of the shell says what happens to a request for a folder, or for a path that TryFiles leads elsewhere: the
 rules and logins of the file's own path hold, too. Each row asks both, explain and the server."""
 
+import re
+
 import pytest
 
 from harness import build
@@ -124,3 +126,25 @@ def test_explain_and_the_server_agree(start, name):
         with server.connect() as client:  # what was found before is kept for a second
             assert client.ask(target, *fields).status == status
         assert status in (200, 401) or len(tell_statuses(rows)) == 1, rows
+
+
+def limit(match, size):
+    return section("LIMITS", {"Match": match, "MaxBodySize": size})
+
+
+@pytest.mark.parametrize("text, target, sizes", [
+    (limit(INDEX, "1K"), "/dir/index.html", [1024]),
+    (limit(INDEX, "1K"), "/dir/", [None, 1024]),
+    (limit(INDEX, "1K") + limit("/dir", "2K"), "/dir/", [2048, 1024]),
+    (limit(INDEX, "4K") + limit("=/dir/", "2K"), "/dir/", [2048, 4096]),
+    (limit("/dir", "1K"), "/dir/", [1024, 1024]),
+    (limit("=/dir/a.txt", "1K"), "/dir/", [None]),
+    (limit(RUN, "1K"), "/run/", [None, 1024]),
+])  # fmt: skip
+def test_limits_of_both_paths(start, text, target, sizes):
+    """The section for the path of the index holds next; None: the limits of the host."""
+    _, one = start(text, {})
+    rows = [row["what"] for row in one.ask(f"explain GET http://localhost{target}") if row["phase"] == "limits"]
+    seen = [re.search(r"\[LIMITS\] holds: MaxBodySize (\d+)", row) for row in rows]
+    assert [found and int(found[1]) for found in seen] == sizes, rows
+    assert ["lower MaxBodySize" in row for row in rows] == [False, True][: len(rows)]
