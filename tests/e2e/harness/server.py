@@ -159,10 +159,17 @@ def with_cache(texts):
     return {**texts, "plugins/cache/cache.conf": section("CACHE", {"Files": build.CACHE})}
 
 
+def changes_user(args):
+    """Whether the server is started by root and becomes another user, by its configuration."""
+    conf = next((after for before, after in zip(args, args[1:]) if before == "-c"), None)
+    path = pathlib.Path(conf) / "monkey.conf" if conf and os.geteuid() == 0 else None
+    return bool(path and path.is_file() and re.search(r"^ *User +\S", path.read_text(errors="replace"), re.M))
+
+
 def run(*args, timeout=120, program=None, **rest):
     """Runs the binary, or another one, to its end."""
     rest.setdefault("env", build.environment())
-    program = program or (build.for_others() if "user" in rest else build.binary())
+    program = program or (build.for_others() if "user" in rest or changes_user(args) else build.binary())
     return subprocess.run([program, *map(str, args)], capture_output=True, text=True, timeout=timeout, **rest)
 
 
@@ -188,8 +195,9 @@ class Server:
         self.logged, self.partial, self.news, self.clients = [], b"", threading.Condition(), []
         self.conf = next((after for before, after in zip(args, args[1:]) if before == "-c"), None)
         self.ended = self.finished = self.stopping = self.has_cached = False
+        program = program or (build.for_others() if user or changes_user(args) else build.binary())
         self.process = subprocess.Popen(
-            [*wrapper, program or (build.for_others() if user else build.binary()), *map(str, args)],
+            [*wrapper, program, *map(str, args)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
