@@ -247,6 +247,20 @@ MK_API const void *mk_host_server_conf(const struct mk_host *host, const struct 
 /* Returns the struct of a repeating section that follows `data`; NULL after the last one. */
 MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk_conf_section *section,
                                      const void *data);
+/*
+ * The same, but leaves out most sections that do not match a path, where there are many: for plugins that continue
+ * after one that matches. What is returned is still to be matched. `pattern` is the offset of the struct mk_pattern of
+ * the key `Match`; `data` NULL: begins with the first section.
+ */
+MK_API const void *mk_host_conf_next_match(const struct mk_host *host, const struct mk_conf_section *section,
+                                           size_t pattern, struct mk_str path, const void *data);
+/*
+ * Returns the next section after `data` (NULL: the first one) that stands before `rule`, a section of the host's file
+ * or of monkey.conf, there, and that may match all paths that `rule` matches: whether it does is for
+ * mk_pattern_covers() to say. NULL after the last one.
+ */
+MK_API const void *mk_host_conf_next_cover(const struct mk_host *host, const struct mk_conf_section *section,
+                                           size_t pattern, const void *rule, const void *data);
 
 /*
  * Finds the first section that matches a path, among those of mk_host_conf() and mk_host_conf_next(). `pattern` is the

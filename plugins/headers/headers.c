@@ -209,7 +209,7 @@ static void report_no_room(struct mk_request *req, struct mk_str name)
 struct header_target {
     struct mk_request *req;
     const struct mk_host *host;
-    const struct headers_rule *first, *rule; /* of the host */
+    const struct headers_rule *rule;
 };
 
 static bool has_name(const struct header_changes *changes, struct mk_str name)
@@ -235,12 +235,20 @@ static bool applies_to(const struct mk_request *req, const struct headers_rule *
     return (!failed || r->on_errors) && mk_pattern_match(&r->match, mk_request_path(req)) > 0;
 }
 
+/* Returns the next rule that may match the path, after `rule`; NULL: begins with the first, or there is none. */
+static const struct headers_rule *find_next_rule(const struct mk_host *host, struct mk_str path,
+                                                 const struct headers_rule *rule)
+{
+    return mk_host_conf_next_match(host, sections, offsetof(struct headers_rule, match), path, rule);
+}
+
 /* Returns true if a rule before this one has decided about the header. */
 static bool is_decided(const struct header_target *at, struct mk_str name, enum change_kind kind)
 {
-    const struct headers_rule *r = at->first;
+    struct mk_str path = mk_request_path(at->req);
+    const struct headers_rule *r = find_next_rule(at->host, path, NULL);
     while (r != at->rule && !(decides_header(r, name, kind) && applies_to(at->req, r)))
-        r = mk_host_conf_next(at->host, sections, r);
+        r = find_next_rule(at->host, path, r);
     return r != at->rule;
 }
 
@@ -281,10 +289,11 @@ static void set_expiry(const struct header_target *at)
 static int reject_failed_match(struct mk_request *req)
 {
     const struct mk_host *host = mk_request_host_state(req, &mk_plugin_headers);
+    struct mk_str path = mk_request_path(req);
     if (!host)
         return MK_DECLINED;
-    for (const struct headers_rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r))
-        if (r->match.kind == MK_PATTERN_REGEX && mk_pattern_match(&r->match, mk_request_path(req)) < 0) {
+    for (const struct headers_rule *r = NULL; (r = find_next_rule(host, path, r));)
+        if (r->match.kind == MK_PATTERN_REGEX && mk_pattern_match(&r->match, path) < 0) {
             mk_counter_add(counters[HEADERS_REJECTED], mk_request_worker(req), 1);
             mk_response_error(req, 500);
             return 0;
@@ -306,8 +315,7 @@ static void change_response(struct mk_request *req)
     struct header_target at = {.req = req, .host = mk_request_host_state(req, &mk_plugin_headers)};
     if (!at.host)
         return;
-    at.first = mk_host_conf(at.host, sections);
-    for (at.rule = at.first; at.rule; at.rule = mk_host_conf_next(at.host, sections, at.rule))
+    while ((at.rule = find_next_rule(at.host, mk_request_path(req), at.rule)))
         if (applies_to(req, at.rule)) /* not if its pattern has failed: this is the 500 of reject_failed_match() */
             apply_rule(&at);
 }
@@ -338,13 +346,10 @@ static void check_pair(struct mk_host *host, const struct headers_rule *before, 
 /* Compares each rule of the host with those before it, and each one for all hosts with those of its kind. */
 static void check_order(struct mk_host *host)
 {
-    const struct headers_rule *shared = mk_host_server_conf(host, sections), *first = mk_host_conf(host, sections);
-    for (const struct headers_rule *r = first; r; r = mk_host_conf_next(host, sections, r)) {
-        if (r == shared)
-            first = shared;
-        for (const struct headers_rule *e = first; e != r; e = mk_host_conf_next(host, sections, e))
+    size_t match = offsetof(struct headers_rule, match);
+    for (const struct headers_rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r))
+        for (const void *e = NULL; (e = mk_host_conf_next_cover(host, sections, match, r, e));)
             check_pair(host, e, r);
-    }
 }
 
 static int start_host(struct mk_host *host, void **ret_state)

@@ -169,9 +169,10 @@ static void stop_host(struct mk_host *host, void *state)
 const void *redirect_find_rule(const struct mk_host *host, unsigned section, struct mk_str path,
                                const struct mk_when_request *request, struct mk_str *groups, int *ret_match)
 {
-    const struct path_rule *r = mk_host_conf(host, &redirect_sections[section]);
+    const struct path_rule *r = NULL;
     int match = 0;
-    for (; r; r = mk_host_conf_next(host, &redirect_sections[section], r)) {
+    while (
+        (r = mk_host_conf_next_match(host, &redirect_sections[section], offsetof(struct path_rule, match), path, r))) {
         match = mk_pattern_capture(&r->match, path, groups);
         if (match > 0 && request)
             match = mk_when_holds(&r->when, request);

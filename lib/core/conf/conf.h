@@ -123,6 +123,24 @@ const void *mk__conf_get(const struct mk__conf_set *set, const struct mk_conf_se
  */
 const void *mk__conf_next(const struct mk__conf_set *set, const struct mk_conf_section *section, const void *data);
 
+/* Returns whether a struct that mk__conf_get() or mk__conf_next() has returned is of this set, not of its defaults. */
+bool mk__conf_is_of(const struct mk__conf_set *set, const void *data);
+
+/*
+ * Returns the key `Match` of a section, which has a struct mk_pattern; NULL: it has none. Sections with that key are
+ * rules.
+ */
+const struct mk_conf_key *mk__rule_index_match_key(const struct mk_conf_section *section);
+/*
+ * Like mk__conf_next(), but leaves out most instances whose pattern, at offset `pattern`, does not match the path: all
+ * of those whose paths begin with another text, where there are many. Both sets must have been checked.
+ */
+const void *mk__rule_index_next(const struct mk__conf_set *set, const struct mk_conf_section *section, size_t pattern,
+                                struct mk_str path, const void *data);
+/* The same for a pattern: leaves out instances that do not match all of its paths (mk_pattern_covers()), but not it. */
+const void *mk__rule_index_next_cover(const struct mk__conf_set *set, const struct mk_conf_section *section,
+                                      size_t pattern, const struct mk_pattern *later, const void *data);
+
 /*
  * Returns where the field at `offset` of a section's struct was set: its `nth` list item or line, from 0; with PAIRS
  * and an offset within struct mk_conf_pairs the `nth` pair. With MK__CONF_SECTION: where the section first appeared.

@@ -60,12 +60,21 @@ struct mk__conf_setting {
 struct mk__conf_values {
     struct mk__conf_values *next;          /* of its section */
     struct mk__conf_values *next_instance; /* of the next instance of this section in the set */
+    const struct mk__conf_set *set;        /* that has them */
+    const struct mk__rule_index *rules;    /* of these instances; NULL: there is none */
+    uint32_t nth;                          /* in it */
     const struct mk__conf_registration *registration;
     void *data;  /* points to `bytes` */
     bool failed; /* the section's own check reported an error */
     struct mk__conf_setting *settings, **last;
     max_align_t bytes[];
 };
+
+/* Returns the values that this struct of a section is part of. */
+static inline struct mk__conf_values *mk__conf_values_of(const void *data)
+{
+    return (struct mk__conf_values *)((uintptr_t)data - offsetof(struct mk__conf_values, bytes));
+}
 
 /* One instance of a section. A section that cannot repeat always has one. */
 struct mk__conf_section {
@@ -76,8 +85,15 @@ struct mk__conf_section {
     bool incomplete; /* lines of it may have been skipped after an error */
 };
 
+/* The instances of one section in a set. */
+struct mk__conf_group {
+    struct mk__conf_group *next;
+    struct mk__conf_section *first, *last;
+};
+
 struct mk__conf_set {
     enum mk_conf_scope scope;
+    struct mk__conf_group *groups;
     struct mk__conf_section *sections, **last; /* in a set of the server also those of hosts, for all hosts */
     const struct mk__conf_set *defaults;       /* of a host: the server's set, whose sections follow; may be NULL */
     const struct mk__conf_source *source;      /* the file that was read last, not counting includes */
@@ -149,6 +165,9 @@ MK_COLD const char *mk__unknown_key_report_section(struct mk__conf *conf, enum m
                                                    struct mk__conf_origin origin);
 MK_COLD const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type,
                                            struct mk_str name, struct mk__conf_origin origin);
+
+/* rule_index.c: indexes the sections of a set that have a Match and are many. Returns 0 or -ENOMEM. */
+MK_COLD int mk__rule_index_make(struct mk__conf *conf, struct mk__conf_set *set);
 
 /* section_values.c: returns the section that the following keys belong to; NULL after an error, which is recorded. */
 MK_COLD struct mk__conf_section *mk__section_values_enter_section(struct mk__conf *conf, struct mk__conf_set *set,

@@ -31,22 +31,18 @@ static struct mk__conf_values *new_values(struct mk__conf *conf, const struct mk
     return values;
 }
 
-static struct mk__conf_section *find_section(const struct mk__conf_set *set, const struct mk__conf_section_type *type)
+static struct mk__conf_group *find_group(const struct mk__conf_set *set, const struct mk__conf_section_type *type)
 {
-    for (struct mk__conf_section *sec = set->sections; sec; sec = sec->next)
-        if (sec->type == type)
-            return sec;
-    return NULL;
+    struct mk__conf_group *group = set->groups;
+    while (group && group->first->type != type)
+        group = group->next;
+    return group;
 }
 
-static struct mk__conf_section *find_last_section(const struct mk__conf_set *set,
-                                                  const struct mk__conf_section_type *type)
+static struct mk__conf_section *find_section(const struct mk__conf_set *set, const struct mk__conf_section_type *type)
 {
-    struct mk__conf_section *last = NULL;
-    for (struct mk__conf_section *sec = set->sections; sec; sec = sec->next)
-        if (sec->type == type)
-            last = sec;
-    return last;
+    const struct mk__conf_group *group = find_group(set, type);
+    return group ? group->first : NULL;
 }
 
 /* Links the struct of each owner to the struct of the same owner in the next instance of the section. */
@@ -57,6 +53,18 @@ static void link_instances(struct mk__conf_section *sec, const struct mk__conf_s
         for (struct mk__conf_values *to = next->values; to; to = to->next)
             if (to->registration == from->registration)
                 from->next_instance = to;
+}
+
+static int add_group(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_section *sec)
+{
+    struct mk__conf_group *group = mk_arena_alloc(&conf->arena, sizeof(*group)), **last = &set->groups;
+    if (!group)
+        return -ENOMEM;
+    *group = (struct mk__conf_group){.first = sec, .last = sec};
+    while (*last)
+        last = &(*last)->next;
+    *last = group;
+    return 0;
 }
 
 static struct mk__conf_section *add_section(struct mk__conf *conf, struct mk__conf_set *set,
@@ -72,11 +80,16 @@ static struct mk__conf_section *add_section(struct mk__conf *conf, struct mk__co
             continue;
         if (!(*last = new_values(conf, reg)))
             goto out_of_memory;
+        (*last)->set = set;
         last = &(*last)->next;
     }
-    struct mk__conf_section *before = find_last_section(set, type);
-    if (before)
-        link_instances(before, sec);
+    struct mk__conf_group *group = find_group(set, type);
+    if (group) {
+        link_instances(group->last, sec);
+        group->last = sec;
+    } else if (add_group(conf, set, sec) < 0) {
+        goto out_of_memory;
+    }
     *set->last = sec;
     set->last = &sec->next;
     return sec;
@@ -120,10 +133,10 @@ void mk__conf_set_defaults(const struct mk__conf *conf, struct mk__conf_set *set
     for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next) {
         if (type->scope != MK_CONF_SCOPE_HOST)
             continue;
-        struct mk__conf_section *last = find_last_section(set, type);
+        struct mk__conf_group *group = find_group(set, type);
         const struct mk__conf_section *next = find_section(defaults, type);
-        if (last && next)
-            link_instances(last, next);
+        if (group && next)
+            link_instances(group->last, next);
     }
 }
 
@@ -159,25 +172,33 @@ struct mk__conf_section *mk__section_values_enter_section(struct mk__conf *conf,
     return sec;
 }
 
-/* Returns the values with `data` (NULL: the first) of a section (NULL: any). */
-static const struct mk__conf_values *find_values(const struct mk__conf_set *set, const struct mk_conf_section *section,
-                                                 const void *data, const struct mk__conf_section **ret_section)
+/* Returns the values with this data, and their section; NULL: they are not of this set. */
+static const struct mk__conf_values *find_values(const struct mk__conf_set *set, const void *data,
+                                                 const struct mk__conf_section **ret_section)
 {
     for (const struct mk__conf_section *sec = set->sections; sec; sec = sec->next)
         for (const struct mk__conf_values *values = sec->values; values; values = values->next)
-            if ((!section || values->registration->section == section) && (!data || values->data == data)) {
+            if (values->data == data) {
                 *ret_section = sec;
                 return values;
             }
     return NULL;
 }
 
+/* Requests look for sections by this: it must not search all of their instances. */
+static const struct mk__conf_values *find_first_values(const struct mk__conf_set *set,
+                                                       const struct mk_conf_section *section)
+{
+    for (const struct mk__conf_group *group = set->groups; group; group = group->next)
+        for (const struct mk__conf_values *values = group->first->values; values; values = values->next)
+            if (values->registration->section == section)
+                return values;
+    return set->defaults ? find_first_values(set->defaults, section) : NULL;
+}
+
 const void *mk__conf_get(const struct mk__conf_set *set, const struct mk_conf_section *section)
 {
-    const struct mk__conf_section *sec;
-    const struct mk__conf_values *values = find_values(set, section, NULL, &sec);
-    if (!values && set->defaults)
-        values = find_values(set->defaults, section, NULL, &sec);
+    const struct mk__conf_values *values = find_first_values(set, section);
     return values ? values->data : NULL;
 }
 
@@ -186,8 +207,13 @@ const void *mk__conf_next(const struct mk__conf_set *set, const struct mk_conf_s
 {
     if (!data)
         return mk__conf_get(set, section);
-    const struct mk__conf_values *values = (const void *)((const char *)data - offsetof(struct mk__conf_values, bytes));
-    return values->next_instance ? values->next_instance->data : NULL;
+    const struct mk__conf_values *next = mk__conf_values_of(data)->next_instance;
+    return next ? next->data : NULL;
+}
+
+bool mk__conf_is_of(const struct mk__conf_set *set, const void *data)
+{
+    return mk__conf_values_of(data)->set == set;
 }
 
 static bool is_of_field(const struct mk__conf_setting *setting, size_t offset)
@@ -211,7 +237,7 @@ struct mk_str mk__conf_file_name(const struct mk__conf_set *set)
 struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
 {
     const struct mk__conf_section *sec;
-    const struct mk__conf_values *values = data ? find_values(set, NULL, data, &sec) : NULL;
+    const struct mk__conf_values *values = data ? find_values(set, data, &sec) : NULL;
 
     if (!values)
         return (struct mk__conf_origin){NULL, 0, 0};
@@ -226,7 +252,7 @@ struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const voi
 bool mk__conf_is_consequence(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
 {
     const struct mk__conf_section *sec = NULL;
-    const struct mk__conf_values *values = set && data ? find_values(set, NULL, data, &sec) : NULL;
+    const struct mk__conf_values *values = set && data ? find_values(set, data, &sec) : NULL;
 
     if (!values || offset == MK__CONF_SECTION || mk__conf_origin(set, data, offset, nth).source)
         return false;
@@ -264,11 +290,17 @@ static struct mk__conf_origin find_origin(const struct mk_conf_check *c, size_t 
     return origin;
 }
 
+/* Without errors nothing is the consequence of one, and thousands of sections are not searched. */
+static bool is_consequence(const struct mk_conf_check *c, size_t offset, unsigned nth)
+{
+    return mk__conf_all_errors(c->conf) && mk__conf_is_consequence(c->set, c->values->data, offset, nth);
+}
+
 static void report_problem(const struct mk_conf_check *c, bool warning, size_t offset, unsigned nth, const char *format,
                            va_list args)
 {
     c->values->failed |= !warning;
-    if (mk__conf_is_consequence(c->set, c->values->data, offset, nth))
+    if (is_consequence(c, offset, nth))
         mk__conf_suppress(c->conf);
     else
         mk__conf_report(c->conf, warning, find_origin(c, offset, nth), format, args);
@@ -276,7 +308,7 @@ static void report_problem(const struct mk_conf_check *c, bool warning, size_t o
 
 bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset)
 {
-    return mk__conf_is_consequence(check->set, check->values->data, offset, 0);
+    return is_consequence(check, offset, 0);
 }
 
 bool mk_conf_is_given(const struct mk_conf_check *check)
@@ -402,7 +434,7 @@ int mk__conf_check(struct mk__conf *conf, struct mk__conf_set *set)
             check_values(&(struct mk_conf_check){conf, set, values}, complete);
     }
     set->incomplete |= missing; /* only now: the other sections were checked as usual */
-    if (conf->out_of_memory)
+    if (conf->out_of_memory || mk__rule_index_make(conf, set) < 0)
         return -ENOMEM;
     return conf->errors > before ? -EINVAL : 0;
 }

@@ -21,10 +21,7 @@ struct place {
 
 const struct mk_conf_key *mk__content_order_match_key(const struct mk_conf_section *section)
 {
-    const struct mk_conf_key *key = section->flags & MK_CONF_SERVES ? section->keys : NULL;
-    while (key && key->name && (strcmp(key->name, "Match") != 0 || key->size != sizeof(struct mk_pattern)))
-        key++;
-    return key && key->name ? key : NULL;
+    return section->flags & MK_CONF_SERVES ? mk__rule_index_match_key(section) : NULL;
 }
 
 static const struct mk_pattern *get_match(const struct place *p)
@@ -34,7 +31,7 @@ static const struct mk_pattern *get_match(const struct place *p)
 
 static bool is_shared(const struct mk_host *host, const void *conf)
 {
-    return !mk__conf_origin(host->set, conf, MK__CONF_SECTION, 0).source;
+    return !mk__conf_is_of(host->set, conf);
 }
 
 /*
@@ -60,10 +57,9 @@ static bool find_shadowing_section(const struct mk_host *host, const struct plac
     for (at->section = plugin->sections; at->section && at->section->name; at->section++) {
         if (at->section == later->section)
             return false;
-        if (!mk__content_order_match_key(at->section))
-            continue;
-        for (at->conf = mk_host_conf(host, at->section); at->conf;
-             at->conf = mk_host_conf_next(host, at->section, at->conf))
+        const struct mk_conf_key *key = mk__content_order_match_key(at->section);
+        for (at->conf = NULL; key && (at->conf = mk__rule_index_next_cover(host->set, at->section, key->offset,
+                                                                           get_match(later), at->conf));)
             if (takes_all(host, at, later))
                 return true;
     }

@@ -15,7 +15,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { ORIGIN_BYTES = 4096, RULES_BYTES_MAX = 64 * 1024 * 1024 };
+enum { ORIGIN_BYTES = 4096 };
 
 const void *mk_host_conf(const struct mk_host *host, const struct mk_conf_section *section)
 {
@@ -28,14 +28,33 @@ const void *mk_host_conf_next(const struct mk_host *host, const struct mk_conf_s
     return mk__conf_next(host->set, section, data);
 }
 
+const void *mk_host_conf_next_match(const struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                                    struct mk_str path, const void *data)
+{
+    return mk__rule_index_next(host->set, section, pattern, path, data);
+}
+
+static const struct mk_pattern *get_pattern(const void *rule, size_t offset)
+{
+    return (const void *)((const char *)rule + offset);
+}
+
+const void *mk_host_conf_next_cover(const struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                                    const void *rule, const void *data)
+{
+    const struct mk__conf_set *set = mk__conf_is_of(host->set, rule) ? host->set : host->generation->set;
+    data = mk__rule_index_next_cover(set, section, pattern, get_pattern(rule, pattern), data);
+    return data == rule ? NULL : data;
+}
+
 int mk_host_conf_match(const struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
                        struct mk_str path, const void **ret_section)
 {
     int match = 0;
-    const char *data = mk_host_conf(host, section);
     path = mk__generation_rule_path(path);
-    while (data && (match = mk_pattern_match((const void *)(data + pattern), path)) == 0)
-        data = mk_host_conf_next(host, section, data);
+    const void *data = mk_host_conf_next_match(host, section, pattern, path, NULL);
+    while (data && (match = mk_pattern_match(get_pattern(data, pattern), path)) == 0)
+        data = mk_host_conf_next_match(host, section, pattern, path, data);
     *ret_section = match > 0 ? data : NULL;
     return match < 0 ? match : 0;
 }
@@ -230,6 +249,8 @@ const struct mk_upstreams *mk_generation_upstreams(const struct mk_generation *g
 
 static bool is_consequence(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
 {
+    if (!mk__conf_all_errors(host->generation->conf))
+        return false; /* of what? Without errors thousands of rules are not searched for. */
     return mk__conf_is_consequence(host->set, data, offset, nth) ||
            mk__conf_is_consequence(host->generation->set, data, offset, nth);
 }
@@ -282,40 +303,48 @@ struct mk__conf_origin mk__host_find_rule(const struct mk_host *host, const void
     return origin.source ? origin : find_field(host, rule, MK__CONF_SECTION, 0);
 }
 
-/* Returns the first of the `n` rules before this one that matches every path of it; NULL: none does. */
-static const void *find_cover(const void *const *rules, size_t n, const void *rule, size_t pattern)
-{
-    const struct mk_pattern *later = (const void *)((const char *)rule + pattern);
-    for (size_t i = 0; i < n; i++)
-        if (mk_pattern_covers((const void *)((const char *)rules[i] + pattern), later))
-            return rules[i];
-    return NULL;
-}
-
 /* Returns whether a section is no rule: its pattern is an exact one without text, which no path is. */
 static bool matches_nothing(const void *rule, size_t pattern)
 {
-    const struct mk_pattern *match = (const void *)((const char *)rule + pattern);
+    const struct mk_pattern *match = get_pattern(rule, pattern);
     return match->kind == MK_PATTERN_EXACT && !match->text.len;
+}
+
+/* Sections of one kind that are compared with each other. */
+struct rule_check {
+    const struct mk_host *host;
+    const struct mk_conf_section *section;
+    size_t pattern;
+    bool (*is_conditional)(const void *rule);
+};
+
+/* Returns whether a section is a rule whose pattern is known. */
+static MK_COLD bool is_rule(const struct rule_check *c, const void *rule)
+{
+    return !is_consequence(c->host, rule, c->pattern, 0) && !matches_nothing(rule, c->pattern);
+}
+
+/* Returns the first rule before this one that matches every path of it; NULL: none does. */
+static MK_COLD const void *find_cover(const struct rule_check *c, const void *rule)
+{
+    const void *r = NULL;
+    while ((r = mk_host_conf_next_cover(c->host, c->section, c->pattern, rule, r)))
+        if (is_rule(c, r) && !(c->is_conditional && c->is_conditional(r)) &&
+            mk_pattern_covers(get_pattern(r, c->pattern), get_pattern(rule, c->pattern)))
+            break;
+    return r;
 }
 
 MK_COLD int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
                                 bool (*is_conditional)(const void *rule))
 {
-    struct mk_buf rules, place;
+    const struct rule_check check = {host, section, pattern, is_conditional};
+    struct mk_buf place;
     int err = 0;
-    const void *first_shared = mk_host_server_conf(host, section);
-    mk_buf_init(&rules, RULES_BYTES_MAX);
     for (const void *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
-        if (r == first_shared && host != host->generation->hosts)
+        if (!mk__conf_is_of(host->set, r) && host != host->generation->hosts)
             break; /* checked for the first host */
-        if (r == first_shared)
-            rules.len = 0; /* a host may override all of those that follow */
-        if (is_consequence(host, r, pattern, 0) || matches_nothing(r, pattern))
-            continue; /* it was reported as wrong, or is no rule */
-        const void *before = find_cover((const void *)rules.data, rules.len / sizeof(r), r, pattern);
-        if (!is_conditional || !is_conditional(r))
-            mk_buf_add(&rules, &r, sizeof(r));
+        const void *before = is_rule(&check, r) ? find_cover(&check, r) : NULL;
         if (!before)
             continue;
         mk_buf_init(&place, ORIGIN_BYTES);
@@ -326,8 +355,6 @@ MK_COLD int mk_host_check_rules(struct mk_host *host, const struct mk_conf_secti
         mk_buf_release(&place);
         err = -EINVAL;
     }
-    err = rules.err ? rules.err : err;
-    mk_buf_release(&rules);
     return err;
 }
 
