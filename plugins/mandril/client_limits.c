@@ -154,7 +154,7 @@ static int try_limit(const struct limit *limit, const struct conditions_subject 
     return was_counted(x, limit->base.zone) ? 0 : count_client(x, limit, subject, &unused);
 }
 
-/* Returns as limits_apply(). */
+/* Returns as client_limits_apply(). */
 static int use_limit(const struct limit *limit, const struct conditions_subject *subject)
 {
     if (!limit->base.zone->table && !limit->conf->send_rate)
@@ -179,7 +179,7 @@ static int use_limit(const struct limit *limit, const struct conditions_subject 
     return 0;
 }
 
-/* A pattern takes too much time: it is not known whether the section holds. Returns as limits_apply(). */
+/* A pattern takes too much time: it is not known whether the section holds. Returns as client_limits_apply(). */
 static int refuse_costly(const struct limit *limit, const struct conditions_subject *subject)
 {
     log_refusal(limit, subject, MK_STR("deny 403, because a pattern takes too much time for the path,"));
@@ -189,7 +189,8 @@ static int refuse_costly(const struct limit *limit, const struct conditions_subj
     return 0;
 }
 
-int limits_apply(const struct host_state *host, struct files_refs *files, const struct conditions_subject *subject)
+int client_limits_apply(const struct host_state *host, struct files_refs *files,
+                        const struct conditions_subject *subject)
 {
     int err = 0;
     for (uint32_t i = 0; i < host->n_limits && err == 0; i++) {
@@ -217,7 +218,7 @@ static void end_count(const struct limit_count *count)
     zone_unlock_client(count->limit->base.zone, client, find_idle_time(count->limit, client));
 }
 
-void limits_end(struct exchange *x)
+void client_limits_end(struct exchange *x)
 {
     for (const struct limit_count *count = x->counts; count; count = count->next)
         if (count->ref.entry)
@@ -227,7 +228,7 @@ void limits_end(struct exchange *x)
 
 /* ── fields ── */
 
-void limits_add_headers(struct exchange *x)
+void client_limits_add_headers(struct exchange *x)
 {
     char text[FIELD_BYTES];
     if (x->answer.retry_after_s) {

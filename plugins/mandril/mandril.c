@@ -239,7 +239,7 @@ static void free_conn(void *state)
 {
     struct conn_state *c = state;
     connections_end(&c->counts, c->process);
-    throttle_free_buckets(c);
+    send_rate_free_buckets(c);
     mk_account_free(NULL, c, sizeof(*c));
 }
 
@@ -303,7 +303,7 @@ static void finish_delay(struct mk_timer *timer)
     struct mk_request *req = x->req;
     struct conditions_subject subject = get_subject(req);
     end_delay(x);
-    int r = limits_apply(mk_request_host_state(req, &mk_plugin_mandril), get_files(req), &subject);
+    int r = client_limits_apply(mk_request_host_state(req, &mk_plugin_mandril), get_files(req), &subject);
     if (r == MK_DECLINED)
         mk_request_decline(req);
     else if (r < 0)
@@ -364,7 +364,7 @@ static int check_request(struct mk_request *req)
         return r;
     struct rule_decision d = decide_request(host, files, &subject, false);
     r = apply_decision(req, &d);
-    return r == MK_DECLINED ? limits_apply(host, files, &subject) : r;
+    return r == MK_DECLINED ? client_limits_apply(host, files, &subject) : r;
 }
 
 /* Tells what the rules would decide for GET of another path. Limits do not count. */
@@ -411,8 +411,8 @@ static void add_to_response(struct mk_request *req)
     struct exchange *x = mk_request_state(req, &mk_plugin_mandril);
     if (!x)
         return;
-    limits_add_headers(x);
-    throttle_start(x, get_process(req));
+    client_limits_add_headers(x);
+    send_rate_start(x, get_process(req));
 }
 
 static void end_exchange(struct mk_request *req)
@@ -423,9 +423,9 @@ static void end_exchange(struct mk_request *req)
     if (x->timer.fn)
         mk_timer_cancel(&x->timer);
     end_delay(x);
-    limits_end(x);
+    client_limits_end(x);
     connections_end(&x->conn_counts, get_process(req));
-    throttle_end(x);
+    send_rate_end(x);
 }
 
 static const struct mk_connection_hooks connection_hooks = {.on_client = connections_check_client};

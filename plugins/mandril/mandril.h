@@ -418,19 +418,20 @@ struct rule_decision {
  * Applies the limits of the host to a request.
  * Returns MK_DECLINED (it continues), 0 (it was refused) or -ENOMEM.
  */
-int limits_apply(const struct host_state *host, struct files_refs *files, const struct conditions_subject *subject);
+int client_limits_apply(const struct host_state *host, struct files_refs *files,
+                        const struct conditions_subject *subject);
 /* Adds the headers of rate limits to a response. */
-void limits_add_headers(struct exchange *x);
+void client_limits_add_headers(struct exchange *x);
 /* Ends the counts of a request under way. */
-void limits_end(struct exchange *x);
+void client_limits_end(struct exchange *x);
 
 /* ── send_rate.c ── */
 
 /* Makes the response keep to SendRate. */
-void throttle_start(struct exchange *x, struct process_state *process);
-void throttle_end(struct exchange *x);
+void send_rate_start(struct exchange *x, struct process_state *process);
+void send_rate_end(struct exchange *x);
 /* Frees what a connection has kept for its next responses. */
-void throttle_free_buckets(struct conn_state *c);
+void send_rate_free_buckets(struct conn_state *c);
 
 /* ── explain ── */
 

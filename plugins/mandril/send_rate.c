@@ -42,7 +42,7 @@ static void free_bucket(struct conn_state *c, struct conn_bucket **at)
     mk_account_free(NULL, b, sizeof(*b));
 }
 
-void throttle_free_buckets(struct conn_state *c)
+void send_rate_free_buckets(struct conn_state *c)
 {
     while (c->buckets)
         free_bucket(c, &c->buckets);
@@ -150,7 +150,7 @@ static ssize_t send_slowly(struct mk_filter *filter, char *to, size_t size, void
     return got;
 }
 
-void throttle_start(struct exchange *x, struct process_state *process)
+void send_rate_start(struct exchange *x, struct process_state *process)
 {
     if (!x->sends || x->throttle)
         return;
@@ -172,7 +172,7 @@ void throttle_start(struct exchange *x, struct process_state *process)
         mk_response_set_length(x->req, length);
 }
 
-void throttle_end(struct exchange *x)
+void send_rate_end(struct exchange *x)
 {
     if (!x->throttle)
         return;

@@ -51,7 +51,7 @@ static struct {
     struct connection_conf connection_confs[SECTIONS_MAX];
     struct connection_rule connections[SECTIONS_MAX];
     struct limit_conf limit_confs[SECTIONS_MAX];
-    struct limit limits_in_use[SECTIONS_MAX];
+    struct limit client_limits_in_use[SECTIONS_MAX];
 } guard;
 
 static int answer(struct mk_request *req)
@@ -110,7 +110,7 @@ static inline void add_rule(const char *name, struct rule_conf conf)
 static inline struct limit *add_limit(const char *name, struct limit_conf conf)
 {
     uint32_t n = guard.host.n_limits++;
-    struct limit *limit = &guard.limits_in_use[n];
+    struct limit *limit = &guard.client_limits_in_use[n];
     bool counts = conf.rate.n || conf.requests_max || conf.send_rate_for == SEND_RATE_CLIENT;
     assert_true(n < SECTIONS_MAX);
     guard.limit_confs[n] = conf;
@@ -153,7 +153,7 @@ static void stop_section(struct active_section *s)
 static void remove_sections(void)
 {
     for (uint32_t i = 0; i < guard.host.n_limits; i++)
-        stop_section(&guard.limits_in_use[i].base);
+        stop_section(&guard.client_limits_in_use[i].base);
     for (uint32_t i = 0; i < guard.g.n_connections; i++)
         stop_section(&guard.connections[i].base);
     for (uint32_t i = 0; i < guard.host.n_rules; i++)
@@ -205,7 +205,8 @@ static int open_guard(void **state)
     guard.process.zones = zones_new();
     decision_counters_open();
     guard.g = (struct generation_state){.process = &guard.process, .connections = guard.connections};
-    guard.host = (struct host_state){.process = &guard.process, .rules = guard.rules, .limits = guard.limits_in_use};
+    guard.host =
+        (struct host_state){.process = &guard.process, .rules = guard.rules, .limits = guard.client_limits_in_use};
     guard.limits.open = CONNS_MAX;
     guard.thread = (struct mk__thread){.limits = &guard.limits, .receiver.assigned = CONNS_MAX};
     own.worker = (struct mk_worker){.generation = &guard.generation, .loop = &w.loop, .cells = &w.http.cells};
