@@ -286,17 +286,14 @@ static struct recent *get_recent(struct mk_request *req)
     return *at;
 }
 
-/* Returns whether the path names the script, maybe with a PATH_INFO behind. */
-static bool names_script(struct mk_str path, struct mk_str name)
-{
-    return mk_str_starts(path, name) && (path.len == name.len || path.p[name.len] == '/');
-}
-
-/* Rules and logins hold for the path of the script, too. Returns whether it is run now; else another response is. */
+/*
+ * Rules and logins hold for the path of the script, too, also where a PATH_INFO follows it in that of the request.
+ * Returns whether it is run now; else another response is.
+ */
 static bool may_run(struct mk_request *req, struct mk_str name)
 {
     struct mk_str decided = mk_request_decided_path(req);
-    if (names_script(mk_request_path(req), name) || (decided.p && mk_str_eq(decided, name)))
+    if (mk_str_eq(mk_request_path(req), name) || (decided.p && mk_str_eq(decided, name)))
         return true;
     return mk_request_decide_access(req, name) == MK_DECLINED;
 }
@@ -478,7 +475,7 @@ static bool explain_path(const struct mk_host *host, struct mk_str path, struct 
         return false;
     resolve_path(conf, host, path, found);
     resolve_explain(found, out);
-    if (found->kind == RESOLVE_RUN && !names_script(path, found->script.name))
+    if (found->kind == RESOLVE_RUN && !mk_str_eq(path, found->script.name))
         mk_buf_adds(decided, found->script.name);
     bool responds = found->kind != RESOLVE_DECLINE;
     mk_account_free(NULL, found, sizeof(*found));

@@ -120,6 +120,7 @@ SCRIPTS = {
     "index": ({}, "/dir/"),
     "tries": ({"TryFiles": "$path /dir/index.php"}, "/dir/none"),
     "tries an index": ({"TryFiles": "$path $path/index.php"}, "/dir/"),
+    "PATH_INFO": ({}, "/dir/index.php/info"),
 }
 
 

@@ -77,7 +77,9 @@ ROWS = {  # sections, keys of the host, the target, the status, and that after a
     "FastCGI, tries and another path": (rule("=/run/index.phpx"), {}, "/run/index.phpy", 200, 200),
     "FastCGI, tries and a path that begins so": (rule(RUN), {}, "/run/index.phpy", 403, 403),
     "FastCGI, tries, a login": (login("*.php"), {}, "/run/none", 401, 200),
-    "FastCGI, PATH_INFO": (rule(RUN), {}, "/run/index.php/x", 200, 200),
+    "FastCGI, PATH_INFO": (rule(RUN), {}, "/run/index.php/x", 403, 403),
+    "FastCGI, PATH_INFO, a login": (login("*.php"), {}, "/run/index.php/x", 401, 200),
+    "FastCGI, PATH_INFO, another one": (rule("=/run/x.php"), {}, "/run/index.php/x", 200, 200),
     "FastCGI, another one": (rule("=/run/x.php"), {}, "/run/", 200, 200),
     "without a slash": (rule(INDEX), {}, "/dir", 301, 301),
 }

@@ -28,11 +28,13 @@ SECTIONS = {
     "proxy": ("PROXY", {"Match": "*.php"}, {"Indexfile": "index.php"}, "/dir/"),
     "fastcgi": ("FASTCGI", {"Match": "/dir"}, {}, "/dir/"),
     "fastcgi tries": ("FASTCGI", {"Match": "/", "TryFiles": "$path /dir/index.php"}, {}, "/none"),
+    "fastcgi and PATH_INFO": ("FASTCGI", {"Match": "/dir"}, {}, "/dir/index.php/info"),
 }
+PATHS = ("/dir/", "/none", "/dir/index.php/info")
 ROWS = {  # sections, and the status of POST with a body of 100 bytes
     "nothing": ("", 200),
     "the index": (limits("=/dir/index.php", MaxBodySize="10B"), 413),
-    "the folder": (limits("=/dir/", MaxBodySize="10B") + limits("=/none", MaxBodySize="10B"), 413),
+    "the path": ("".join(limits(f"={path}", MaxBodySize="10B") for path in PATHS), 413),
     "of a pattern": (limits("*.php", MaxBodySize="10B"), 413),
     "another": (limits("=/dir/x.php", MaxBodySize="10B"), 200),
     "more for the index": (limits("=/dir/index.php", MaxBodySize="1K") + limits("/", MaxBodySize="10B"), 413),
