@@ -212,6 +212,11 @@ static int start_services(struct mk_worker *worker, struct duda_worker *w, const
     return 0;
 }
 
+static const struct duda_conf *get_conf(struct mk_worker *worker)
+{
+    return mk_generation_conf(mk_worker_generation(worker), &sections[DUDA]);
+}
+
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     const struct duda_generation *all = mk_generation_state(mk_worker_generation(worker), &mk_plugin_duda);
@@ -220,6 +225,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     if (err < 0)
         return err;
     w->n = all->n_services;
+    message_begin_limit(get_conf(worker)->log_limit);
     crash_use_log();
     w->thread = w->n ? crash_enter_thread() : NULL;
     guard_enter_thread();
@@ -240,8 +246,7 @@ static void serve_worker(struct mk_worker *worker, void *state)
             service_worker_serve(w->items[i], worker);
     if (mk_worker_index(worker) != 0)
         return;
-    const struct duda_conf *conf = mk_generation_conf(mk_worker_generation(worker), &sections[DUDA]);
-    message_set_limit(conf->log_limit);
+    message_set_limit(get_conf(worker)->log_limit);
     counts_hide_unused();
 }
 

@@ -268,6 +268,25 @@ int duda_main(void)
 """
 )
 
+EARLY = (
+    HEAD
+    + """
+DUDA_REGISTER("early", "Early");
+
+static void talk(void *data)
+{
+    (void)data;
+    for (int i = 0; i < 30; i++)
+        msg->info("line %0200d before the loop", i);
+}
+
+int duda_main(void)
+{
+    return worker->pre_loop(talk, NULL);
+}
+"""
+)
+
 
 @needs_duda
 @pytest.mark.parametrize("path, pattern", [("talk", "service talks: .*about"), ("err", "service talks: ")])
@@ -306,7 +325,9 @@ def test_lines_of_a_service_are_counted(serve_services, clock):
 def test_all_lines_of_a_service(serve_services, clock, tmp_path, level, limit):
     """For the author of the service; until a reload limits them again."""
     text = section("DUDA", {"ServicesRoot": tmp_path / "services", "LogLimit": limit})
-    server = serve_services({"talks": SERVICE}, {"Workers": 2, "LogLevel": level}, files={CONF: text})
+    services = {"talks": SERVICE, "early": EARLY}
+    server = serve_services(services, {"Workers": 2, "LogLevel": level}, files={CONF: text})
+    assert server.log.count("before the loop") == 2 * 30
 
     def ask():
         for _ in range(COUNT):

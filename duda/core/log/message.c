@@ -15,6 +15,13 @@ enum { TEXT_BYTES = 1024 };
 
 static _Atomic bool has_limit = true; /* LogLimit */
 
+void message_begin_limit(bool limits)
+{
+    static _Atomic bool has_begun;
+    if (!atomic_exchange(&has_begun, true))
+        has_limit = limits;
+}
+
 void message_set_limit(bool limits)
 {
     has_limit = limits;

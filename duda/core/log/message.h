@@ -11,6 +11,8 @@ struct service;
 
 /* Sets whether lines are limited; by the generation that serves. */
 void message_set_limit(bool limits);
+/* The same before the first generation of the process serves; later calls have no effect. */
+void message_begin_limit(bool limits);
 
 /*
  * Write a line with the current service's name, or that of `s`, before the text: of each service
