@@ -27,13 +27,22 @@ static int parse_path(const struct mk_conf_value *value, void *field, struct mk_
     *path = MK_STR(""); /* not NULL: the key is set, even if its value is wrong */
     if (value->n != 1 || !mk_str_starts(text, MK_STR("/")) || memchr(text.p, '?', text.len))
         return mk_conf_fail(error, "one path is needed, which starts with a slash and has no query");
-    int err = mk_pattern_parse(&only, text, arena, error);
-    if (err < 0 && value->fault)
+    char *exact = mk_arena_alloc(arena, text.len + 1);
+    if (!exact)
+        return -ENOMEM;
+    exact[0] = '=';
+    memcpy(exact + 1, text.p, text.len);
+    size_t begin = error->len;
+    int err = mk_pattern_parse(&only, mk_str(exact, text.len + 1), arena, error);
+    if (err == 0) {
+        *path = only.text;
+        return 0;
+    }
+    error->len = begin; /* the advice without that sign */
+    err = mk_pattern_parse(&only, text, arena, error);
+    assert(err < 0);
+    if (value->fault)
         *value->fault = (size_t)(only.text.p - text.p);
-    if (err == 0 && only.kind != MK_PATTERN_PREFIX)
-        err = mk_conf_fail(error, "one path is needed, not a glob");
-    if (err == 0 && !(*path = mk_arena_dup(arena, text)).p)
-        err = -ENOMEM;
     return err;
 }
 

@@ -49,6 +49,7 @@ TEST(probes)
         {BOTH, "POST /livelier", NULL, NULL},
         {"LivenessPath /live", "GET /ready", NULL, NULL},
         {"LivenessPath /live", "GET /live", "200 OK", "\r\n\r\nok\n"},
+        {"ReadinessPath /a*(b|c)$", "GET /a*(b|c)$", "200 OK", "\r\n\r\nready\n"},
         {"ReadinessPath \"/a b\"", "GET /a%20b", "200 OK", "\r\n\r\nready\n"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -97,7 +98,6 @@ TEST(refused_lines)
         {"ReadinessPath =/ready", "one path is needed, which starts with a slash and has no query"},
         {"ReadinessPath /a//../b", "monkey.conf:4:21: error: "},
         {"ReadinessPath /a%20b", "4:21: error: \"ReadinessPath\": paths are compared without escapes: write \"/a b\""},
-        {"ReadinessPath /a*", "one path is needed, not a glob"},
         {"Listener 127.0.0.1:0", "the listener would have nothing to serve"},
         {"LivenessPath /live\n    Listener 127.0.0.1:1", "there is no line \"Listen 127.0.0.1:1\""},
         {"Live /live", "LivenessPath"},
