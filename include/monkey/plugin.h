@@ -255,9 +255,9 @@ MK_API const void *mk_host_conf_next(const struct mk_host *host, const struct mk
 MK_API const void *mk_host_conf_next_match(const struct mk_host *host, const struct mk_conf_section *section,
                                            size_t pattern, struct mk_str path, const void *data);
 /*
- * Returns the next section after `data` (NULL: the first one) that stands before `rule`, a section of the host's file
- * or of monkey.conf, there, and that may match all paths that `rule` matches: whether it does is for
- * mk_pattern_covers() to say. NULL after the last one.
+ * Iterates over the sections before `rule`, in the host's file or in monkey.conf, where `rule` stands, that may match
+ * every path of `rule`: whether one does is for mk_pattern_covers() to say. `data` NULL: begins with the first section.
+ * Returns NULL after the last one.
  */
 MK_API const void *mk_host_conf_next_cover(const struct mk_host *host, const struct mk_conf_section *section,
                                            size_t pattern, const void *rule, const void *data);

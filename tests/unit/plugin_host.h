@@ -44,7 +44,7 @@ static inline const char *plugin_host_problems(void)
 /* Writes sites/default from lines that are indented where they are no section's, and reads the configuration. */
 static inline int load_plugin_host(const char *lines)
 {
-    char dir[512], text[1024];
+    char dir[512], text[8192];
     struct mk__generation_source source = {.dir = dir};
     struct mk_str rest = mk_str_c(lines), line;
     struct mk_buf out;

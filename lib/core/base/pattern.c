@@ -4,6 +4,7 @@
  */
 #include <monkey/base/pattern.h>
 
+#include "base/pattern_index.h"
 #include "base/regex.h"
 
 #include <monkey/base/escape.h>
@@ -388,7 +389,7 @@ bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *
 {
     struct mk_str text = later->text;
     if (first->kind == later->kind && mk_str_eq(first->text, text))
-        return true;
+        return mk__pattern_index_ignores_case(first) || !mk__pattern_index_ignores_case(later);
     if (covers_all(first))
         return true;
     switch (later->kind) {

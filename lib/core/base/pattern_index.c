@@ -26,7 +26,8 @@ static MK_COLD bool may_have_alternatives(struct mk_str text)
         return false;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.p[i], next = i + 1 < text.len ? text.p[i + 1] : '\0';
-        if (c == '[' || (c == '\\' && (next == 'Q' || next == 'E')) || (c == '(' && (next == '*')) ||
+        bool is_data = c == '\\' && mk_is_name_byte(next, "") && !memchr("dDsSwWbBnrt", next, 11); /* \Q, \c, \x{ */
+        if (c == '[' || is_data || (c == '(' && next == '*') ||
             (c == '(' && next == '?' && (i + 2 == text.len || text.p[i + 2] != ':')))
             return true;
         i += c == '\\';
@@ -42,8 +43,7 @@ static MK_COLD bool may_have_alternatives(struct mk_str text)
 static MK_COLD struct mk_str find_expression_head(const struct mk_pattern *pattern)
 {
     struct mk_str text = pattern->text, head = mk_str_after(text, 1);
-    bool any_case = text.p[-1] == '*'; /* it was parsed from ~* or ~ and this text */
-    if (any_case || text.p[0] != '^' || may_have_alternatives(text))
+    if (mk__pattern_index_ignores_case(pattern) || text.p[0] != '^' || may_have_alternatives(text))
         return mk_str(text.p, 0);
     size_t n = count_before(head, "\\^$.[|()?*+{");
     bool is_optional = n < head.len && strchr("?*{", head.p[n]);

@@ -11,6 +11,12 @@
 
 #include <monkey/base/pattern.h>
 
+/* Returns whether an expression was written with ~*. */
+static inline bool mk__pattern_index_ignores_case(const struct mk_pattern *pattern)
+{
+    return pattern->regex && pattern->text.p[-1] == '*'; /* its text begins right behind the signs ~ or ~* */
+}
+
 /* Returns the head: the longest text that is known to begin all paths of the pattern, a part of the pattern's text. */
 struct mk_str mk__pattern_index_head(const struct mk_pattern *pattern);
 

@@ -80,7 +80,11 @@ MK_COLD int mk__rule_index_make(struct mk__conf *conf, struct mk__conf_set *set)
 const void *mk__rule_index_next_cover(const struct mk__conf_set *set, const struct mk_conf_section *section,
                                       size_t pattern, const struct mk_pattern *later, const void *data)
 {
-    /* what matches all paths of a pattern matches those that are shortest, or begins as all paths do */
+    /*
+     * A pattern that matches all paths of `later` has a head that they all begin with: a part of the head of `later`,
+     * or of the slash that each path begins with. mk_pattern_covers() proves nothing else for two different
+     * expressions.
+     */
     struct mk_str head = mk__pattern_index_head(later);
     return mk__rule_index_next(set, section, pattern, head.len ? head : MK_STR("/"), data);
 }

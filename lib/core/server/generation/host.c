@@ -250,7 +250,7 @@ const struct mk_upstreams *mk_generation_upstreams(const struct mk_generation *g
 static bool is_consequence(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
 {
     if (!mk__conf_all_errors(host->generation->conf))
-        return false; /* of what? Without errors thousands of rules are not searched for. */
+        return false; /* nothing follows from an error that is not there, and the search goes through all sections */
     return mk__conf_is_consequence(host->set, data, offset, nth) ||
            mk__conf_is_consequence(host->generation->set, data, offset, nth);
 }
@@ -303,7 +303,7 @@ struct mk__conf_origin mk__host_find_rule(const struct mk_host *host, const void
     return origin.source ? origin : find_field(host, rule, MK__CONF_SECTION, 0);
 }
 
-/* Returns whether a section is no rule: its pattern is an exact one without text, which no path is. */
+/* Returns whether a section is no rule: its pattern is an exact one without text, which no path matches. */
 static bool matches_nothing(const void *rule, size_t pattern)
 {
     const struct mk_pattern *match = get_pattern(rule, pattern);
@@ -329,8 +329,8 @@ static MK_COLD const void *find_cover(const struct rule_check *c, const void *ru
 {
     const void *r = NULL;
     while ((r = mk_host_conf_next_cover(c->host, c->section, c->pattern, rule, r)))
-        if (is_rule(c, r) && !(c->is_conditional && c->is_conditional(r)) &&
-            mk_pattern_covers(get_pattern(r, c->pattern), get_pattern(rule, c->pattern)))
+        if (mk_pattern_covers(get_pattern(r, c->pattern), get_pattern(rule, c->pattern)) && is_rule(c, r) &&
+            !(c->is_conditional && c->is_conditional(r)))
             break;
     return r;
 }

@@ -53,6 +53,9 @@ static const struct {
     {"~^/a(?i)b|y", ""},
     {"~^/a\\||y", ""},
     {"~^/a\\|y", "/a"},
+    {"~^/a\\c(|/y", ""},
+    {"~^/a\\x{28}|y", ""},
+    {"~^/a(\\d|\\w)", "/a"},
 #endif
 };
 
@@ -91,7 +94,8 @@ static struct mk_pattern make_pattern(void)
 {
     static const char *const letters[] = {"a", "b", "ab"}, *const globs[] = {"a", "b", "*", "?", "**"};
 #ifdef MK_REGEX
-    static const char *const items[] = {"a", "b", "a?", "b*", "[ab]", "(a|b)", ".", "a+"};
+    static const char *const items[] = {"a",     "b",       "a?",      "b*",      "[ab]", "(a|b)",   ".",     "a+",
+                                        "\\141", "\\x{62}", "(?:a|b)", "\\Qa\\E", "a|/b", "\\c!|/a", "\\.|/b"};
     enum { KINDS = 6 };
 #else
     enum { KINDS = 4 };

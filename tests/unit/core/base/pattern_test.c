@@ -65,6 +65,12 @@ static const struct {
 } covers[] = {
     {"=/a", "=/a", true},
     {"=/a", "=/b", false},
+#ifdef MK_REGEX
+    {"~^/a", "~^/a", true},
+    {"~*^/a", "~*^/a", true},
+    {"~*^/a", "~^/a", true},
+    {"~^/a", "~*^/a", false},
+#endif
     {"=/a", "/a", false},
     {"/a", "=/a", true},
     {"/a", "=/a/b", true},
@@ -269,13 +275,16 @@ static void parse(struct mk_pattern *pattern, const char *text, struct mk_arena 
 
 TEST(covers)
 {
+    struct mk_arena arena;
+    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
     for (size_t i = 0; i < COUNT(covers); i++) {
         struct mk_pattern first, later;
-        parse(&first, covers[i].first, NULL);
-        parse(&later, covers[i].later, NULL);
+        parse(&first, covers[i].first, &arena);
+        parse(&later, covers[i].later, &arena);
         if (mk_pattern_covers(&first, &later) != covers[i].covers)
             fail_msg("%s before %s", covers[i].first, covers[i].later);
     }
+    mk_arena_release(&arena);
 }
 
 /* The longest texts that there may be: what does not fit into its storage is not known. */

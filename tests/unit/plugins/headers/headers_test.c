@@ -73,18 +73,40 @@ static const struct change_row changes[] = {
     {RULE("Set Expires 0\n") RULE("Expires 60s\n"), "/", "Cache-Control", "max-age=60 "},
 };
 
-TEST(changes)
+/* `before`, `after`: sections for other paths. */
+static void check_changes(const char *before, const char *after)
 {
     for (size_t i = 0; i < COUNT(changes); i++) {
         const struct change_row *row = &changes[i];
+        char text[4096];
+        snprintf(text, sizeof(text), "%s%s%s", before, row->sections, after);
         char request[128];
         snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", row->path);
-        open_plugin_host(row->sections, &mk_plugin_headers, &content, NULL);
+        open_plugin_host(text, &mk_plugin_headers, &content, NULL);
         const char *values = join_values(ask_plugin_host(request), row->header);
         if (strcmp(values, row->values) != 0)
             fail_msg("%s for %s: %s is \"%s\", not \"%s\"", row->sections, row->path, row->header, values, row->values);
         close_plugin_host();
     }
+}
+
+TEST(changes)
+{
+    check_changes("", "");
+}
+
+/* Where there are many, those that match are found by the texts that their paths begin with. */
+TEST(changes_among_many)
+{
+    char others[2048];
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, others, sizeof(others));
+    for (int i = 0; i < 20; i++)
+        mk_buf_addf(&out, RULE("Match %s%d\nSet X-Own 9\nSet X-New 9\nSet Expires 9\n"), i % 2 ? "/other" : "=/a/b/",
+                    i);
+    mk_buf_cstr(&out);
+    check_changes(others, "");
+    check_changes("", others);
 }
 
 TEST(refused_lines)
