@@ -413,12 +413,7 @@ bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pattern *
 /* Returns the text that all paths of a prefix or a glob with slashes begin with; empty for others. */
 static MK_COLD struct mk_str find_head(const struct mk_pattern *pattern)
 {
-    struct mk_str head = mk_str(pattern->text.p, 0);
-    bool is_path = pattern->kind == MK_PATTERN_PREFIX || pattern->kind == MK_PATTERN_GLOB;
-    while (is_path && head.len < pattern->text.len &&
-           (pattern->kind == MK_PATTERN_PREFIX || !memchr("*?", head.p[head.len], 2)))
-        head.len++;
-    return head;
+    return pattern->kind == MK_PATTERN_REGEX ? mk_str(pattern->text.p, 0) : mk__pattern_index_head(pattern);
 }
 
 /* Tells whether nothing that begins with the longer head of the two can match the shorter one. */

@@ -131,6 +131,11 @@ bool mk__conf_is_of(const struct mk__conf_set *set, const void *data);
  * rules.
  */
 const struct mk_conf_key *mk__rule_index_match_key(const struct mk_conf_section *section);
+/* Returns the pattern at this offset of a section's struct. */
+static inline const struct mk_pattern *mk__conf_pattern(const void *rule, size_t offset)
+{
+    return (const struct mk_pattern *)(const void *)((const char *)rule + offset);
+}
 /*
  * Like mk__conf_next(), but leaves out most instances whose pattern, at offset `pattern`, does not match the path: all
  * of those whose paths begin with another text, where there are many. Both sets must have been checked.

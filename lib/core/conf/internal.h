@@ -61,8 +61,9 @@ struct mk__conf_values {
     struct mk__conf_values *next;          /* of its section */
     struct mk__conf_values *next_instance; /* of the next instance of this section in the set */
     const struct mk__conf_set *set;        /* that has them */
-    const struct mk__rule_index *rules;    /* of these instances; NULL: there is none */
-    uint32_t nth;                          /* in it */
+    const struct mk__conf_section *section;
+    const struct mk__rule_index *rules; /* of these instances; NULL: there is none */
+    uint32_t nth;                       /* in it */
     const struct mk__conf_registration *registration;
     void *data;  /* points to `bytes` */
     bool failed; /* the section's own check reported an error */

@@ -27,11 +27,6 @@ const struct mk_conf_key *mk__rule_index_match_key(const struct mk_conf_section 
     return key && key->name ? key : NULL;
 }
 
-static const struct mk_pattern *get_pattern(const struct mk__conf_values *values, size_t offset)
-{
-    return (const void *)((const char *)values->data + offset);
-}
-
 static uint32_t count_instances(const struct mk__conf_group *group)
 {
     uint32_t n = 0;
@@ -51,7 +46,7 @@ static int index_values(struct mk__conf *conf, struct mk__conf_values *first, si
     for (uint32_t i = 0; i < n; i++, values = values->next_instance) {
         assert(values && values->registration == first->registration);
         items[i] = values;
-        patterns[i] = get_pattern(values, pattern);
+        patterns[i] = mk__conf_pattern(values->data, pattern);
     }
     *index = (struct mk__rule_index){pattern, n, items, mk__pattern_index_new(patterns, n, &conf->arena)};
     if (!index->patterns)

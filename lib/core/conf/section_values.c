@@ -19,7 +19,7 @@ static struct mk__conf_values *new_values(struct mk__conf *conf, const struct mk
     assert(!registration->absent);
     const struct mk_conf_section *section = registration->section;
     size_t size = section->keys ? section->size : sizeof(struct mk_conf_pairs);
-    /* never 0 bytes: find_values() distinguishes structs by their addresses */
+    /* never 0 bytes: structs are distinguished by their addresses */
     struct mk__conf_values *values = mk_arena_zalloc(&conf->arena, sizeof(*values) + (size ? size : 1));
 
     if (!values)
@@ -81,6 +81,7 @@ static struct mk__conf_section *add_section(struct mk__conf *conf, struct mk__co
         if (!(*last = new_values(conf, reg)))
             goto out_of_memory;
         (*last)->set = set;
+        (*last)->section = sec;
         last = &(*last)->next;
     }
     struct mk__conf_group *group = find_group(set, type);
@@ -172,17 +173,10 @@ struct mk__conf_section *mk__section_values_enter_section(struct mk__conf *conf,
     return sec;
 }
 
-/* Returns the values with this data, and their section; NULL: they are not of this set. */
-static const struct mk__conf_values *find_values(const struct mk__conf_set *set, const void *data,
-                                                 const struct mk__conf_section **ret_section)
+/* Returns the values that this struct is part of; NULL: there is no struct, or it is of another set. */
+static const struct mk__conf_values *find_values(const struct mk__conf_set *set, const void *data)
 {
-    for (const struct mk__conf_section *sec = set->sections; sec; sec = sec->next)
-        for (const struct mk__conf_values *values = sec->values; values; values = values->next)
-            if (values->data == data) {
-                *ret_section = sec;
-                return values;
-            }
-    return NULL;
+    return data && mk__conf_is_of(set, data) ? mk__conf_values_of(data) : NULL;
 }
 
 /* Requests look for sections by this: it must not search all of their instances. */
@@ -236,13 +230,12 @@ struct mk_str mk__conf_file_name(const struct mk__conf_set *set)
 
 struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
 {
-    const struct mk__conf_section *sec;
-    const struct mk__conf_values *values = data ? find_values(set, data, &sec) : NULL;
+    const struct mk__conf_values *values = find_values(set, data);
 
     if (!values)
         return (struct mk__conf_origin){NULL, 0, 0};
     if (offset == MK__CONF_SECTION)
-        return sec->origin;
+        return values->section->origin;
     for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
         if (setting->state == MK__SETTING_SET && is_of_field(setting, offset) && nth-- == 0)
             return setting->origin;
@@ -251,15 +244,14 @@ struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const voi
 
 bool mk__conf_is_consequence(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
 {
-    const struct mk__conf_section *sec = NULL;
-    const struct mk__conf_values *values = set && data ? find_values(set, data, &sec) : NULL;
+    const struct mk__conf_values *values = find_values(set, data);
 
     if (!values || offset == MK__CONF_SECTION || mk__conf_origin(set, data, offset, nth).source)
         return false;
     for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
         if (setting->state != MK__SETTING_SET && setting->key->offset == offset)
             return true;
-    return sec->incomplete || set->incomplete;
+    return values->section->incomplete || set->incomplete;
 }
 
 static bool has_errors(const struct mk__conf_values *values)
@@ -290,17 +282,11 @@ static struct mk__conf_origin find_origin(const struct mk_conf_check *c, size_t 
     return origin;
 }
 
-/* Without errors nothing is the consequence of one, and thousands of sections are not searched. */
-static bool is_consequence(const struct mk_conf_check *c, size_t offset, unsigned nth)
-{
-    return mk__conf_all_errors(c->conf) && mk__conf_is_consequence(c->set, c->values->data, offset, nth);
-}
-
 static void report_problem(const struct mk_conf_check *c, bool warning, size_t offset, unsigned nth, const char *format,
                            va_list args)
 {
     c->values->failed |= !warning;
-    if (is_consequence(c, offset, nth))
+    if (mk__conf_is_consequence(c->set, c->values->data, offset, nth))
         mk__conf_suppress(c->conf);
     else
         mk__conf_report(c->conf, warning, find_origin(c, offset, nth), format, args);
@@ -308,7 +294,7 @@ static void report_problem(const struct mk_conf_check *c, bool warning, size_t o
 
 bool mk_conf_is_wrong(const struct mk_conf_check *check, size_t offset)
 {
-    return is_consequence(check, offset, 0);
+    return mk__conf_is_consequence(check->set, check->values->data, offset, 0);
 }
 
 bool mk_conf_is_given(const struct mk_conf_check *check)

@@ -26,7 +26,7 @@ const struct mk_conf_key *mk__content_order_match_key(const struct mk_conf_secti
 
 static const struct mk_pattern *get_match(const struct place *p)
 {
-    return (const void *)((const char *)p->conf + mk__content_order_match_key(p->section)->offset);
+    return mk__conf_pattern(p->conf, mk__content_order_match_key(p->section)->offset);
 }
 
 static bool is_shared(const struct mk_host *host, const void *conf)

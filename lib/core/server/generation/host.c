@@ -34,16 +34,11 @@ const void *mk_host_conf_next_match(const struct mk_host *host, const struct mk_
     return mk__rule_index_next(host->set, section, pattern, path, data);
 }
 
-static const struct mk_pattern *get_pattern(const void *rule, size_t offset)
-{
-    return (const void *)((const char *)rule + offset);
-}
-
 const void *mk_host_conf_next_cover(const struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
                                     const void *rule, const void *data)
 {
     const struct mk__conf_set *set = mk__conf_is_of(host->set, rule) ? host->set : host->generation->set;
-    data = mk__rule_index_next_cover(set, section, pattern, get_pattern(rule, pattern), data);
+    data = mk__rule_index_next_cover(set, section, pattern, mk__conf_pattern(rule, pattern), data);
     return data == rule ? NULL : data;
 }
 
@@ -53,7 +48,7 @@ int mk_host_conf_match(const struct mk_host *host, const struct mk_conf_section 
     int match = 0;
     path = mk__generation_rule_path(path);
     const void *data = mk_host_conf_next_match(host, section, pattern, path, NULL);
-    while (data && (match = mk_pattern_match(get_pattern(data, pattern), path)) == 0)
+    while (data && (match = mk_pattern_match(mk__conf_pattern(data, pattern), path)) == 0)
         data = mk_host_conf_next_match(host, section, pattern, path, data);
     *ret_section = match > 0 ? data : NULL;
     return match < 0 ? match : 0;
@@ -249,8 +244,6 @@ const struct mk_upstreams *mk_generation_upstreams(const struct mk_generation *g
 
 static bool is_consequence(const struct mk_host *host, const void *data, size_t offset, unsigned nth)
 {
-    if (!mk__conf_all_errors(host->generation->conf))
-        return false; /* nothing follows from an error that is not there, and the search goes through all sections */
     return mk__conf_is_consequence(host->set, data, offset, nth) ||
            mk__conf_is_consequence(host->generation->set, data, offset, nth);
 }
@@ -306,7 +299,7 @@ struct mk__conf_origin mk__host_find_rule(const struct mk_host *host, const void
 /* Returns whether a section is no rule: its pattern is an exact one without text, which no path matches. */
 static bool matches_nothing(const void *rule, size_t pattern)
 {
-    const struct mk_pattern *match = get_pattern(rule, pattern);
+    const struct mk_pattern *match = mk__conf_pattern(rule, pattern);
     return match->kind == MK_PATTERN_EXACT && !match->text.len;
 }
 
@@ -329,7 +322,7 @@ static MK_COLD const void *find_cover(const struct rule_check *c, const void *ru
 {
     const void *r = NULL;
     while ((r = mk_host_conf_next_cover(c->host, c->section, c->pattern, rule, r)))
-        if (mk_pattern_covers(get_pattern(r, c->pattern), get_pattern(rule, c->pattern)) && is_rule(c, r) &&
+        if (mk_pattern_covers(mk__conf_pattern(r, c->pattern), mk__conf_pattern(rule, c->pattern)) && is_rule(c, r) &&
             !(c->is_conditional && c->is_conditional(r)))
             break;
     return r;
