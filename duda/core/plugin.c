@@ -147,7 +147,7 @@ static void stop_generation(struct mk_generation *g, void *state)
         host_close(h);
     }
     heap_free(all, sizeof(*all));
-    if (--set->generations > 0) /* with the last one the process ends, and another one may continue its counters */
+    if (--set->generations > 0) /* the last one may end with the process, and another one continue its counters */
         counts_hide_unused();
 }
 

@@ -33,6 +33,9 @@ static bool is_limited(void)
     return has_limit && phase_now() != PHASE_MAIN && !mk_log_wants(MK_LOG_DEBUG);
 }
 
+/* A limit is that of a format: many lines of a service leave those about it their room. */
+static const char line_of_service[] = "%s", line_about_service[] = "%s";
+
 static void write_line(struct service *s, bool is_own, enum mk_log_level level, const char *format, va_list args)
 {
     char text[TEXT_BYTES];
@@ -43,10 +46,8 @@ static void write_line(struct service *s, bool is_own, enum mk_log_level level, 
         vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
     if (!is_limited())
         mk_log(level, "%s", text);
-    else if (is_own)
-        mk_log_limited_text(level, s, "%s", text);
-    else /* another format: what the service says does not take the room of what is said of it */
-        mk_log_limited_text(level, s, "%.*s", (int)sizeof(text), text);
+    else
+        mk_log_limited_text(level, s, is_own ? line_of_service : line_about_service, text);
     errno = saved;
 }
 
