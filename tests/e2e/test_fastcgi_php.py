@@ -410,6 +410,12 @@ def test_spawned_children_stay_over_reloads(spawn):
         assert client.ask("/hello.php").body == b"hello"
 
 
+def begin_wait(server, client):
+    """Sends a request whose script runs until there is a file "go"."""
+    client.send(b"GET /wait.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await_true(lambda: (server.root / "waiting").exists(), 60, "the script")
+
+
 @pytest.mark.concurrent
 @needs_php_cgi
 def test_spawn_that_changes_amid_a_request(spawn):
@@ -417,8 +423,7 @@ def test_spawn_that_changes_amid_a_request(spawn):
     server = spawn(2)
     before = server.find_children()
     with server.connect() as slow:
-        slow.send(b"GET /wait.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        await_true(lambda: (server.root / "waiting").exists(), 60, "the script")
+        begin_wait(server, slow)
         conf = server.conf / "sites" / "default"
         conf.write_text(conf.read_text().replace('"php-cgi" -n', '"php-cgi" -n -d other.mark=1'))
         reload(server)
@@ -461,8 +466,7 @@ def test_spawned_children_end_at_the_stop(spawn):
     """Also those that serve a request, once ShutdownTimeout is over."""
     server = spawn(2, settings={"ShutdownTimeout": "1s"})
     with server.connect() as client:
-        client.send(b"GET /wait.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        await_true(lambda: (server.root / "waiting").exists(), 60, "the script")
+        begin_wait(server, client)
         server.send_signal(signal.SIGTERM)
         assert server.wait() == 0
         client.assert_gone()
@@ -475,8 +479,7 @@ def test_spawned_child_whose_client_leaves(spawn):
     server = spawn(2)
     before = server.find_children()
     with server.connect() as leaving:
-        leaving.send(b"GET /wait.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        await_true(lambda: (server.root / "waiting").exists(), 60, "the script")
+        begin_wait(server, leaving)
     with server.connect() as client:
         assert client.ask("/hello.php").body == b"hello"
         (server.root / "go").touch()

@@ -30,7 +30,7 @@ SECTIONS = {
     "fastcgi tries": ("FASTCGI", {"Match": "/", "TryFiles": "$path /dir/index.php"}, {}, "/none"),
     "fastcgi and PATH_INFO": ("FASTCGI", {"Match": "/dir"}, {}, "/dir/index.php/info"),
 }
-PATHS = ("/dir/", "/none", "/dir/index.php/info")
+PATHS = dict.fromkeys(path for *_, path in SECTIONS.values())
 ROWS = {  # sections, and the status of POST with a body of 100 bytes
     "nothing": ("", 200),
     "the index": (limits("=/dir/index.php", MaxBodySize="10B"), 413),

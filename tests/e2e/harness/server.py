@@ -159,9 +159,14 @@ def with_cache(texts):
     return {**texts, "plugins/cache/cache.conf": section("CACHE", {"Files": build.CACHE})}
 
 
+def conf_of(args):
+    """The configuration folder of a command line; None: it has none."""
+    return next((after for before, after in zip(args, args[1:]) if before == "-c"), None)
+
+
 def changes_user(args):
     """Whether the server is started by root and becomes another user, by its configuration."""
-    conf = next((after for before, after in zip(args, args[1:]) if before == "-c"), None)
+    conf = conf_of(args)
     path = pathlib.Path(conf) / "monkey.conf" if conf and os.geteuid() == 0 else None
     return bool(path and path.is_file() and re.search(r"^ *User +\S", path.read_text(errors="replace"), re.M))
 
@@ -193,7 +198,7 @@ class Server:
         start_seconds=START_SECONDS,
     ):
         self.logged, self.partial, self.news, self.clients = [], b"", threading.Condition(), []
-        self.conf = next((after for before, after in zip(args, args[1:]) if before == "-c"), None)
+        self.conf = conf_of(args)
         self.ended = self.finished = self.stopping = self.has_cached = False
         program = program or (build.for_others() if user or changes_user(args) else build.binary())
         self.process = subprocess.Popen(
