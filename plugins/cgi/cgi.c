@@ -356,7 +356,7 @@ static bool explain_path(const struct mk_host *host, struct mk_str path, struct 
 {
     const struct section *section;
     struct mk_cgi_place place;
-    (void)decided;
+    struct mk_str of = path;
     if (run_find_section(host, path, &section) < 0 || !section)
         return false;
     const struct cgi_conf *conf = section->conf;
@@ -372,6 +372,8 @@ static bool explain_path(const struct mk_host *host, struct mk_str path, struct 
         mk_buf_addf(out, "%d: there is no script: %s", mk_open_file_get_status(err), strerror(-err));
     else
         explain_script(conf, script->file, script->may_run, script->info, out);
+    if (err == 0 && script->info.len)
+        mk_buf_adds(decided, mk_str(of.p, of.len - script->info.len));
     mk_account_free(NULL, script, sizeof(*script));
     return true;
 }

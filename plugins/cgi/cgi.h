@@ -302,6 +302,8 @@ void run_output_release(struct run *r);
 
 /* Follows a redirect of the script to a path of this server, or refuses it; `target` is valid during the call. */
 void run_redirect(struct run *r, struct mk_str target);
+/* Tells whether the client may have the script of a redirect, whose path has a PATH_INFO, too; else refuses it. */
+bool run_redirect_allows(struct run *r, struct mk_str name);
 /* Continues with `next`: the process has ended. */
 void run_redirect_continue(struct run *r);
 

@@ -217,6 +217,15 @@ static void follow_redirect(struct run *r)
         run_fail(r, 503);
 }
 
+bool run_redirect_allows(struct run *r, struct mk_str name)
+{
+    struct mk_str path = mk_arena_dup(mk_request_arena(r->req), name);
+    bool allowed = path.p && mk_request_allows_source(r->req, &mk_plugin_cgi, path) > 0;
+    if (!allowed)
+        refuse_redirect(r, 403, "the client may not have its script");
+    return allowed;
+}
+
 void run_redirect(struct run *r, struct mk_str target)
 {
     if (++r->redirects > REDIRECTS_MAX)

@@ -331,10 +331,41 @@ static void continue_with_script(struct run *r)
         run_enter(r);
 }
 
+/* Redirects are of the same request. */
+static void count_request(const struct run *r)
+{
+    if (!r->redirects)
+        counters_add(r->worker, COUNT_REQUESTS, 1);
+}
+
+/* Lets the request go: another response is made for it, or it comes again as a run of its own. */
+static void abandon_request(struct run *r)
+{
+    *r->owner = NULL;
+    r->req = NULL;
+    r->errors.req = NULL;
+    r->phase = OVER;
+    run_release(r);
+}
+
+/* Rules and logins hold for the script, also where a PATH_INFO follows it. Returns whether it is run now. */
+static bool may_run(struct run *r, struct mk_str name)
+{
+    if (r->params.is_redirected)
+        return run_redirect_allows(r, name);
+    bool allowed = mk_cgi_may_run(r->req, name);
+    if (!allowed)
+        abandon_request(r);
+    return allowed;
+}
+
 static void take_script(struct mk_request *req, int err, const struct mk_cgi_script *script, void *ctx)
 {
     struct run *r = ctx;
     (void)req;
+    if (err == 0 && script->info.len && !may_run(r, mk_str(r->path.p, r->path.len - script->info.len)))
+        return;
+    count_request(r);
     if (err == 0)
         err = keep_script(r, script);
     if (err < 0) {
@@ -389,14 +420,17 @@ void run_find(struct run *r)
     struct mk_str path = r->path;
     r->phase = LOOKUP;
     if (r->conf->script.len) {
+        count_request(r);
         take_section_script(r);
         return;
     }
     int err = run_find_place(r->conf, mk_request_host_conf(r->req), &path, &place);
     if (err == 0)
         err = mk_cgi_lookup(r->req, &place, MK_CGI_FIND_WALK, path, take_script, r);
-    if (err < 0)
+    if (err < 0) {
+        count_request(r);
         respond_missing(r, err);
+    }
 }
 
 /* ── the beginning ── */
@@ -438,7 +472,6 @@ void run_begin(struct mk_request *req, struct thread *thread, const struct secti
         mk_response_error(req, 503);
         return;
     }
-    counters_add(r->worker, COUNT_REQUESTS, 1);
     r->params.has_length = mk_request_body_length(req, &r->params.length);
     r->has_body = !r->params.has_length || r->params.length;
     mk_request_end_with_client(req);

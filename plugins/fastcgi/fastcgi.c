@@ -286,18 +286,6 @@ static struct recent *get_recent(struct mk_request *req)
     return *at;
 }
 
-/*
- * Rules and logins hold for the path of the script, too, also where a PATH_INFO follows it in that of the request.
- * Returns whether it is run now; else another response is.
- */
-static bool may_run(struct mk_request *req, struct mk_str name)
-{
-    struct mk_str decided = mk_request_decided_path(req);
-    if (mk_str_eq(mk_request_path(req), name) || (decided.p && mk_str_eq(decided, name)))
-        return true;
-    return mk_request_decide_access(req, name) == MK_DECLINED;
-}
-
 static void run_found_script(struct mk_request *req, const struct fastcgi_conf *conf, const struct mk_cgi_script *found)
 {
     const struct fastcgi_script script = {.name = found->name,
@@ -307,7 +295,7 @@ static void run_found_script(struct mk_request *req, const struct fastcgi_conf *
     struct recent *recent = get_recent(req);
     if (recent)
         recent_add(recent, conf, mk_request_path(req), &script, mk_loop_now_ms(mk_request_loop(req)));
-    if (may_run(req, script.name))
+    if (mk_cgi_may_run(req, script.name))
         run_script(req, conf, &script);
 }
 
@@ -368,7 +356,7 @@ static int fastcgi_request(struct mk_request *req)
         recent ? recent_find(recent, conf, path, mk_loop_now_ms(mk_request_loop(req))) : NULL;
     if (!script)
         return lookup_start(req, conf, end_lookup);
-    if (may_run(req, script->name))
+    if (mk_cgi_may_run(req, script->name))
         run_script(req, conf, script);
     return 0;
 }

@@ -9,6 +9,7 @@ from harness import build
 from harness.backend import Backend, answer
 from harness.content import populate
 from harness.fastcgi import Application
+from harness.metrics import scrape, status_section, total
 from harness.server import section
 from test_auth import ADA, FREE, basic, users  # noqa: F401
 
@@ -142,6 +143,63 @@ def test_a_folder_is_as_its_script_of_fastcgi(start, name, how):
                 assert (posted.status, posted.body == b"ran body") == (script[1].status, script[1].status == 200)
                 assert status != 200 or posted["X-User"] == (server.app.requests[-1]["Remote-User"] or "")
         assert script[0].status == status
+
+
+STARTER = 2  # sockets to it: of the process, and of the worker
+
+
+@pytest.fixture
+def interpreter(tmp_path):
+    """Runs any script: it tells the user that the script gets."""
+    path = tmp_path / "interpreter"
+    path.write_text("#!/bin/sh\nprintf 'Content-Type: text/plain\\nX-User: %s\\n\\nran ' \"$HTTP_REMOTE_USER\"\ncat\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_path_info_is_as_its_script_of_cgi(start, interpreter, name):
+    text, fields, status = ROWS[name]
+    server = start(section("CGI", {"Match": "/dir", "Interpreter": f".php {interpreter}"}) + text)
+    server.baseline += STARTER
+    with server.connect() as client:
+        script = client.ask("/dir/index.php", *fields)
+        for _ in range(2):
+            assert describe(client.ask("/dir/index.php/info", *fields), []) == describe(script, [])
+        if " GET" not in text:
+            posted = client.ask("/dir/index.php/info", *fields, method="POST", body=b"body")
+            assert (posted.status, posted.body == b"ran body") == (status, status == 200)
+            assert status != 200 or posted["X-User"] == (server.app.requests[-1]["Remote-User"] or "")
+    assert script.status == status
+
+
+@pytest.mark.parametrize("match, status", [("=/dir/index.php", 403), ("=/dir/index.php/info", 403), ("=/info", 200)])
+def test_a_redirect_with_a_path_info(serve, tmp_path, match, status):
+    """A script names the script of another path, with what follows it."""
+    scripts = {"a.cgi": b"#!/bin/sh\necho Location: /dir/index.php/info\necho\n",
+               "index.php": b"#!/bin/sh\necho Content-Type: text/plain\necho\necho ran $PATH_INFO\n"}  # fmt: skip
+    root = populate(tmp_path / "root", {f"dir/{name}": text for name, text in scripts.items()})
+    for name in scripts:
+        (root / "dir" / name).chmod(0o755)
+    server = serve(root=root, text=section("CGI", {"Match": "/dir", "LocalRedirect": "On"}) + deny(match))
+    server.baseline += STARTER
+    with server.connect() as client:
+        got = client.ask("/dir/a.cgi")
+    assert (got.status, got.body == b"ran /info\n") == (status, status == 200)
+    assert ("the client may not have" in server.log) == (status == 403)
+
+
+@pytest.mark.parametrize("match, count", [("=/dir/index.php", 1), ("=/other", 2)])
+def test_counted_once(serve, interpreter, tmp_path, match, count):
+    """A script that a login was asked for is one request; one that a rule denies is none."""
+    root = populate(tmp_path / "root", {"dir/index.php": b""})
+    text = section("CGI", {"Match": "/dir", "Interpreter": f".php {interpreter}"}) + deny(match)
+    server = serve(root=root, text=text, config={"plugins/status/status.conf": status_section()})
+    server.baseline += STARTER * (count == 2)
+    with server.connect() as client:
+        for path in ("/dir/index.php/info", "/dir/none"):
+            client.ask(path)
+        assert total(scrape(client), "monkey_cgi_requests_total") == count
 
 
 # How the file gets to a client that does not ask for it: the keys of the host, and the path.

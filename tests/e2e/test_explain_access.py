@@ -11,11 +11,12 @@ from harness.backend import Backend, answer
 from harness.content import populate
 from harness.fastcgi import Application
 from harness.fastcgi import answer as answer_fastcgi
+from harness.scripts import HELLO, cgi_section, write_scripts
 from harness.server import section
 from test_auth import ADA, users  # noqa: F401
 from test_shell import path, shell, shown  # noqa: F401
 
-PLUGINS = ("cheetah", "mandril", "auth", "proxy", "fastcgi")
+PLUGINS = ("cheetah", "mandril", "auth", "proxy", "fastcgi", "cgi")
 pytestmark = [
     pytest.mark.single_protocol,
     pytest.mark.skipif(
@@ -35,7 +36,7 @@ def login(match, *lines):
     return "\n    ".join(["[AUTH]", f"Match {match}", "Realm staff", "Users {users}", *lines]) + "\n"
 
 
-INDEX, SCRIPT, RUN = "=/dir/index.html", "=/php/index.php", "=/run/index.php"
+INDEX, SCRIPT, RUN, CGI = "=/dir/index.html", "=/php/index.php", "=/run/index.php", "=/cgi/a"
 SPA = {"TryFiles": "$path /dir/index.html"}
 FOLDERS = {"TryFiles": "$path $path/ =404"}
 ROWS = {  # sections, keys of the host, the target, the status, and that after a login
@@ -81,6 +82,10 @@ ROWS = {  # sections, keys of the host, the target, the status, and that after a
     "FastCGI, PATH_INFO, a login": (login("*.php"), {}, "/run/index.php/x", 401, 200),
     "FastCGI, PATH_INFO, another one": (rule("=/run/x.php"), {}, "/run/index.php/x", 200, 200),
     "FastCGI, another one": (rule("=/run/x.php"), {}, "/run/", 200, 200),
+    "CGI": (rule(CGI), {}, "/cgi/a", 403, 403),
+    "CGI, PATH_INFO": (rule(CGI), {}, "/cgi/a/x", 403, 403),
+    "CGI, PATH_INFO, a login": (login(CGI), {}, "/cgi/a/x", 401, 200),
+    "CGI, PATH_INFO, another one": (rule("=/cgi/b"), {}, "/cgi/a/x", 200, 200),
     "without a slash": (rule(INDEX), {}, "/dir", 301, 301),
 }
 
@@ -91,13 +96,17 @@ def start(shown, shell, tmp_path, users):  # noqa: F811
     app, php = (one.__enter__() for one in made)
     root = populate(tmp_path / "root", dict.fromkeys(FILES, b"<?php secret ?>\n"))
 
+    scripts = write_scripts(tmp_path / "scripts", {"a": HELLO})
+
     def run(text, keys):
         host = {"ServerName": "localhost", "DocumentRoot": root, "Indexfile": "index.html index.php", **keys}
         tries = "$path $path/index.php /run/index.php"
         sections = section("FASTCGI", {"Match": "/run", "To": php.to, "TryFiles": tries})
         sections += section("PROXY", {"Match": "/php/*.php", "To": app.url})
+        sections += cgi_section(scripts)
         text = section("HOST", host) + sections + text.replace("{users}", str(users))
         server = shown(config={"sites/default": text})
+        server.baseline += 2 * ("/cgi/" in text)  # sockets to the starter, once a script runs
         return server, shell()
 
     yield run

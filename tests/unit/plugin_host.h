@@ -16,10 +16,10 @@ static struct {
     struct mk_generation generation;
     struct mk__limits limits;
     struct mk__thread thread;
-    struct mk_worker worker;
     mk__cell *cells; /* there is no memory of counters */
     const struct mk_plugin *loaded[MK__PLUGINS_MAX];
 } plugin_host;
+static struct mk_worker plugin_host_worker;
 
 /* For cmocka's group set-up: the folder and a configuration without sites. */
 static inline int make_plugin_host(void **state)
@@ -73,9 +73,9 @@ static inline void open_plugin_host(const char *lines, const struct mk_plugin *p
             g->plugins[i] = content;
     mk__generation_find_hooks(g);
     plugin_host.limits = (struct mk__limits){.open = 1000}; /* no test has more connections */
-    plugin_host.worker = (struct mk_worker){.generation = g, .cells = &plugin_host.cells};
+    plugin_host_worker = (struct mk_worker){.generation = g, .cells = &plugin_host.cells};
     plugin_host.thread =
-        (struct mk__thread){.limits = &plugin_host.limits, .receiver.assigned = 1000, .worker = &plugin_host.worker};
+        (struct mk__thread){.limits = &plugin_host.limits, .receiver.assigned = 1000, .worker = &plugin_host_worker};
     assert_int_equal(mk_test_fixture_open(&w, jobs), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     w.http.app = &mk__request_hooks_app;

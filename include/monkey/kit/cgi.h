@@ -80,6 +80,13 @@ MK_API int mk_cgi_lookup(struct mk_request *req, const struct mk_cgi_place *plac
  * of the client. Returns whether it has.
  */
 MK_API bool mk_cgi_refuse_method(struct mk_request *req);
+/*
+ * Has rules and logins decide about the path of the script, where that of the request differs (it is a folder's, or a
+ * PATH_INFO follows): mk_request_decide_access(). `name` is decoded, as in struct mk_cgi_script. In on_content, or
+ * later.
+ * Returns true if the script may run now. Else another response is made, or on_content of the caller is called again.
+ */
+MK_API bool mk_cgi_may_run(struct mk_request *req, struct mk_str name);
 
 /* ── variables ── */
 

@@ -5,6 +5,7 @@
 #include <monkey/base/file.h>
 #include <monkey/kit/cgi.h>
 #include <monkey/kit/request_job.h>
+#include <monkey/program.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,16 @@ bool mk_cgi_refuse_method(struct mk_request *req)
     if (is_refused)
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
     return is_refused;
+}
+
+/* ── access ── */
+
+bool mk_cgi_may_run(struct mk_request *req, struct mk_str name)
+{
+    struct mk_str decided = mk_request_decided_path(req);
+    if (mk_str_eq(mk_request_path(req), name) || (decided.p && mk_str_eq(decided, name)))
+        return true;
+    return mk_request_decide_access(req, name) == MK_DECLINED;
 }
 
 /* ── the name of a script and what follows it ── */
