@@ -252,6 +252,11 @@ static int add_rule(struct mk_host *host, struct auth_generation *g, struct auth
     return conf->type == AUTH_BEARER ? make_token_rule(host, g, h, rule) : err;
 }
 
+static const struct mk_pattern *get_pattern(const void *rules, uint32_t number)
+{
+    return &((const struct auth_rule *)rules)[number].conf->match;
+}
+
 int rules_make(struct mk_host *host, struct auth_generation *g, struct auth_host **ret)
 {
     const struct auth_conf *conf = settings_first(host);
@@ -268,6 +273,8 @@ int rules_make(struct mk_host *host, struct auth_generation *g, struct auth_host
         int r = add_rule(host, g, h, conf);
         err = r < 0 ? r : err;
     }
+    h->index = mk_pattern_index_new(get_pattern, h->rules, h->n, &h->arena);
+    err = err == 0 && !h->index ? -ENOMEM : err;
     *ret = err == 0 ? h : NULL;
     if (err < 0)
         rules_free(h);
@@ -288,7 +295,7 @@ void rules_free(struct auth_host *h)
 int rules_find(const struct auth_host *h, struct mk_str path, const struct auth_rule **ret)
 {
     *ret = NULL;
-    for (unsigned i = 0; i < h->n; i++) {
+    for (uint32_t i = 0; (i = mk_pattern_index_next(h->index, path, i)) < h->n; i++) {
         int match = mk_pattern_match(&h->rules[i].conf->match, path);
         if (match < 0)
             return match;

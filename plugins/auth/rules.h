@@ -374,6 +374,7 @@ struct auth_host {
     struct mk_arena arena; /* of the rules */
     unsigned n;
     struct auth_rule *rules;
+    const struct mk_pattern_index *index; /* of the patterns of the rules */
 };
 
 struct auth_worker {

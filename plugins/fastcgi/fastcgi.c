@@ -105,7 +105,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 /* A host that has sections. */
 struct host {
     struct mk_source_root root;
-    struct mk_gateway_route *routes;
+    struct mk_gateway_routes routes;
     unsigned n_workers;
     struct recent *recent[]; /* of each worker, by its index; NULL: not used yet */
 };
@@ -117,7 +117,7 @@ static void free_host(struct host *own)
             recent_release(own->recent[i]);
             mk_account_free(NULL, own->recent[i], sizeof(struct recent));
         }
-    mk_gateway_free_routes(own->routes);
+    mk_gateway_free_routes(&own->routes);
     mk_source_folder_release(&own->root.folder);
     mk_account_free(NULL, own, sizeof(*own) + own->n_workers * sizeof(own->recent[0]));
 }
@@ -238,7 +238,7 @@ static int find_section(const struct mk_host *host, struct mk_str path, const st
 static void pass_request(struct mk_request *req, const struct fastcgi_conf *conf, const struct fastcgi_script *script)
 {
     const struct host *host = mk_request_host_state(req, &mk_plugin_fastcgi);
-    mk_gateway_pass(req, mk_gateway_find_route(host->routes, conf), script);
+    mk_gateway_pass(req, mk_gateway_find_route(&host->routes, conf), script);
 }
 
 /* Makes "fastcgi: /srv/www/index.php"; without memory the name alone. */

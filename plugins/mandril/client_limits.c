@@ -193,7 +193,8 @@ int client_limits_apply(const struct host_state *host, struct files_refs *files,
                         const struct conditions_subject *subject)
 {
     int err = 0;
-    for (uint32_t i = 0; i < host->n_limits && err == 0; i++) {
+    uint32_t i = 0;
+    for (; err == 0 && (i = mk_pattern_index_next(host->limit_index, subject->path, i)) < host->n_limits; i++) {
         const struct limit *limit = &host->limits[i];
         if (!filter_contains(&limit->base.clients, files, &subject->client))
             continue;

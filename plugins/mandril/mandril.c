@@ -95,16 +95,18 @@ static bool ask_rule(const struct rule *rule, struct files_refs *files, const st
     return found != 0;
 }
 
-/* Returns whether a rule was logged when the rules were asked about the request's own path before. */
+/* Returns whether the nth rule was logged when the rules were asked about the request's own path before. */
 static bool was_logged(const struct host_state *host, struct files_refs *files,
-                       const struct conditions_subject *subject, const struct rule *rule)
+                       const struct conditions_subject *subject, uint32_t nth)
 {
     struct conditions_subject before = *subject;
     struct rule_decision d;
     before.path = mk_request_decided_path(subject->req);
-    for (const struct rule *r = host->rules; before.path.p && r <= rule; r++)
-        if (ask_rule(r, files, &before, &d) && (r == rule || !r->conf->dry_run))
-            return r == rule;
+    if (!before.path.p)
+        return false;
+    for (uint32_t i = 0; (i = mk_pattern_index_next(host->rule_index, before.path, i)) <= nth; i++)
+        if (ask_rule(&host->rules[i], files, &before, &d) && (i == nth || !d.rule->conf->dry_run))
+            return i == nth;
     return false;
 }
 
@@ -113,10 +115,10 @@ static struct rule_decision decide_request(const struct host_state *host, struct
                                            const struct conditions_subject *subject, bool quiet)
 {
     struct rule_decision d;
-    for (uint32_t i = 0; i < host->n_rules; i++) {
+    for (uint32_t i = 0; (i = mk_pattern_index_next(host->rule_index, subject->path, i)) < host->n_rules; i++) {
         if (!ask_rule(&host->rules[i], files, subject, &d))
             continue;
-        if (!quiet && !was_logged(host, files, subject, &host->rules[i]))
+        if (!quiet && !was_logged(host, files, subject, i))
             log_decision(&d, subject);
         if (!d.rule->conf->dry_run)
             return d;
@@ -389,7 +391,7 @@ static int allows_path(struct mk_request *req, struct mk_str path)
 static bool denies_path(const struct mk_host *host, struct mk_str path)
 {
     const struct host_state *state = mk_host_state(host, &mk_plugin_mandril);
-    for (uint32_t i = 0; i < state->n_rules; i++) {
+    for (uint32_t i = 0; (i = mk_pattern_index_next(state->rule_index, path, i)) < state->n_rules; i++) {
         const struct rule_conf *conf = state->rules[i].conf;
         const struct conditions *when = &conf->when;
         int found = conf->dry_run ? 0 : when->match.text.p ? mk_pattern_match(&when->match, path) : 1;

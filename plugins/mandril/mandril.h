@@ -320,6 +320,7 @@ struct host_state {
     struct process_state *process;
     struct rule *rules;
     struct limit *limits;
+    const struct mk_pattern_index *rule_index, *limit_index; /* of their patterns */
     uint32_t n_rules, n_limits;
 };
 
@@ -389,6 +390,8 @@ struct conn_state *mandril_get_conn(struct mk_connection *conn, struct process_s
  * Returns 0, -EINVAL or -ENOMEM.
  */
 int sections_start_host(struct mk_host *host, struct host_state *state, struct generation_state *g);
+/* Indexes the patterns of the sections, again after one was added. Returns 0 or -ENOMEM. */
+int sections_index_host(struct host_state *state);
 void sections_stop_host(struct host_state *state);
 /* Likewise for the sections of connections; `host` is any host. */
 int sections_start_connections(struct mk_host *host, struct generation_state *g);

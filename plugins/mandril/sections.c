@@ -183,6 +183,23 @@ static int worse_of(int err, int other)
     return other < 0 && err != -ENOMEM ? other : err;
 }
 
+static const struct mk_pattern *get_rule_pattern(const void *rules, uint32_t number)
+{
+    return &((const struct rule *)rules)[number].conf->when.match;
+}
+
+static const struct mk_pattern *get_limit_pattern(const void *limits, uint32_t number)
+{
+    return &((const struct limit *)limits)[number].conf->when.match;
+}
+
+int sections_index_host(struct host_state *state)
+{
+    state->rule_index = mk_pattern_index_new(get_rule_pattern, state->rules, state->n_rules, &state->arena);
+    state->limit_index = mk_pattern_index_new(get_limit_pattern, state->limits, state->n_limits, &state->arena);
+    return state->rule_index && state->limit_index ? 0 : -ENOMEM;
+}
+
 int sections_start_host(struct mk_host *host, struct host_state *state, struct generation_state *g)
 {
     int err = 0;
@@ -198,7 +215,7 @@ int sections_start_host(struct mk_host *host, struct host_state *state, struct g
         c.shared |= conf == mk_host_server_conf(host, limits);
         err = worse_of(err, add_limit(state, &c, conf));
     }
-    return err;
+    return err < 0 ? err : sections_index_host(state);
 }
 
 void sections_stop_host(struct host_state *state)
@@ -260,6 +277,22 @@ struct section_scope {
     bool decides; /* a section in a dry run does not */
 };
 
+/* Sections in their order; those before `start` are not compared with the others. */
+struct section_scopes {
+    struct section_scope *all;
+    size_t n, start;
+    const struct mk_pattern_index *index; /* NULL: they have no patterns */
+};
+
+/* Returns the first section, from `from` on, that may cover the conditions of the nth one. */
+static size_t find_next(const struct section_scopes *scopes, size_t nth, size_t from)
+{
+    from = from < scopes->start ? scopes->start : from;
+    if (!scopes->index)
+        return from;
+    return mk_pattern_index_next_cover(scopes->index, &scopes->all[nth].s->when->match, (uint32_t)from);
+}
+
 static bool is_for_all(const struct section_scope *r)
 {
     return !r->networks->n && !r->file.len;
@@ -279,14 +312,15 @@ static bool covers_clients(const struct section_scope *first, const struct secti
     return first->file.len && mk_str_eq(first->file, later->file) && !later->networks->n;
 }
 
-/* Returns 1 if the `n` sections have all networks of `later` together, 0, or -ENOMEM. */
-static int cover_networks(const struct section_scope *first, size_t n, const struct section_scope *later)
+/* Returns 1 if the sections before have all networks of the nth one together, 0, or -ENOMEM. */
+static int cover_networks(const struct section_scopes *scopes, size_t nth)
 {
+    const struct section_scope *first = scopes->all, *later = &first[nth];
     struct mk_buf all;
     if (!later->networks->n || later->file.len)
         return 0;
     mk_buf_init(&all, NETWORKS_MAX * sizeof(struct mk_network));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; (i = find_next(scopes, nth, i)) < nth; i++)
         if (covers_conditions(&first[i], later) && first[i].networks->n)
             mk_buf_add(&all, first[i].networks->items, first[i].networks->n * sizeof(struct mk_network));
     struct network_set *set = all.err || !all.len ? NULL
@@ -298,24 +332,24 @@ static int cover_networks(const struct section_scope *first, size_t n, const str
     return covered;
 }
 
-/* Finds what covers the section `first[n]`. Returns 1, 0 or -ENOMEM. `*ret`: a section that does alone, or NULL. */
-static int find_cover(const struct section_scope *first, size_t n, const struct section_scope **ret)
+/* Finds what covers the nth section. Returns 1, 0 or -ENOMEM. `*ret`: a section that does alone, or NULL. */
+static int find_cover(const struct section_scopes *scopes, size_t nth, const struct section_scope **ret)
 {
-    for (size_t i = 0; i < n; i++) {
+    const struct section_scope *first = scopes->all;
+    for (size_t i = 0; (i = find_next(scopes, nth, i)) < nth; i++) {
         *ret = &first[i];
-        if (covers_conditions(&first[i], &first[n]) && covers_clients(&first[i], &first[n]))
+        if (covers_conditions(&first[i], &first[nth]) && covers_clients(&first[i], &first[nth]))
             return 1;
     }
     *ret = NULL;
-    return cover_networks(first, n, &first[n]);
+    return cover_networks(scopes, nth);
 }
 
-/* Warns of the section `first[n]` if it can never match. Returns 0 or -ENOMEM. */
-static int check_section(struct mk_host *host, const struct section_scope *first, size_t n, const void *conf,
-                         size_t offset)
+/* Warns of the last section if it can never match. Returns 0 or -ENOMEM. */
+static int check_last(struct mk_host *host, const struct section_scopes *scopes, const void *conf, size_t offset)
 {
     const struct section_scope *cover;
-    int found = find_cover(first, n, &cover);
+    int found = find_cover(scopes, scopes->n - 1, &cover);
     if (found > 0 && cover)
         mk_host_warn(host, conf, offset, 0, "this can never match: the section of %.*s comes first and takes all of it",
                      MK_STR_ARG(cover->s->place));
@@ -324,15 +358,17 @@ static int check_section(struct mk_host *host, const struct section_scope *first
     return found < 0 ? found : 0;
 }
 
-/* Returns memory for `n` sections, to be freed with free_scopes(). */
-static struct section_scope *new_scopes(size_t n)
+/* Takes memory for `n` sections, to be freed with free_scopes(). Returns 0 or -ENOMEM. */
+static int open_scopes(struct section_scopes *scopes, size_t n, const struct mk_pattern_index *index)
 {
-    return mk_account_alloc(NULL, (n + 1) * sizeof(struct section_scope));
+    *scopes =
+        (struct section_scopes){.all = mk_account_alloc(NULL, (n + 1) * sizeof(struct section_scope)), .index = index};
+    return scopes->all ? 0 : -ENOMEM;
 }
 
-static void free_scopes(struct section_scope *all, size_t n)
+static void free_scopes(struct section_scopes *scopes, size_t n)
 {
-    mk_account_free(NULL, all, (n + 1) * sizeof(struct section_scope));
+    mk_account_free(NULL, scopes->all, (n + 1) * sizeof(struct section_scope));
 }
 
 /*
@@ -388,21 +424,20 @@ static void check_allowing(struct mk_host *host, const struct host_state *state,
 
 static int check_rules(struct mk_host *host, const struct host_state *state)
 {
-    struct section_scope *all = new_scopes(state->n_rules);
-    int err = all ? 0 : -ENOMEM;
-    size_t start = 0;
+    struct section_scopes scopes;
+    int err = open_scopes(&scopes, state->n_rules, state->rule_index);
     bool skip = false;
     for (size_t i = 0; i < state->n_rules && err == 0; i++) {
         const struct rule *rule = &state->rules[i];
-        all[i] = (struct section_scope){&rule->base, &rule->conf->when.networks, rule->conf->when.file,
-                                        !rule->conf->dry_run};
-        start = begins_shared(host, SECTION_RULES, rule->conf, &skip) ? i : start;
+        scopes.all[scopes.n++] = (struct section_scope){&rule->base, &rule->conf->when.networks, rule->conf->when.file,
+                                                        !rule->conf->dry_run};
+        scopes.start = begins_shared(host, SECTION_RULES, rule->conf, &skip) ? i : scopes.start;
         if (skip)
             break;
-        err = check_section(host, all + start, i - start, rule->conf, offsetof(struct rule_conf, action));
+        err = check_last(host, &scopes, rule->conf, offsetof(struct rule_conf, action));
         check_allowing(host, state, i);
     }
-    free_scopes(all, state->n_rules);
+    free_scopes(&scopes, state->n_rules);
     return err;
 }
 
@@ -435,21 +470,20 @@ static int check_rates(struct mk_host *host, const struct host_state *state, siz
 
 static int check_limits(struct mk_host *host, const struct host_state *state)
 {
-    struct section_scope *all = new_scopes(state->n_limits);
-    int err = all ? 0 : -ENOMEM;
-    size_t start = 0;
+    struct section_scopes scopes;
+    int err = open_scopes(&scopes, state->n_limits, state->limit_index);
     bool skip = false, wrong = false;
     for (size_t i = 0; i < state->n_limits && err == 0; i++) {
         const struct limit *limit = &state->limits[i];
-        all[i] = (struct section_scope){&limit->base, &limit->conf->when.networks, limit->conf->when.file,
-                                        !limit->conf->dry_run};
-        start = begins_shared(host, SECTION_LIMITS, limit->conf, &skip) ? i : start;
+        scopes.all[scopes.n++] = (struct section_scope){&limit->base, &limit->conf->when.networks,
+                                                        limit->conf->when.file, !limit->conf->dry_run};
+        scopes.start = begins_shared(host, SECTION_LIMITS, limit->conf, &skip) ? i : scopes.start;
         if (skip)
             break;
-        err = check_section(host, all + start, i - start, limit->conf, offsetof(struct limit_conf, when.match));
-        wrong = check_rates(host, state, start, i) < 0 || wrong;
+        err = check_last(host, &scopes, limit->conf, offsetof(struct limit_conf, when.match));
+        wrong = check_rates(host, state, scopes.start, i) < 0 || wrong;
     }
-    free_scopes(all, state->n_limits);
+    free_scopes(&scopes, state->n_limits);
     return err == 0 && wrong ? -EINVAL : err;
 }
 
@@ -489,14 +523,15 @@ static void check_allowing_connections(struct mk_host *host, const struct genera
 
 int shadowed_check_connections(struct mk_host *host, const struct generation_state *g)
 {
-    struct section_scope *all = new_scopes(g->n_connections);
-    int err = all ? 0 : -ENOMEM;
+    struct section_scopes scopes;
+    int err = open_scopes(&scopes, g->n_connections, NULL);
     for (size_t i = 0; i < g->n_connections && err == 0; i++) {
         const struct connection_rule *rule = &g->connections[i];
-        all[i] = (struct section_scope){&rule->base, &rule->conf->networks, rule->conf->file, !rule->conf->dry_run};
-        err = check_section(host, all, i, rule->conf, offsetof(struct connection_conf, action));
+        scopes.all[scopes.n++] =
+            (struct section_scope){&rule->base, &rule->conf->networks, rule->conf->file, !rule->conf->dry_run};
+        err = check_last(host, &scopes, rule->conf, offsetof(struct connection_conf, action));
         check_allowing_connections(host, g, i);
     }
-    free_scopes(all, g->n_connections);
+    free_scopes(&scopes, g->n_connections);
     return err;
 }

@@ -40,7 +40,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 
 /* A host that has sections. */
 struct host {
-    struct mk_gateway_route *routes;
+    struct mk_gateway_routes routes;
     struct mk_source_root root;
     enum mk_tries tries;
 };
@@ -51,7 +51,7 @@ static void stop_host(struct mk_host *host, void *state)
     (void)host;
     if (!own)
         return;
-    mk_gateway_free_routes(own->routes);
+    mk_gateway_free_routes(&own->routes);
     mk_source_folder_release(&own->root.folder);
     mk_account_free(NULL, own, sizeof(*own));
 }
@@ -136,7 +136,7 @@ static int pass_request(struct mk_request *req, const struct host *host, bool af
         return MK_DECLINED;
     if (forwards_end_here(req))
         return 0;
-    mk_gateway_pass(req, mk_gateway_find_route(host->routes, conf), NULL);
+    mk_gateway_pass(req, mk_gateway_find_route(&host->routes, conf), NULL);
     return 0;
 }
 
@@ -171,9 +171,10 @@ static bool is_source(const struct mk_host *host, enum mk_source_name kind, stru
 {
     struct host *own = mk_host_state(host, &mk_plugin_proxy);
     const struct mk_source_query of = {.host = host, .root = &own->root.folder, .kind = kind, .name = name};
+    const size_t pattern = offsetof(struct proxy_conf, gateway.match);
     bool found = false;
-    for (const struct proxy_conf *conf = mk_host_conf(host, proxy_sections); conf && !found;
-         conf = mk_host_conf_next(host, proxy_sections, conf))
+    for (const struct proxy_conf *conf = NULL;
+         !found && (conf = mk_source_next_section(&of, proxy_sections, pattern, conf));)
         found = own->tries == MK_TRIES_SOME ? mk_source_is_taken(&of, &conf->gateway.match, true)
                                             : mk_gateway_takes_source(&conf->gateway, &of);
     return found || mk_source_is_handled(&of, &mk_plugin_proxy);

@@ -62,6 +62,7 @@ def site(tmp_path):
 
 
 # Sections that take scripts by a pattern; the text is for a backend, an application of FastCGI, and one of SCGI.
+OTHERS = "".join(f"[PROXY]\nMatch =/other{n}\nTo {{http}}\n" for n in range(20))
 NAMES = {
     "proxy *.php": "[PROXY]\nMatch *.php\nTo {http}\n",
     "proxy /*.php": "[PROXY]\nMatch /**.php\nTo {http}\n",
@@ -69,6 +70,9 @@ NAMES = {
     "proxy ~*php": "[PROXY]\nMatch ~*\\.PHP(/|$)\nTo {http}\n",
     "proxy ~/|php": "[PROXY]\nMatch ~^/$|\\.php$\nTo {http}\n",
     "proxy =": "".join(f"[PROXY]\nMatch =/{name}.php\nTo {{http}}\n" for name in ("index", "about", "sub/index")),
+    "proxy =, of many": OTHERS
+    + "".join(f"[PROXY]\nMatch =/{name}.php\nTo {{http}}\n" for name in ("index", "about", "sub/index")),
+    "proxy *.php, of many": OTHERS + "[PROXY]\nMatch *.php\nTo {http}\n",
     "proxy by a handler": "[PROXY]\nMatch /\nTo {http}\n[HANDLERS]\nMatch *.php proxy\nMatch / static\n",
     "fastcgi *.php": "[FASTCGI]\nMatch *.php\nTo {fastcgi}\n",
     "fastcgi Split Off": "[FASTCGI]\nMatch *.php\nSplit Off\nTo {fastcgi}\n",

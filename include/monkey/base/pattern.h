@@ -91,6 +91,32 @@ MK_API bool mk_pattern_covers(const struct mk_pattern *first, const struct mk_pa
 /* Returns whether no path matches both. False when this is not certain. */
 MK_API bool mk_pattern_is_apart(const struct mk_pattern *a, const struct mk_pattern *b);
 
+/*
+ * An index of patterns in order, for a plugin with thousands of rules: it leaves out those that cannot match, without
+ * comparing the path with each. Constant once it is made; any thread may search it.
+ *
+ *     for (uint32_t i = 0; (i = mk_pattern_index_next(index, path, i)) < n; i++)
+ *         if (mk_pattern_match(&rules[i].match, path))
+ */
+struct mk_pattern_index;
+
+/* Returns the pattern with a number. One with an empty text is for all paths. */
+typedef const struct mk_pattern *(*mk_pattern_get_fn)(const void *ctx, uint32_t number);
+/*
+ * Makes an index of `n` patterns, which `get` is asked for now. It is in the arena, and refers to their texts. Returns
+ * NULL without memory.
+ */
+MK_API const struct mk_pattern_index *mk_pattern_index_new(mk_pattern_get_fn get, const void *ctx, uint32_t n,
+                                                           struct mk_arena *arena);
+/*
+ * Returns the number of the first pattern, from number `from` on, that may match the path: whether it does is for
+ * mk_pattern_match() to say. UINT32_MAX: none does.
+ */
+MK_API uint32_t mk_pattern_index_next(const struct mk_pattern_index *index, struct mk_str path, uint32_t from);
+/* Returns the number of the first pattern, from number `from` on, for which mk_pattern_covers() may be true. */
+MK_API uint32_t mk_pattern_index_next_cover(const struct mk_pattern_index *index, const struct mk_pattern *later,
+                                            uint32_t from);
+
 MK_C_END
 
 #endif

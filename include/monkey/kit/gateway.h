@@ -22,6 +22,7 @@
 #include "../conf.h"
 #include "../counters.h"
 #include "../program.h"
+#include "hash_table.h"
 #include "status_set.h"
 #include "target.h"
 
@@ -329,19 +330,25 @@ MK_API int mk_gateway_start_worker(const struct mk_plugin *plugin, struct mk_wor
 MK_API void mk_gateway_stop_worker(struct mk_worker *worker, void *state);
 MK_API void mk_gateway_serve_worker(struct mk_worker *worker, void *state);
 
+/* The routes of a host; zeroed: there are none. */
+struct mk_gateway_routes {
+    struct mk_gateway_route *first;
+    struct mk_hash_table by_section;
+};
 /*
- * Opens what the sections of a host need, and adds their routes to a list; reports mistakes at their keys. In
- * host_start; the struct of `section` begins with struct mk_gateway_conf. If the configuration is only checked, names
- * without an address and sockets that cannot be used are warnings. Returns 0, -EINVAL or -ENOMEM; the list is to be
- * freed in any case.
+ * Opens what the sections of a host need, and adds their routes; reports mistakes at their keys. In host_start; the
+ * struct of `section` begins with struct mk_gateway_conf. If the configuration is only checked, names without an
+ * address and sockets that cannot be used are warnings. Returns 0, -EINVAL or -ENOMEM; the routes are to be freed in
+ * any case.
  */
 MK_API int mk_gateway_open_routes(const struct mk_plugin *plugin, struct mk_host *host,
                                   const struct mk_conf_section *section, const struct mk_gateway_protocol *protocol,
-                                  struct mk_gateway_route **list);
+                                  struct mk_gateway_routes *routes);
 /* Frees the routes of a host, in host_stop. */
-MK_API void mk_gateway_free_routes(struct mk_gateway_route *list);
-/* Returns the route of a section. Any thread. */
-MK_API const struct mk_gateway_route *mk_gateway_find_route(const struct mk_gateway_route *list, const void *section);
+MK_API void mk_gateway_free_routes(struct mk_gateway_routes *routes);
+/* Returns the route of a section, which has one. Any thread. */
+MK_API const struct mk_gateway_route *mk_gateway_find_route(const struct mk_gateway_routes *routes,
+                                                            const void *section);
 
 /*
  * Tells for is_source whether a section that passes on all requests of its paths takes a name, or one that it is a copy

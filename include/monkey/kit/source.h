@@ -92,6 +92,12 @@ struct mk_source_query {
  * `only_names`: what mk_source_is_by_name() says alone is taken. As mk_source_folder_strip().
  */
 MK_API bool mk_source_is_taken(const struct mk_source_query *of, const struct mk_pattern *pattern, bool only_names);
+/*
+ * Returns the first section after `section_struct` (NULL: of all) that mk_source_is_taken() may be true for, without
+ * asking each of thousands; `pattern` is the offset of its struct mk_pattern. NULL: there is none.
+ */
+MK_API const void *mk_source_next_section(const struct mk_source_query *of, const struct mk_conf_section *section,
+                                          size_t pattern, const void *section_struct);
 /* Returns whether a line of [HANDLERS] gives the name to the plugin, likewise; but for lines for any path. */
 MK_API bool mk_source_is_handled(const struct mk_source_query *of, const struct mk_plugin *plugin);
 /* Returns whether a file is the program, or a copy of it next to it. As mk_source_folder_strip(). */

@@ -67,6 +67,17 @@ MK_COLD struct mk_str mk__pattern_index_head(const struct mk_pattern *pattern)
     }
 }
 
+struct mk_str mk__pattern_index_cover_head(const struct mk_pattern *later)
+{
+    /*
+     * A pattern that matches all paths of `later` has a head that they all begin with: a part of the head of `later`,
+     * or of the slash that each path begins with. mk_pattern_covers() proves nothing else for two different
+     * expressions.
+     */
+    struct mk_str head = mk__pattern_index_head(later);
+    return head.len ? head : MK_STR("/");
+}
+
 /* ── the index ── */
 
 /* A head, and where in `numbers` the patterns with it stand, the first one first. */
@@ -76,9 +87,9 @@ struct head {
     uint32_t first, n;
 };
 
-struct mk__pattern_index {
-    uint32_t n_heads;
-    struct head *heads; /* by text */
+struct mk_pattern_index {
+    uint32_t n, n_heads;
+    struct head *heads; /* by text; NULL: the patterns are few */
     uint32_t *numbers;
 };
 
@@ -109,7 +120,7 @@ static uint32_t find_parent(const struct head *heads, uint32_t i)
     return parent;
 }
 
-static MK_COLD void add_heads(struct mk__pattern_index *index, const struct numbered_head *all, uint32_t n)
+static MK_COLD void add_heads(struct mk_pattern_index *index, const struct numbered_head *all, uint32_t n)
 {
     struct head *head = NULL;
     for (uint32_t i = 0; i < n; i++) {
@@ -123,29 +134,37 @@ static MK_COLD void add_heads(struct mk__pattern_index *index, const struct numb
     }
 }
 
-MK_COLD struct mk__pattern_index *mk__pattern_index_new(const struct mk_pattern *const *patterns, uint32_t n,
-                                                        struct mk_arena *arena)
+/* Fills the index. Returns whether there is memory. */
+static MK_COLD bool index_patterns(struct mk_pattern_index *index, mk_pattern_get_fn get, const void *ctx,
+                                   struct mk_arena *arena)
 {
-    assert(n > 0);
-    struct mk__pattern_index *index = mk_arena_zalloc(arena, sizeof(*index));
+    uint32_t n = index->n;
     struct numbered_head *all = mk_account_alloc(NULL, n * sizeof(*all));
-    if (index && all) {
-        index->heads = mk_arena_alloc(arena, n * sizeof(*index->heads));
-        index->numbers = mk_arena_alloc(arena, n * sizeof(*index->numbers));
-    }
-    bool has_memory = index && all && index->heads && index->numbers;
+    index->heads = mk_arena_alloc(arena, n * sizeof(*index->heads));
+    index->numbers = mk_arena_alloc(arena, n * sizeof(*index->numbers));
+    bool has_memory = all && index->heads && index->numbers;
     for (uint32_t i = 0; has_memory && i < n; i++)
-        all[i] = (struct numbered_head){mk__pattern_index_head(patterns[i]), i};
+        all[i] = (struct numbered_head){mk__pattern_index_head(get(ctx, i)), i};
     if (has_memory) {
         qsort(all, n, sizeof(*all), compare_heads);
         add_heads(index, all, n);
     }
     mk_account_free(NULL, all, n * sizeof(*all));
-    return has_memory ? index : NULL;
+    return has_memory;
+}
+
+MK_COLD const struct mk_pattern_index *mk_pattern_index_new(mk_pattern_get_fn get, const void *ctx, uint32_t n,
+                                                            struct mk_arena *arena)
+{
+    struct mk_pattern_index *index = mk_arena_zalloc(arena, sizeof(*index));
+    if (!index)
+        return NULL;
+    index->n = n;
+    return n < MK__PATTERN_INDEX_MIN || index_patterns(index, get, ctx, arena) ? index : NULL;
 }
 
 /* Returns the number of heads that are not above the path. */
-static uint32_t count_not_above(const struct mk__pattern_index *index, struct mk_str path)
+static uint32_t count_not_above(const struct mk_pattern_index *index, struct mk_str path)
 {
     uint32_t low = 0, high = index->n_heads;
     while (low < high) {
@@ -159,7 +178,7 @@ static uint32_t count_not_above(const struct mk__pattern_index *index, struct mk
 }
 
 /* Returns the first number of a head from `from` on. */
-static uint32_t find_number(const struct mk__pattern_index *index, const struct head *head, uint32_t from)
+static uint32_t find_number(const struct mk_pattern_index *index, const struct head *head, uint32_t from)
 {
     const uint32_t *numbers = index->numbers + head->first;
     uint32_t low = 0, high = head->n;
@@ -173,8 +192,10 @@ static uint32_t find_number(const struct mk__pattern_index *index, const struct 
     return low < head->n ? numbers[low] : UINT32_MAX;
 }
 
-uint32_t mk__pattern_index_next(const struct mk__pattern_index *index, struct mk_str path, uint32_t from)
+uint32_t mk_pattern_index_next(const struct mk_pattern_index *index, struct mk_str path, uint32_t from)
 {
+    if (!index->heads)
+        return from < index->n ? from : UINT32_MAX;
     uint32_t result = UINT32_MAX, i = count_not_above(index, path);
     /* heads between the path and one that it begins with begin with that one, too */
     for (i = i ? i - 1 : UINT32_MAX; i != UINT32_MAX; i = index->heads[i].parent) {
@@ -183,4 +204,10 @@ uint32_t mk__pattern_index_next(const struct mk__pattern_index *index, struct mk
         result = number < result ? number : result;
     }
     return result;
+}
+
+uint32_t mk_pattern_index_next_cover(const struct mk_pattern_index *index, const struct mk_pattern *later,
+                                     uint32_t from)
+{
+    return mk_pattern_index_next(index, mk__pattern_index_cover_head(later), from);
 }

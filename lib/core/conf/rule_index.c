@@ -10,13 +10,11 @@
 #include <errno.h>
 #include <stddef.h>
 
-enum { INDEXED_MIN = 16 };
-
 struct mk__rule_index {
     size_t pattern; /* offset of the struct mk_pattern */
     uint32_t n;
     struct mk__conf_values **items;
-    const struct mk__pattern_index *patterns;
+    const struct mk_pattern_index *patterns;
 };
 
 const struct mk_conf_key *mk__rule_index_match_key(const struct mk_conf_section *section)
@@ -35,27 +33,28 @@ static uint32_t count_instances(const struct mk__conf_group *group)
     return n;
 }
 
+static const struct mk_pattern *get_pattern(const void *ctx, uint32_t number)
+{
+    const struct mk__rule_index *index = ctx;
+    return mk__conf_pattern(index->items[number]->data, index->pattern);
+}
+
 /* Indexes the instances that begin with these values. */
 static int index_values(struct mk__conf *conf, struct mk__conf_values *first, size_t pattern, uint32_t n)
 {
     struct mk__rule_index *index = mk_arena_zalloc(&conf->arena, sizeof(*index));
-    const struct mk_pattern **patterns = mk_arena_alloc(&conf->texts, n * sizeof(*patterns));
     struct mk__conf_values **items = mk_arena_alloc(&conf->arena, n * sizeof(*items)), *values = first;
-    if (!index || !patterns || !items)
+    if (!index || !items)
         return -ENOMEM;
+    *index = (struct mk__rule_index){.pattern = pattern, .n = n, .items = items};
     for (uint32_t i = 0; i < n; i++, values = values->next_instance) {
         assert(values && values->registration == first->registration);
         items[i] = values;
-        patterns[i] = mk__conf_pattern(values->data, pattern);
+        values->rules = index;
+        values->nth = i;
     }
-    *index = (struct mk__rule_index){pattern, n, items, mk__pattern_index_new(patterns, n, &conf->arena)};
-    if (!index->patterns)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < n; i++) {
-        items[i]->rules = index;
-        items[i]->nth = i;
-    }
-    return 0;
+    index->patterns = mk_pattern_index_new(get_pattern, index, n, &conf->arena);
+    return index->patterns ? 0 : -ENOMEM;
 }
 
 MK_COLD int mk__rule_index_make(struct mk__conf *conf, struct mk__conf_set *set)
@@ -63,7 +62,7 @@ MK_COLD int mk__rule_index_make(struct mk__conf *conf, struct mk__conf_set *set)
     int err = 0;
     for (const struct mk__conf_group *group = set->groups; group && err == 0; group = group->next) {
         uint32_t n = group->first == group->last ? 1 : count_instances(group);
-        for (struct mk__conf_values *values = group->first->values; n >= INDEXED_MIN && values && err == 0;
+        for (struct mk__conf_values *values = group->first->values; n >= MK__PATTERN_INDEX_MIN && values && err == 0;
              values = values->next) {
             const struct mk_conf_key *key = mk__rule_index_match_key(values->registration->section);
             err = key ? index_values(conf, values, key->offset, n) : 0;
@@ -75,13 +74,7 @@ MK_COLD int mk__rule_index_make(struct mk__conf *conf, struct mk__conf_set *set)
 const void *mk__rule_index_next_cover(const struct mk__conf_set *set, const struct mk_conf_section *section,
                                       size_t pattern, const struct mk_pattern *later, const void *data)
 {
-    /*
-     * A pattern that matches all paths of `later` has a head that they all begin with: a part of the head of `later`,
-     * or of the slash that each path begins with. mk_pattern_covers() proves nothing else for two different
-     * expressions.
-     */
-    struct mk_str head = mk__pattern_index_head(later);
-    return mk__rule_index_next(set, section, pattern, head.len ? head : MK_STR("/"), data);
+    return mk__rule_index_next(set, section, pattern, mk__pattern_index_cover_head(later), data);
 }
 
 const void *mk__rule_index_next(const struct mk__conf_set *set, const struct mk_conf_section *section, size_t pattern,
@@ -93,7 +86,7 @@ const void *mk__rule_index_next(const struct mk__conf_set *set, const struct mk_
         const struct mk__rule_index *index = values->rules;
         if (!index || index->pattern != pattern)
             break;
-        uint32_t next = mk__pattern_index_next(index->patterns, path, values->nth);
+        uint32_t next = mk_pattern_index_next(index->patterns, path, values->nth);
         if (next < index->n)
             return index->items[next]->data;
         data = mk__conf_next(set, section, index->items[index->n - 1]->data); /* of the other set */

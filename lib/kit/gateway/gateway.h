@@ -51,6 +51,7 @@ void mk__gw_names_check(struct mk_host *host, const struct mk_gateway_conf *conf
  * settings of the section), the group of servers, counters, and what distinguishes connections.
  */
 struct mk_gateway_route {
+    struct mk_hash_node node;                    /* in the table of the host */
     struct mk_gateway_route *next;               /* of the host */
     struct mk_gateway_route *next_in_generation; /* of the generation */
     struct mk_gateway *gateway;

@@ -4,6 +4,7 @@
 #include <monkey/base/hash.h>
 #include <monkey/kit/http_client.h>
 
+#include <assert.h>
 #include <errno.h>
 
 enum { KEY_BYTES_MAX = 65536 };
@@ -141,8 +142,13 @@ static int open_route(struct mk_gateway_route *route, struct mk_gateway_generati
     return opened < 0 ? opened : err;
 }
 
+static uint64_t hash_section(const void *section)
+{
+    return mk_hash_number((uint32_t)((uintptr_t)section / sizeof(void *)));
+}
+
 int mk_gateway_open_routes(const struct mk_plugin *plugin, struct mk_host *host, const struct mk_conf_section *section,
-                           const struct mk_gateway_protocol *protocol, struct mk_gateway_route **list)
+                           const struct mk_gateway_protocol *protocol, struct mk_gateway_routes *routes)
 {
     struct mk_gateway_generation *g = mk_generation_state(mk_host_generation(host), plugin);
     int err = 0;
@@ -151,26 +157,28 @@ int mk_gateway_open_routes(const struct mk_plugin *plugin, struct mk_host *host,
         struct mk_gateway_route *route = mk_account_alloc(NULL, sizeof(*route));
         if (!route)
             return -ENOMEM;
-        *route = (struct mk_gateway_route){.next = *list,
+        *route = (struct mk_gateway_route){.next = routes->first,
                                            .next_in_generation = g->routes,
                                            .gateway = g->gateway,
                                            .protocol = protocol,
                                            .conf = conf,
                                            .client = &plain_client};
-        *list = g->routes = route;
+        routes->first = g->routes = route;
         mk_target_find_group(&conf->to, host, conf, offsetof(struct mk_gateway_conf, to), &route->upstreams,
                              &route->group);
-        int r = open_route(route, g, host);
+        int r = mk_hash_insert(&routes->by_section, NULL, &route->node, hash_section(conf));
+        r = r < 0 ? r : open_route(route, g, host);
         err = r < 0 ? r : err;
     }
     return err;
 }
 
-void mk_gateway_free_routes(struct mk_gateway_route *list)
+void mk_gateway_free_routes(struct mk_gateway_routes *routes)
 {
-    while (list) {
-        struct mk_gateway_route *route = list;
-        list = route->next;
+    mk_hash_release(&routes->by_section, NULL);
+    while (routes->first) {
+        struct mk_gateway_route *route = routes->first;
+        routes->first = route->next;
         mk_target_stats_close(&route->stats, &route->gateway->registry);
         if (route->key.p)
             mk_account_free(NULL, (char *)(uintptr_t)route->key.p, route->key.len);
@@ -178,11 +186,16 @@ void mk_gateway_free_routes(struct mk_gateway_route *list)
     }
 }
 
-const struct mk_gateway_route *mk_gateway_find_route(const struct mk_gateway_route *list, const void *section)
+const struct mk_gateway_route *mk_gateway_find_route(const struct mk_gateway_routes *routes, const void *section)
 {
-    while ((const void *)list->conf != section)
-        list = list->next;
-    return list;
+    struct mk_hash_node *node;
+    MK_HASH_EACH(&routes->by_section, hash_section(section), node) {
+        const struct mk_gateway_route *route = MK_CONTAINER_OF(node, struct mk_gateway_route, node);
+        if ((const void *)route->conf == section)
+            return route;
+    }
+    assert(!"a section without a route");
+    return NULL;
 }
 
 /* ── hooks of a plugin that passes requests on: the process ── */

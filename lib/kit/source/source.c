@@ -304,6 +304,17 @@ bool mk_source_is_taken(const struct mk_source_query *of, const struct mk_patter
     return !is_path && test_names(of->name, takes_path, &t);
 }
 
+const void *mk_source_next_section(const struct mk_source_query *of, const struct mk_conf_section *section,
+                                   size_t pattern, const void *section_struct)
+{
+    struct mk_str path = of->kind == MK_SOURCE_FILE ? mk_source_folder_strip(of->root, of->name) : MK_STR_NONE;
+    struct mk_str name = path.p ? path : of->name, segment = get_segment(name, name.len);
+    /* All names of test_names() are the first bytes of this one, but for that of a swap file. */
+    bool may_be_swap = segment.len && segment.p[0] == '.';
+    return may_be_swap ? mk_host_conf_next(of->host, section, section_struct)
+                       : mk_host_conf_next_match(of->host, section, pattern, name, section_struct);
+}
+
 bool mk_source_is_handled(const struct mk_source_query *of, const struct mk_plugin *plugin)
 {
     const struct mk_pattern *pattern;

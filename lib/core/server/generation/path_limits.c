@@ -63,6 +63,11 @@ static void add_row(const struct mk_host *host, const struct limits_section *s, 
         all->preliminary.body_bytes_max = row->limits.body_bytes_max;
 }
 
+static const struct mk_pattern *get_pattern(const void *rows, uint32_t number)
+{
+    return ((const struct mk__path_limits_row *)rows)[number].match;
+}
+
 int mk__path_limits_make(struct mk_generation *g, struct mk_host *host)
 {
     const struct limits_section *shared = mk_host_server_conf(host, &mk__section_limits);
@@ -80,6 +85,9 @@ int mk__path_limits_make(struct mk_generation *g, struct mk_host *host)
         add_row(host, s, own, all);
     }
     host->path_limits = all;
+    all->index = mk_pattern_index_new(get_pattern, all->rows, n, &g->arena);
+    if (!all->index)
+        return -ENOMEM;
     int err = mk_host_check_patterns(host, &mk__section_limits, offsetof(struct limits_section, match));
     return err == -EINVAL ? 0 : err; /* it was reported */
 }
@@ -97,10 +105,11 @@ uint32_t mk_host_handler_timeout_ms(const struct mk_host *host, uint32_t *ret_le
 const struct mk__http_limits *mk__path_limits_find(const struct mk_host *host, struct mk_str path)
 {
     const struct mk__path_limits *all = host->path_limits;
-    int match = 0;
-    uint32_t i = 0;
     path = mk__generation_rule_path(path);
-    while (i < all->n && (match = mk_pattern_match(all->rows[i].match, path)) == 0)
-        i++;
-    return match > 0 ? &all->rows[i].limits : match < 0 ? NULL : &host->limits;
+    for (uint32_t i = 0; (i = mk_pattern_index_next(all->index, path, i)) < all->n; i++) {
+        int match = mk_pattern_match(all->rows[i].match, path);
+        if (match)
+            return match > 0 ? &all->rows[i].limits : NULL;
+    }
+    return &host->limits;
 }

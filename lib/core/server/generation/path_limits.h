@@ -19,6 +19,7 @@ struct mk__path_limits_row {
 struct mk__path_limits {
     /* The host's limits with the highest MaxBodySize of all rows, until the path of a request is known. */
     struct mk__http_limits preliminary;
+    const struct mk_pattern_index *index;
     uint32_t n;
     struct mk__path_limits_row rows[];
 };

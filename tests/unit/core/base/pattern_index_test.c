@@ -137,14 +137,19 @@ static struct mk_pattern make_pattern(void)
     }
 }
 
-static void compare(const struct mk__pattern_index *index, const struct mk_pattern *const *all, struct mk_str path)
+static const struct mk_pattern *get_pattern(const void *all, uint32_t number)
 {
-    uint32_t next = mk__pattern_index_next(index, path, 0);
+    return &((const struct mk_pattern *)all)[number];
+}
+
+static void compare(const struct mk_pattern_index *index, const struct mk_pattern *all, struct mk_str path)
+{
+    uint32_t next = mk_pattern_index_next(index, path, 0);
     for (uint32_t i = 0; i < PATTERNS; i++) {
         if (i == next)
-            next = mk__pattern_index_next(index, path, i + 1);
-        else if (mk_pattern_match(all[i], path) != 0)
-            fail_msg("%.*s matches %.*s", MK_STR_ARG(all[i]->text), MK_STR_ARG(path));
+            next = mk_pattern_index_next(index, path, i + 1);
+        else if (mk_pattern_match(&all[i], path) != 0)
+            fail_msg("%.*s matches %.*s", MK_STR_ARG(all[i].text), MK_STR_ARG(path));
     }
     assert_int_equal(next, UINT32_MAX);
 }
@@ -153,19 +158,16 @@ TEST(nothing_is_left_out)
 {
     static const char *const letters[] = {"a", "b"};
     static struct mk_pattern patterns[PATTERNS];
-    const struct mk_pattern *all[PATTERNS];
     for (unsigned round = 0; round < ROUNDS; round++) {
         mk_test_arena_open(NULL);
-        for (unsigned i = 0; i < PATTERNS; i++) {
+        for (unsigned i = 0; i < PATTERNS; i++)
             patterns[i] = make_pattern();
-            all[i] = &patterns[i];
-        }
-        const struct mk__pattern_index *index = mk__pattern_index_new(all, PATTERNS, &arena);
+        const struct mk_pattern_index *index = mk_pattern_index_new(get_pattern, patterns, PATTERNS, &arena);
         assert_non_null(index);
         for (unsigned i = 0; i < PATHS; i++) {
             MK_BUF_ON_STACK(path, 128);
             add_path(&path, 1 + choose(3), letters, COUNT(letters));
-            compare(index, all, mk_buf_str(&path));
+            compare(index, patterns, mk_buf_str(&path));
         }
         mk_test_arena_close(NULL);
     }
@@ -180,18 +182,47 @@ TEST(others_are_left_out, mk_test_arena_open, mk_test_arena_close)
     } rows[] = {
         {"/", "36"}, {"/a", "13468"}, {"/a/b", "1234678"}, {"/b/x", "036"}, {"/ab", "13468"}, {"/c", "36"}, {"*", "3"},
     };
-    struct mk_pattern patterns[COUNT(texts)];
-    const struct mk_pattern *all[COUNT(texts)];
-    for (unsigned i = 0; i < COUNT(texts); i++) {
-        patterns[i] = parse(texts[i]);
-        all[i] = &patterns[i];
-    }
-    const struct mk__pattern_index *index = mk__pattern_index_new(all, COUNT(texts), &arena);
+    struct mk_pattern patterns[MK__PATTERN_INDEX_MIN];
+    for (unsigned i = 0; i < MK__PATTERN_INDEX_MIN; i++)
+        patterns[i] = parse(i < COUNT(texts) ? texts[i] : "=/other");
+    const struct mk_pattern_index *index = mk_pattern_index_new(get_pattern, patterns, MK__PATTERN_INDEX_MIN, &arena);
     for (size_t i = 0; i < COUNT(rows); i++) {
         MK_BUF_ON_STACK(found, 32);
         struct mk_str path = mk_str_c(rows[i].path);
-        for (uint32_t k = 0; (k = mk__pattern_index_next(index, path, k)) != UINT32_MAX; k++)
+        for (uint32_t k = 0; (k = mk_pattern_index_next(index, path, k)) != UINT32_MAX; k++)
             mk_buf_addf(&found, "%u", k);
         assert_string_equal(mk_buf_cstr(&found), rows[i].found);
     }
+}
+
+/* A few are not indexed. */
+TEST(few_are_all_found, mk_test_arena_open, mk_test_arena_close)
+{
+    const struct mk_pattern patterns[] = {parse("=/a"), parse("/b")};
+    const struct mk_pattern_index *index = mk_pattern_index_new(get_pattern, patterns, 2, &arena);
+    assert_int_equal(mk_pattern_index_next(index, MK_STR("/c"), 0), 0);
+    assert_int_equal(mk_pattern_index_next(index, MK_STR("/c"), 1), 1);
+    assert_int_equal(mk_pattern_index_next(index, MK_STR("/c"), 2), UINT32_MAX);
+    index = mk_pattern_index_new(get_pattern, NULL, 0, &arena);
+    assert_int_equal(mk_pattern_index_next(index, MK_STR("/c"), 0), UINT32_MAX);
+}
+
+/* A pattern with an empty text is of a rule without a path. */
+TEST(covers_are_found, mk_test_arena_open, mk_test_arena_close)
+{
+    struct mk_pattern patterns[MK__PATTERN_INDEX_MIN] = {{.text = MK_STR_NONE}};
+    for (unsigned i = 1; i < MK__PATTERN_INDEX_MIN; i++)
+        patterns[i] = parse(i == 5 ? "/" : i == 6 ? "/a" : "=/other");
+    const struct mk_pattern_index *index = mk_pattern_index_new(get_pattern, patterns, MK__PATTERN_INDEX_MIN, &arena);
+    static const struct {
+        const char *later, *found;
+    } rows[] = {{"/a/b", "056"}, {"/b", "05"}, {"*.x", "05"}, {"~^/a/", "056"}, {"~x", "05"}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        MK_BUF_ON_STACK(found, 32);
+        const struct mk_pattern later = parse(rows[i].later);
+        for (uint32_t k = 0; (k = mk_pattern_index_next_cover(index, &later, k)) != UINT32_MAX; k++)
+            mk_buf_addf(&found, "%u", k);
+        assert_string_equal(mk_buf_cstr(&found), rows[i].found);
+    }
+    assert_int_equal(mk_pattern_index_next_cover(index, &patterns[0], 0), 0);
 }

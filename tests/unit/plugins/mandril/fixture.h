@@ -105,6 +105,7 @@ static inline void add_rule(const char *name, struct rule_conf conf)
     guard.rule_confs[n] = conf;
     guard.rules[n] =
         (struct rule){.base = make_section(name, &guard.rule_confs[n].when, 0), .conf = &guard.rule_confs[n]};
+    assert_int_equal(sections_index_host(&guard.host), 0);
 }
 
 static inline struct limit *add_limit(const char *name, struct limit_conf conf)
@@ -121,6 +122,7 @@ static inline struct limit *add_limit(const char *name, struct limit_conf conf)
         limit->rate = bucket_request_rate(conf.rate.n, conf.rate.period_s, (uint32_t)conf.burst);
     if (conf.send_rate)
         limit->send_rate = bucket_byte_rate((uint64_t)conf.send_rate);
+    assert_int_equal(sections_index_host(&guard.host), 0);
     return limit;
 }
 
@@ -159,6 +161,7 @@ static void remove_sections(void)
     for (uint32_t i = 0; i < guard.host.n_rules; i++)
         stop_section(&guard.rules[i].base);
     guard.host.n_limits = guard.host.n_rules = guard.g.n_connections = 0;
+    assert_int_equal(sections_index_host(&guard.host), 0);
 }
 
 /* Returns what is counted for a client now. */
@@ -207,6 +210,8 @@ static int open_guard(void **state)
     guard.g = (struct generation_state){.process = &guard.process, .connections = guard.connections};
     guard.host =
         (struct host_state){.process = &guard.process, .rules = guard.rules, .limits = guard.client_limits_in_use};
+    mk_arena_init(&guard.host.arena, NULL, 1 << 20, NULL, 0);
+    assert_int_equal(sections_index_host(&guard.host), 0);
     guard.limits.open = CONNS_MAX;
     guard.thread = (struct mk__thread){.limits = &guard.limits, .receiver.assigned = CONNS_MAX};
     own.worker = (struct mk_worker){.generation = &guard.generation, .loop = &w.loop, .cells = &w.http.cells};
@@ -235,6 +240,7 @@ static int close_guard(void **state)
     mk__conn_abort_all(&w.http);
     mk_test_fixture_close(&w);
     remove_sections();
+    mk_arena_release(&guard.host.arena);
     zones_free(guard.process.zones); /* asserts that there are none */
     struct mk_generation *g = &guard.generation;
     memset(g->states, 0, sizeof(g->states));

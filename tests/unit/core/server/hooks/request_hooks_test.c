@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The way of a request past the plugins: in which order they are asked, and what their words mean. */
+#include "arena.h"
 #include "http/h1_fixture.h"
 
 #include <errno.h>
@@ -246,11 +247,19 @@ static int change_path(struct mk_request *req)
     return MK_DECLINED;
 }
 
+static const struct mk_pattern big = {.kind = MK_PATTERN_PREFIX, .text = {"/big", 4}};
+
+static const struct mk_pattern *get_big(const void *ctx, uint32_t number)
+{
+    (void)ctx;
+    (void)number;
+    return &big;
+}
+
 /* The limits are those of the path that on_head leaves. */
 TEST(limits_of_the_final_path)
 {
     static const struct mk_plugin changing = {.name = "changing", .on_head = change_path};
-    static const struct mk_pattern big = {.kind = MK_PATTERN_PREFIX, .text = {"/big", 4}};
     static const struct {
         const char *path, *new_path;
         unsigned length;
@@ -261,6 +270,8 @@ TEST(limits_of_the_final_path)
         {"/big", "/", 10, "HTTP/1.1 200 "},   {"/", "/big", 101, "HTTP/1.1 413 "},
     };
     struct mk__path_limits *all = calloc(1, sizeof(*all) + sizeof(all->rows[0]));
+    mk_test_arena_open(NULL);
+    all->index = mk_pattern_index_new(get_big, NULL, 1, &arena);
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[128];
         open_hooks();
@@ -282,6 +293,7 @@ TEST(limits_of_the_final_path)
         assert_true(mk_str_starts(mk_test_received(c), mk_str_c(cases[i].line)));
         mk_test_fixture_close(&w);
     }
+    mk_test_arena_close(NULL);
     free(all);
 }
 
