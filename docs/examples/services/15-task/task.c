@@ -72,7 +72,7 @@ static void send_hash(duda_request_t *dr, int result, void *data)
 
 static void hash_password(duda_request_t *dr)
 {
-    static const struct duda_task_kind hashing = {.fn = run_hash, .done = send_hash, .drop = free, .queue_ms = 5000};
+    static const struct duda_task_kind hashing = {.fn = run_hash, .done = send_hash, .drop = free, .queue_ms = 20000};
     size_t len;
     const char *password = request->body(dr, &len);
     struct hash *h = calloc(1, sizeof(*h));
