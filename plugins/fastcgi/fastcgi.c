@@ -106,6 +106,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 struct host {
     struct mk_source_root root;
     struct mk_gateway_routes routes;
+    struct mk_conf_list extensions; /* of Split of all sections, each once */
     unsigned n_workers;
     struct recent *recent[]; /* of each worker, by its index; NULL: not used yet */
 };
@@ -117,6 +118,7 @@ static void free_host(struct host *own)
             recent_release(own->recent[i]);
             mk_account_free(NULL, own->recent[i], sizeof(struct recent));
         }
+    mk_account_free(NULL, own->extensions.items, own->extensions.n * sizeof(*own->extensions.items));
     mk_gateway_free_routes(&own->routes);
     mk_source_folder_release(&own->root.folder);
     mk_account_free(NULL, own, sizeof(*own) + own->n_workers * sizeof(own->recent[0]));
@@ -174,6 +176,36 @@ static int check_children(struct mk_host *host, const struct fastcgi_conf *conf)
     return other ? -EINVAL : 0;
 }
 
+/* Returns 0 or -ENOMEM. */
+static int add_extension(struct mk_conf_list *all, struct mk_str extension)
+{
+    uint32_t n = 0;
+    while (n < all->n && !mk_str_eq(all->items[n], extension))
+        n++;
+    if (n < all->n)
+        return 0;
+    struct mk_str *items = mk_account_alloc(NULL, (n + 1) * sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    if (n)
+        memcpy(items, all->items, n * sizeof(*items));
+    items[n] = extension;
+    mk_account_free(NULL, all->items, n * sizeof(*items));
+    *all = (struct mk_conf_list){.items = items, .n = n + 1};
+    return 0;
+}
+
+static int add_extensions(struct mk_host *host, struct host *own)
+{
+    int err = 0;
+    for (unsigned i = 0; i < SECTIONS; i++)
+        for (const struct fastcgi_conf *conf = mk_host_conf(host, &fastcgi_sections[i]); conf;
+             conf = mk_host_conf_next(host, &fastcgi_sections[i], conf))
+            for (uint32_t k = 0; k < conf->split.n && err == 0; k++)
+                err = add_extension(&own->extensions, conf->split.items[k]);
+    return err;
+}
+
 static int check_sections(struct mk_host *host, const struct mk_conf_section *section)
 {
     int err = mk_host_check_patterns(host, section, offsetof(struct fastcgi_conf, gateway.match));
@@ -211,7 +243,9 @@ static int start_host(struct mk_host *host, void **ret_state)
         return -ENOMEM;
     own->n_workers = n;
     mk_source_root_init(&own->root, host);
-    int err = open_sections(host, own);
+    int err = add_extensions(host, own);
+    if (err == 0)
+        err = open_sections(host, own);
     if (err == 0)
         *ret_state = own;
     else
@@ -363,33 +397,24 @@ static int fastcgi_request(struct mk_request *req)
 
 /* ── other paths ── */
 
-static bool has_extension(const struct fastcgi_conf *conf, enum mk_source_name kind, struct mk_str name)
-{
-    for (uint32_t i = 0; i < conf->split.n; i++)
-        if (mk_source_has_extension(kind, name, conf->split.items[i]))
-            return true;
-    return false;
-}
-
 /*
  * By the extension alone: a section for one path of the host does not make scripts elsewhere files to send. With Split
  * Off the paths of Match are the application's.
  */
-static bool is_of_section(const struct fastcgi_conf *conf, const struct mk_source_query *of)
-{
-    return conf->split.n ? has_extension(conf, of->kind, of->name) : mk_gateway_takes_source(&conf->gateway, of);
-}
-
 static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
 {
-    bool found = false;
+    const size_t pattern = offsetof(struct fastcgi_conf, gateway.match);
     struct host *own = mk_host_state(host, &mk_plugin_fastcgi);
     const struct mk_source_query of = {.host = host, .root = &own->root.folder, .kind = kind, .name = name};
+    for (uint32_t i = 0; i < own->extensions.n; i++)
+        if (mk_source_has_extension(kind, name, own->extensions.items[i]))
+            return true;
     for (unsigned i = 0; i < SECTIONS; i++)
-        for (const struct fastcgi_conf *conf = mk_host_conf(host, &fastcgi_sections[i]); conf && !found;
-             conf = mk_host_conf_next(host, &fastcgi_sections[i], conf))
-            found = is_of_section(conf, &of);
-    return found || mk_source_is_handled(&of, &mk_plugin_fastcgi);
+        for (const struct fastcgi_conf *conf = NULL;
+             (conf = mk_source_next_section(&of, &fastcgi_sections[i], pattern, conf));)
+            if (!conf->split.n && mk_gateway_takes_source(&conf->gateway, &of))
+                return true;
+    return mk_source_is_handled(&of, &mk_plugin_fastcgi);
 }
 
 static void add_programs(const struct fastcgi_conf *conf, mk_program_fn fn, void *ctx)
