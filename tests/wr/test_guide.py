@@ -29,6 +29,7 @@ SHORTER = (
     (r"-r [579]\b", f"-r 1 {SHORT}"), (r" -s haproxy\b(?!\+)", ""), (r"^wr counts .*", "wr counts -s monkey+ws"),
     (r"\$HOME/old/bin/monkey", "{monkey}"), (r"wr-20261120-101500\.jsonl", "{newest}"),
     (r"^wr watch (.*)", r"wr watch \1 --count 1 --interval 0.05"), (r" W3 ", " W2 "),
+    (r"^wr scale (.*)", r"wr scale \1 -r 1 -d 0.1 --share-cpu"),
     (r"--contest files", "--contest guide.toml --repeats 5 --others-max 99 --share-cpu"),
     (r"^wr run S2 S2b\b", "wr run S2 few.toml -s monkey"),  # the others are built by npm
     (r"^wr run W1 -s monkey -s base=(\S+)", r"wr run W1 -s monkey -s base=\1 -o after.jsonl"),
@@ -104,7 +105,8 @@ def test_the_commands_of_the_guide(tmp_path, server):
         assert done.returncode == 0, f"{text}\nas {line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         ran.append(shlex.split(line)[:2])
     found = {" ".join(words) if words[0] == "wr" and not words[1].startswith("-") else words[0] for words in ran}
-    assert found == {"wr", "wr run", "wr compare", "wr counts", "wr check", "wr watch", "wr report", "wr-load"}
+    known = ("run", "compare", "counts", "check", "scale", "watch", "report")
+    assert found == {"wr", "wr-load", *(f"wr {name}" for name in known)}
     assert len(list(tmp_path.glob("results/*/README.md"))) == 1
     assert (tmp_path / "page.html").stat().st_size and "| " in (tmp_path / "tables.md").read_text()
 

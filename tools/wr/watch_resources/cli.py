@@ -24,6 +24,7 @@ INTERRUPTED = 130
 ELSEWHERE = {
     "run": (".commands", "run"), "compare": (".commands", "compare"), "check": (".commands", "check"),
     "counts": (".commands", "count"), "report": (".report", "command"), "agent": (".agent", "command"),
+    "scale": (".scale", "command"),
 }
 
 
