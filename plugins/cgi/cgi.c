@@ -44,7 +44,7 @@ static int start_process(void **ret_state)
         return err;
     }
     mk_threads_init(&process->threads, &thread_type);
-    slots_list_init(&process->slots);
+    slots_table_init(&process->slots);
     counters_open();
     *ret_state = process;
     return 0;
@@ -55,7 +55,7 @@ static void stop_process(void *state)
     struct process *process = state;
     mk_child_starter_free(process->starter);
     mk_threads_release(&process->threads);
-    slots_list_release(&process->slots);
+    slots_table_release(&process->slots);
     mk_account_free(NULL, process, sizeof(*process));
 }
 

@@ -6,6 +6,7 @@
 #include <monkey/kit/cgi.h>
 #include <monkey/kit/child.h>
 #include <monkey/kit/gateway.h>
+#include <monkey/kit/hash_table.h>
 #include <monkey/kit/source.h>
 #include <monkey/kit/spool.h>
 #include <monkey/kit/threads.h>
@@ -63,9 +64,9 @@ int cgi_conf_check_files(struct mk_host *host, const struct cgi_conf *conf);
  * The limit is that of the configuration in use, for requests of all generations.
  */
 struct slots {
-    struct slots *next;
-    unsigned refs;        /* hosts and requests; under the lock of the list */
-    pthread_mutex_t lock; /* of all below */
+    struct mk_hash_node node; /* in the table of the process */
+    unsigned refs;            /* hosts and requests; under the lock of the table */
+    pthread_mutex_t lock;     /* of all below */
     unsigned running, running_max, waiting;
     struct mk_list waiters;
     size_t bytes; /* of this struct */
@@ -74,9 +75,9 @@ struct slots {
 };
 
 /* Those of the process. */
-struct slots_list {
+struct slots_table {
     pthread_mutex_t lock;
-    struct slots *first;
+    struct mk_hash_table table; /* by the keys */
 };
 
 struct slots_waiter;
@@ -93,17 +94,17 @@ struct slots_waiter {
     slots_fn fn;
 };
 
-void slots_list_init(struct slots_list *all);
-void slots_list_release(struct slots_list *all);
+void slots_table_init(struct slots_table *all);
+void slots_table_release(struct slots_table *all);
 /*
  * Finds the slots of a section, or makes them, with `running_max` places, and holds them. NULL: no memory. Any thread,
  * as the next ones.
  */
-struct slots *slots_hold(struct slots_list *all, struct mk_str key, unsigned running_max);
+struct slots *slots_hold(struct slots_table *all, struct mk_str key, unsigned running_max);
 /* Ends a hold. */
-void slots_put(struct slots_list *all, struct slots *s);
+void slots_put(struct slots_table *all, struct slots *s);
 /* Holds it once more. */
-void slots_get(struct slots_list *all, struct slots *s);
+void slots_get(struct slots_table *all, struct slots *s);
 
 /* Sets how many run at the same time, and grants what that adds. */
 void slots_set_max(struct slots *s, unsigned running_max);
@@ -124,7 +125,7 @@ enum { THREAD_BUFFER_BYTES = 64 * 1024 };
 
 struct process {
     struct mk_threads threads;
-    struct slots_list slots;
+    struct slots_table slots;
     struct mk_child_starter *starter;
 };
 

@@ -6,6 +6,7 @@
 #include "cgi.h"
 
 #include <monkey/base/arena.h>
+#include <monkey/base/hash.h>
 #include <monkey/counters.h>
 
 #include <errno.h>
@@ -39,16 +40,28 @@ void counters_add(const struct mk_worker *worker, enum count count, int64_t n)
 
 /* ── places ── */
 
-/* ── the list ── */
+/* ── the table ── */
 
-void slots_list_init(struct slots_list *all)
+void slots_table_init(struct slots_table *all)
 {
-    *all = (struct slots_list){.lock = PTHREAD_MUTEX_INITIALIZER};
+    *all = (struct slots_table){.lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
-void slots_list_release(struct slots_list *all)
+void slots_table_release(struct slots_table *all)
 {
+    mk_hash_release(&all->table, NULL);
     pthread_mutex_destroy(&all->lock);
+}
+
+static struct slots *find_slots(const struct slots_table *all, struct mk_str key, uint64_t hash)
+{
+    struct mk_hash_node *node;
+    MK_HASH_EACH(&all->table, hash, node) {
+        struct slots *s = MK_CONTAINER_OF(node, struct slots, node);
+        if (mk_str_eq(mk_str(s->key, s->key_len), key))
+            return s;
+    }
+    return NULL;
 }
 
 static struct slots *make_slots(struct mk_str key, unsigned running_max)
@@ -65,18 +78,20 @@ static struct slots *make_slots(struct mk_str key, unsigned running_max)
     return s;
 }
 
-struct slots *slots_hold(struct slots_list *all, struct mk_str key, unsigned running_max)
+static void free_slots(struct slots *s)
 {
+    pthread_mutex_destroy(&s->lock);
+    mk_account_free(NULL, s, s->bytes);
+}
+
+struct slots *slots_hold(struct slots_table *all, struct mk_str key, unsigned running_max)
+{
+    uint64_t hash = mk_hash_add(MK_HASH_EMPTY, key.p, key.len);
     pthread_mutex_lock(&all->lock);
-    struct slots *s = all->first;
-    while (s && !mk_str_eq(mk_str(s->key, s->key_len), key))
-        s = s->next;
-    if (!s) {
-        s = make_slots(key, running_max);
-        if (s) {
-            s->next = all->first;
-            all->first = s;
-        }
+    struct slots *s = find_slots(all, key, hash);
+    if (!s && (s = make_slots(key, running_max)) && mk_hash_insert(&all->table, NULL, &s->node, hash) < 0) {
+        free_slots(s);
+        s = NULL;
     }
     if (s)
         s->refs++;
@@ -84,27 +99,22 @@ struct slots *slots_hold(struct slots_list *all, struct mk_str key, unsigned run
     return s;
 }
 
-void slots_get(struct slots_list *all, struct slots *s)
+void slots_get(struct slots_table *all, struct slots *s)
 {
     pthread_mutex_lock(&all->lock);
     s->refs++;
     pthread_mutex_unlock(&all->lock);
 }
 
-void slots_put(struct slots_list *all, struct slots *s)
+void slots_put(struct slots_table *all, struct slots *s)
 {
     pthread_mutex_lock(&all->lock);
     bool is_last = --s->refs == 0;
-    struct slots **at = &all->first;
-    while (is_last && *at != s)
-        at = &(*at)->next;
     if (is_last)
-        *at = s->next;
+        mk_hash_remove(&all->table, &s->node);
     pthread_mutex_unlock(&all->lock);
-    if (!is_last)
-        return;
-    pthread_mutex_destroy(&s->lock);
-    mk_account_free(NULL, s, s->bytes);
+    if (is_last)
+        free_slots(s);
 }
 
 /* ── places ── */

@@ -9,7 +9,7 @@
 enum { WAITERS = 4 };
 
 static struct mk_loop loop;
-static struct slots_list list;
+static struct slots_table list;
 static struct slots *slots;
 static struct slots_waiter waiters[WAITERS];
 static int order[WAITERS];
@@ -25,7 +25,7 @@ static int open_fixture(void **state)
     (void)state;
     n_called = 0;
     assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
-    slots_list_init(&list);
+    slots_table_init(&list);
     slots = slots_hold(&list, MK_STR("a"), 2);
     assert_non_null(slots);
     for (int i = 0; i < WAITERS; i++)
@@ -38,8 +38,8 @@ static int close_fixture(void **state)
     (void)state;
     assert_int_equal(slots->running + slots->waiting, 0);
     slots_put(&list, slots);
-    assert_null(list.first);
-    slots_list_release(&list);
+    assert_int_equal(list.table.n, 0);
+    slots_table_release(&list);
     mk__loop_close(&loop);
     return 0;
 }
