@@ -75,9 +75,15 @@ static void stop_host(struct mk_host *host, void *state)
         struct section *s = own->first;
         own->first = s->next;
         slots_put(&get_process(host)->slots, s->slots);
-        mk_source_folder_release(&s->root);
         mk_account_free(NULL, s, sizeof(*s));
     }
+    while (own->programs) {
+        struct programs *p = own->programs;
+        own->programs = p->next;
+        mk_source_folder_release(&p->folder);
+        mk_account_free(NULL, p, sizeof(*p));
+    }
+    mk_source_release_extensions(&own->extensions);
     mk_source_folder_release(&own->root.folder);
     mk_account_free(NULL, own, sizeof(*own));
 }
@@ -100,11 +106,40 @@ static struct slots *hold_slots(struct mk_host *host, const struct cgi_conf *con
     return slots;
 }
 
-static int open_root(struct mk_source_folder *folder)
+static int open_programs(struct mk_source_folder *folder)
 {
-    const struct section *s = MK_CONTAINER_OF(folder, struct section, root);
-    int fd = open(s->conf->root.len ? s->conf->root.p : s->conf->script.p, O_PATH | O_CLOEXEC);
+    int fd = open(MK_CONTAINER_OF(folder, struct programs, folder)->path.p, O_PATH | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
+}
+
+/* Adds the folder or the file of a section, unless one before has the same. Returns 0 or -ENOMEM. */
+static int add_programs_of(struct host *own, const struct cgi_conf *conf)
+{
+    struct mk_str path = conf->root.len ? conf->root : conf->script;
+    struct programs *p = own->programs;
+    bool is_script = !conf->root.len;
+    while (p && !(p->is_script == is_script && mk_str_eq(p->path, path)))
+        p = p->next;
+    if (p || !path.len)
+        return 0;
+    p = mk_account_alloc(NULL, sizeof(*p));
+    if (!p)
+        return -ENOMEM;
+    p->next = own->programs;
+    p->path = path;
+    p->is_script = is_script;
+    mk_source_folder_init(&p->folder, open_programs);
+    own->programs = p;
+    return 0;
+}
+
+/* Adds what sources are known by. Returns 0 or -ENOMEM. */
+static int add_sources(struct host *own, const struct cgi_conf *conf)
+{
+    int err = add_programs_of(own, conf);
+    for (const struct cgi_interpreter *i = conf->interpreters.first; i && err == 0; i = i->next)
+        err = mk_source_add_extension(&own->extensions, i->extension);
+    return err;
 }
 
 static int add_section(struct mk_host *host, struct section **last, const struct cgi_conf *conf)
@@ -117,7 +152,6 @@ static int add_section(struct mk_host *host, struct section **last, const struct
         mk_account_free(NULL, s, sizeof(*s));
         return -ENOMEM;
     }
-    mk_source_folder_init(&s->root, open_root);
     *last = s;
     return 0;
 }
@@ -131,10 +165,11 @@ static int add_sections(struct mk_host *host, struct host *own)
         int err = cgi_conf_check_files(host, c);
         if (err == 0)
             err = add_section(host, last, c);
-        if (err == 0)
+        if (err == 0) {
             last = &(*last)->next;
-        else
-            result = err;
+            err = add_sources(own, c);
+        }
+        result = err < 0 ? err : result;
     }
     return result;
 }
@@ -242,34 +277,27 @@ static int accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
     return run_find_section(host, path, &section) == 0 && section ? section->conf->encoded_slash : 0;
 }
 
-static bool has_interpreter(const struct cgi_conf *conf, const struct mk_source_query *of)
+static bool is_program(struct host *own, struct mk_str file)
 {
-    const struct cgi_interpreter *i = conf->interpreters.first;
-    while (i && !mk_source_has_extension(of->kind, of->name, i->extension))
-        i = i->next;
-    return i != NULL;
+    struct programs *p = own->programs;
+    while (p && !(p->is_script ? mk_source_is_program(&p->folder, file)
+                               : mk_source_is_below(file, p->path) || mk_source_folder_strip(&p->folder, file).p))
+        p = p->next;
+    return p != NULL;
 }
 
-/* Tells whether the section runs the file, by its name, or it is a copy of one that it runs. */
-static bool is_of_section(struct section *s, const struct mk_source_query *of)
-{
-    const struct cgi_conf *conf = s->conf;
-    if (has_interpreter(conf, of))
-        return true;
-    if (conf->root.len && of->kind == MK_SOURCE_FILE)
-        return mk_source_is_below(of->name, conf->root) || mk_source_folder_strip(&s->root, of->name).p;
-    return (conf->script.len && of->kind == MK_SOURCE_FILE && mk_source_is_program(&s->root, of->name)) ||
-           mk_source_is_taken(of, &conf->match, false);
-}
-
+/* What a section runs, by its name, or a copy of it. A file below Root is no matter of Match. */
 static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
 {
     struct host *own = mk_host_state(host, &mk_plugin_cgi);
     const struct mk_source_query of = {.host = host, .root = &own->root.folder, .kind = kind, .name = name};
-    struct section *s = own->first;
-    while (s && !is_of_section(s, &of))
-        s = s->next;
-    return s || mk_source_is_handled(&of, &mk_plugin_cgi);
+    if (mk_source_has_extension_of(kind, name, &own->extensions) || (kind == MK_SOURCE_FILE && is_program(own, name)))
+        return true;
+    for (const struct cgi_conf *conf = NULL;
+         (conf = mk_source_next_section(&of, cgi_sections, offsetof(struct cgi_conf, match), conf));)
+        if (!(conf->root.len && kind == MK_SOURCE_FILE) && mk_source_is_taken(&of, &conf->match, false))
+            return true;
+    return mk_source_is_handled(&of, &mk_plugin_cgi);
 }
 
 /* What each_program calls. */

@@ -143,12 +143,21 @@ struct section {
     struct section *next;
     const struct cgi_conf *conf;
     struct slots *slots;
-    struct mk_source_folder root; /* of Root, or Script itself; not used without */
+};
+
+/* A folder of Root, or a file of Script, of one or several sections. */
+struct programs {
+    struct programs *next;
+    struct mk_str path; /* with a NUL after it */
+    bool is_script;
+    struct mk_source_folder folder;
 };
 
 struct host {
     const struct mk_host *host;
     struct section *first;
+    struct programs *programs;
+    struct mk_source_extensions extensions; /* of Interpreter of all sections */
     struct mk_source_root root;
 };
 

@@ -178,7 +178,7 @@ int run_find_section(const struct mk_host *host, struct mk_str path, const struc
     const struct host *own = mk_host_state(host, &mk_plugin_cgi);
     const void *conf = NULL;
     int err = own ? mk_host_conf_match(host, cgi_sections, offsetof(struct cgi_conf, match), path, &conf) : 0;
-    const struct section *s = own ? own->first : NULL;
+    const struct section *s = conf ? own->first : NULL;
     while (s && s->conf != conf)
         s = s->next;
     *ret = s && !mk_host_prefers_files(host, &s->conf->match, path) ? s : NULL;

@@ -106,7 +106,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 struct host {
     struct mk_source_root root;
     struct mk_gateway_routes routes;
-    struct mk_conf_list extensions; /* of Split of all sections, each once */
+    struct mk_source_extensions extensions; /* of Split of all sections */
     unsigned n_workers;
     struct recent *recent[]; /* of each worker, by its index; NULL: not used yet */
 };
@@ -118,7 +118,7 @@ static void free_host(struct host *own)
             recent_release(own->recent[i]);
             mk_account_free(NULL, own->recent[i], sizeof(struct recent));
         }
-    mk_account_free(NULL, own->extensions.items, own->extensions.n * sizeof(*own->extensions.items));
+    mk_source_release_extensions(&own->extensions);
     mk_gateway_free_routes(&own->routes);
     mk_source_folder_release(&own->root.folder);
     mk_account_free(NULL, own, sizeof(*own) + own->n_workers * sizeof(own->recent[0]));
@@ -176,25 +176,6 @@ static int check_children(struct mk_host *host, const struct fastcgi_conf *conf)
     return other ? -EINVAL : 0;
 }
 
-/* Returns 0 or -ENOMEM. */
-static int add_extension(struct mk_conf_list *all, struct mk_str extension)
-{
-    uint32_t n = 0;
-    while (n < all->n && !mk_str_eq(all->items[n], extension))
-        n++;
-    if (n < all->n)
-        return 0;
-    struct mk_str *items = mk_account_alloc(NULL, (n + 1) * sizeof(*items));
-    if (!items)
-        return -ENOMEM;
-    if (n)
-        memcpy(items, all->items, n * sizeof(*items));
-    items[n] = extension;
-    mk_account_free(NULL, all->items, n * sizeof(*items));
-    *all = (struct mk_conf_list){.items = items, .n = n + 1};
-    return 0;
-}
-
 static int add_extensions(struct mk_host *host, struct host *own)
 {
     int err = 0;
@@ -202,7 +183,7 @@ static int add_extensions(struct mk_host *host, struct host *own)
         for (const struct fastcgi_conf *conf = mk_host_conf(host, &fastcgi_sections[i]); conf;
              conf = mk_host_conf_next(host, &fastcgi_sections[i], conf))
             for (uint32_t k = 0; k < conf->split.n && err == 0; k++)
-                err = add_extension(&own->extensions, conf->split.items[k]);
+                err = mk_source_add_extension(&own->extensions, conf->split.items[k]);
     return err;
 }
 
@@ -406,9 +387,8 @@ static bool is_source(const struct mk_host *host, enum mk_source_name kind, stru
     const size_t pattern = offsetof(struct fastcgi_conf, gateway.match);
     struct host *own = mk_host_state(host, &mk_plugin_fastcgi);
     const struct mk_source_query of = {.host = host, .root = &own->root.folder, .kind = kind, .name = name};
-    for (uint32_t i = 0; i < own->extensions.n; i++)
-        if (mk_source_has_extension(kind, name, own->extensions.items[i]))
-            return true;
+    if (mk_source_has_extension_of(kind, name, &own->extensions))
+        return true;
     for (unsigned i = 0; i < SECTIONS; i++)
         for (const struct fastcgi_conf *conf = NULL;
              (conf = mk_source_next_section(&of, &fastcgi_sections[i], pattern, conf));)

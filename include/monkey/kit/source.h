@@ -98,6 +98,19 @@ MK_API bool mk_source_is_taken(const struct mk_source_query *of, const struct mk
  */
 MK_API const void *mk_source_next_section(const struct mk_source_query *of, const struct mk_conf_section *section,
                                           size_t pattern, const void *section_struct);
+/* Extensions of programs, each once, however many sections have them; zeroed: empty. */
+struct mk_source_extensions {
+    struct mk_str *items;
+    uint32_t n;
+};
+/* Adds an extension, which must live as long, unless it is there. Returns 0 or -ENOMEM. */
+MK_API int mk_source_add_extension(struct mk_source_extensions *all, struct mk_str extension);
+/* Returns whether mk_source_has_extension() is true for one of them. */
+MK_API bool mk_source_has_extension_of(enum mk_source_name kind, struct mk_str name,
+                                       const struct mk_source_extensions *all);
+/* Frees them; the texts are the caller's. */
+MK_API void mk_source_release_extensions(struct mk_source_extensions *all);
+
 /* Returns whether a line of [HANDLERS] gives the name to the plugin, likewise; but for lines for any path. */
 MK_API bool mk_source_is_handled(const struct mk_source_query *of, const struct mk_plugin *plugin);
 /* Returns whether a file is the program, or a copy of it next to it. As mk_source_folder_strip(). */

@@ -6,6 +6,7 @@
 #include <monkey/kit/source.h>
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -225,6 +226,37 @@ bool mk_source_has_extension(enum mk_source_name kind, struct mk_str name, struc
         name.len -= segment.len;
     }
     return false;
+}
+
+int mk_source_add_extension(struct mk_source_extensions *all, struct mk_str extension)
+{
+    uint32_t n = 0;
+    while (n < all->n && !mk_str_eq(all->items[n], extension))
+        n++;
+    if (n < all->n)
+        return 0;
+    struct mk_str *items = mk_account_alloc(NULL, (n + 1) * sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        items[i] = all->items[i];
+    items[n] = extension;
+    mk_source_release_extensions(all);
+    *all = (struct mk_source_extensions){items, n + 1};
+    return 0;
+}
+
+bool mk_source_has_extension_of(enum mk_source_name kind, struct mk_str name, const struct mk_source_extensions *all)
+{
+    uint32_t i = 0;
+    while (i < all->n && !mk_source_has_extension(kind, name, all->items[i]))
+        i++;
+    return i < all->n;
+}
+
+void mk_source_release_extensions(struct mk_source_extensions *all)
+{
+    mk_account_free(NULL, all->items, all->n * sizeof(*all->items));
 }
 
 /* Tells whether a name is one of those that are looked for. */

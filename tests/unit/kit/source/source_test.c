@@ -245,3 +245,26 @@ TEST(folders)
         if (mk_source_is_below(mk_str_c(cases[i].name), mk_str_c(cases[i].folder)) != cases[i].is_below)
             fail_msg("%s, %s", cases[i].name, cases[i].folder);
 }
+
+static int add_extensions(void *ctx)
+{
+    static const char *const texts[] = {".php", ".py", ".php", ".py"};
+    struct mk_source_extensions *all = ctx;
+    int err = 0;
+    for (size_t i = 0; i < COUNT(texts) && err == 0; i++)
+        err = mk_source_add_extension(all, mk_str_c(texts[i]));
+    bool has_all = mk_source_has_extension_of(MK_SOURCE_FILE, MK_STR("/a.py.bak"), all) &&
+                   mk_source_has_extension_of(MK_SOURCE_PATH, MK_STR("/a.php/b"), all) &&
+                   !mk_source_has_extension_of(MK_SOURCE_FILE, MK_STR("/a.txt"), all);
+    assert_true(err < 0 || (has_all && all->n == 2));
+    mk_source_release_extensions(all);
+    *all = (struct mk_source_extensions){NULL, 0};
+    return err;
+}
+
+TEST(extensions_of_sections)
+{
+    struct mk_source_extensions all = {NULL, 0};
+    assert_false(mk_source_has_extension_of(MK_SOURCE_FILE, MK_STR("/a.php"), &all));
+    assert_int_equal(mk_test_failing_allocs(add_extensions, &all), 2);
+}
