@@ -104,8 +104,8 @@ struct duda_api_router {
      * ...; also 404 if not_found() was not called. The status is set already. Returns 0 or -EPERM.
      *
      * The server's own page remains for what comes before the path is accepted: 400 of a malformed request, 404 of a
-     * path with %2F, 405 of CONNECT, 408 of a late head, 414, 417, 431, 501 of a transfer coding, 505; and for the
-     * redirect that adds a slash.
+     * path with a dot next to %2F, 405 of CONNECT, 408 of a late head, 414, 417, 431, 501 of a transfer coding, 505;
+     * and for the redirect that adds a slash.
      *
      * Where the server has responded already, by its own page, these functions make its body only: they end the
      * response before they return, with up to 8 KB and without generators; otherwise, and after response->error(), the

@@ -80,10 +80,10 @@ struct mk_path_hooks {
      */
     int (*open_path)(const struct mk_host *host, struct mk_str path, uint32_t flags);
     /*
-     * Says what becomes of a path with an encoded slash ("%2F" in a segment), an enum mk_encoded_slash: if all plugins
-     * refuse it, the request gets 404 before on_head. If one keeps it, the slash is "%2F" in mk_request_path(), which
-     * all hooks see, so that rules and logins go by it; but on_content of plugins that do not is not called, unless
-     * a rewrite has replaced it. If one decodes it, the path is as if the client had sent a slash.
+     * Says what becomes of a path with an encoded slash ("%2F" in a segment), an enum mk_encoded_slash. If one plugin
+     * decodes it, the path is as if the client had sent a slash. Else the slash is "%2F" in mk_request_path(), which
+     * all hooks see, so that rules, logins and redirects go by it; but on_content is called only of plugins that keep
+     * it, unless a rewrite has replaced it: where all refuse it, the request gets 404.
      *
      * Not asked, but 404, are paths in which "." or ".." is next to an encoded slash, and those that have "%2F" as
      * text ("%252F") as well. Asked only if the plugin has on_content.

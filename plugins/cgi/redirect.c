@@ -43,6 +43,38 @@ static bool is_normal(struct mk_str path)
     return true;
 }
 
+/*
+ * Decodes a path with encoded slashes as that of a request: they stay where the section that has the path keeps them,
+ * and are as others where it decodes them. Returns false if it refuses them.
+ */
+static bool decode_encoded_slashes(struct run *r, struct mk_str raw, struct mk_str *ret)
+{
+    struct mk_arena *arena = mk_request_arena(r->req);
+    const struct section *section;
+    char *kept = mk_arena_alloc(arena, raw.len * 2);
+    size_t n = 0;
+    for (size_t i = 0; kept && i < raw.len; i++) {
+        bool is_slash = mk_str_istarts(mk_str_after(raw, i), MK_STR("%2F"));
+        size_t len = is_slash ? 5 : 1;
+        memcpy(kept + n, is_slash ? "%252F" : raw.p + i, len);
+        n += len;
+        i += is_slash ? 2 : 0;
+    }
+    if (!kept || !decode_path(arena, mk_str(kept, n), ret) ||
+        run_find_section(mk_request_host_conf(r->req), *ret, &section) < 0 || !section)
+        return false;
+    return section->conf->encoded_slash == MK_ENCODED_SLASH_KEEP ||
+           (section->conf->encoded_slash == MK_ENCODED_SLASH_DECODE && decode_path(arena, raw, ret));
+}
+
+static bool has_encoded_slash(struct mk_str path)
+{
+    size_t i = 0;
+    while (i < path.len && !mk_str_istarts(mk_str_after(path, i), MK_STR("%2F")))
+        i++;
+    return i < path.len;
+}
+
 /* Splits the target into a decoded path and the query. Returns false if it is not a path of this server. */
 static bool take_target(struct run *r, struct mk_str target)
 {
@@ -51,7 +83,9 @@ static bool take_target(struct run *r, struct mk_str target)
     target = mk_str_until(target, "#");
     struct mk_str path = mk_str_until(target, "?");
     p->uri = mk_arena_dup(arena, target);
-    if (!p->uri.p || !decode_path(arena, path, &r->path) || !is_normal(r->path))
+    if (!(has_encoded_slash(path) ? decode_encoded_slashes(r, path, &r->path) : decode_path(arena, path, &r->path)))
+        return false;
+    if (!p->uri.p || !is_normal(r->path))
         return false;
     p->is_redirected = true;
     p->query = mk_str_after(p->uri, path.len + (path.len < target.len));

@@ -33,7 +33,7 @@ static int apply_rewrite(const struct mk_host *host, struct mk_explain *e, const
     bool has_query;
     if (target_count_captured_bytes(r->base.to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
         return -EINVAL;
-    rewrite_build(r, e->path, e->query, groups, &path, &query, &has_query);
+    rewrite_build(r, e->path, e->query, &(struct target_captures){groups, false}, &path, &query, &has_query);
     if (path.err || query.err)
         return -EINVAL;
     struct mk_str new_path = mk_buf_str(&path), new_query = has_query ? mk_str(query_storage, query.len) : MK_STR_NONE;

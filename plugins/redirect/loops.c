@@ -82,7 +82,7 @@ static bool apply_rewrite(struct walk *w, const struct rewrite_rule *rule, const
         return false; /* it was reported as wrong */
     MK_BUF_ON_STACK(path, PATH_BYTES);
     MK_BUF_ON_STACK(query, PATH_BYTES);
-    rewrite_build(rule, get_path(w), MK_STR_NONE, groups, &path, &query, &has_query);
+    rewrite_build(rule, get_path(w), MK_STR_NONE, &(struct target_captures){groups, false}, &path, &query, &has_query);
     w->query_changed |= has_query || !rule->keep_query;
     return !path.err && set_path(w, mk_buf_str(&path));
 }

@@ -200,6 +200,34 @@ static struct mk_str split_fragment(struct mk_str *to)
     return fragment;
 }
 
+/* Returns the length of a path that is only decoded, not normalized. */
+static size_t count_decoded(struct mk_str raw, bool has_encoded_slash)
+{
+    size_t n = raw.len;
+    for (size_t i = 0; i + 2 < raw.len; i++) {
+        bool is_kept = has_encoded_slash && mk_str_ieq(mk_str(raw.p + i, 3), MK_STR("%2F"));
+        n -= raw.p[i] == '%' && !is_kept ? 2 : 0;
+    }
+    return n;
+}
+
+/*
+ * Adds what follows the prefix of `match` in the path of the request: as the client has sent it, since escapes may have
+ * a meaning, or decoded and encoded again, if it was normalized or rewritten.
+ */
+static void add_rest(struct mk_buf *location, const struct mk_request *req, const struct mk_pattern *match,
+                     struct mk_str rest)
+{
+    struct mk_str raw = mk_request_raw_path(req), path = mk_request_path(req);
+    bool has_encoded_slash = mk_request_has_encoded_slash(req);
+    bool is_sent = path.p == mk_request_original_path(req).p && mk_str_starts(raw, match->text) &&
+                   count_decoded(raw, has_encoded_slash) == path.len;
+    if (is_sent && rest.len)
+        mk_path_encode_raw(location, mk_pattern_rest(match, raw));
+    else
+        target_add_path(location, rest, has_encoded_slash);
+}
+
 /*
  * Redirects to `to`. `groups`: the captures; NULL if a dollar has no meaning. `match`: appends what follows this prefix
  * in the path, and the query; NULL: appends nothing. `status`: its place in `status_codes`.
@@ -214,8 +242,9 @@ static void send_redirect(struct mk_request *req, struct mk_str to, const struct
         rest = target_find_rest(match, mk_request_path(req));
     size_t captured =
         groups ? target_count_captured_bytes(to, groups) + target_count_captured_bytes(fragment, groups) : 0;
-    size_t size =
-        to.len + fragment.len + (rest.text.len + captured) * 3 + query.len + 2; /* a byte may be encoded as three */
+    const struct target_captures captures = {groups, mk_request_has_encoded_slash(req)};
+    size_t size = to.len + fragment.len + (mk_request_raw_path(req).len + rest.text.len + captured) * 3 + query.len +
+                  2; /* a byte may be encoded as three */
     bool too_long = captured > TARGET_CAPTURED_BYTES_MAX;
     char *storage = too_long ? NULL : mk_arena_alloc(mk_request_arena(req), size);
     if (!storage) {
@@ -224,12 +253,13 @@ static void send_redirect(struct mk_request *req, struct mk_str to, const struct
         return;
     }
     mk_buf_init_fixed(&location, storage, size);
-    target_add(&location, to, groups);
+    target_add(&location, to, &captures);
     target_add_slash(&location, &rest);
-    mk_path_encode(&location, rest.text);
+    if (match)
+        add_rest(&location, req, match, rest.text);
     if (match)
         add_query(&location, query);
-    target_add_text(&location, fragment, groups, false);
+    target_add_text(&location, fragment, &captures, false);
     assert(!location.err); /* `size` is enough */
     redirect_counters_add(REDIRECT_COUNT_301 + status, req);
     mk_response_redirect(req, status_codes[status], mk_buf_str(&location));

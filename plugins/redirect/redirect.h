@@ -83,7 +83,8 @@ void redirect_counters_add(enum redirect_count count, const struct mk_request *r
  * percent-encoded; `query` stays empty with `*ret_has_query` false. Pure. Errors are those of the buffers.
  */
 void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, struct mk_str request_query,
-                   const struct mk_str *groups, struct mk_buf *path, struct mk_buf *query, bool *ret_has_query);
+                   const struct target_captures *captures, struct mk_buf *path, struct mk_buf *query,
+                   bool *ret_has_query);
 
 /* Returns `request` as conditions look at it. It is valid as long as the request's head. */
 struct mk_when_request rewrite_describe(struct mk_request *req);

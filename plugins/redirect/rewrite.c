@@ -46,20 +46,21 @@ enum { LOG_PAUSE_MS = 10 * 1000, LOG_BYTES = 512 };
 /* ── building a path ── */
 
 void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, struct mk_str request_query,
-                   const struct mk_str *groups, struct mk_buf *path, struct mk_buf *query, bool *ret_has_query)
+                   const struct target_captures *captures, struct mk_buf *path, struct mk_buf *query,
+                   bool *ret_has_query)
 {
     struct mk_str to = rule->base.to.text;
     const char *mark = memchr(to.p, '?', to.len);
     size_t path_len = mark ? (size_t)(mark - to.p) : to.len;
     bool keep = rule->keep_query && request_query.p;
-    target_add(path, mk_str(to.p, path_len), groups);
+    target_add(path, mk_str(to.p, path_len), captures);
     if (rule->base.keep_path) {
         struct target_rest rest = target_find_rest(&rule->base.match, request_path);
         target_add_slash(path, &rest);
-        mk_path_encode(path, rest.text);
+        target_add_path(path, rest.text, captures->has_encoded_slash);
     }
     if (mark)
-        target_add_text(query, mk_str(mark + 1, to.len - path_len - 1), groups, true);
+        target_add_text(query, mk_str(mark + 1, to.len - path_len - 1), captures, true);
     if (keep && mark && request_query.len)
         mk_buf_addc(query, '&');
     if (keep)
@@ -88,12 +89,13 @@ struct rewrites {
 /* Rewrites the request once. Returns 0 or -errno, as mk_request_rewrite(). */
 static int apply_rule(struct mk_request *req, const struct rewrite_rule *rule, const struct mk_str *groups)
 {
+    const struct target_captures captures = {groups, mk_request_has_encoded_slash(req)};
     bool has_query;
     if (target_count_captured_bytes(rule->base.to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
         return -ENAMETOOLONG;
     MK_UNINITIALIZED MK_BUF_ON_STACK(path, MK_REWRITE_BYTES_MAX);
     MK_UNINITIALIZED MK_BUF_ON_STACK(query, MK_REWRITE_BYTES_MAX);
-    rewrite_build(rule, mk_request_path(req), mk_request_query(req), groups, &path, &query, &has_query);
+    rewrite_build(rule, mk_request_path(req), mk_request_query(req), &captures, &path, &query, &has_query);
     if (path.err || query.err)
         return -ENAMETOOLONG;
     return mk_request_rewrite(req, mk_buf_str(&path), has_query ? mk_buf_str(&query) : MK_STR_NONE);

@@ -52,30 +52,42 @@ size_t target_count_captured_bytes(struct mk_str to, const struct mk_str *groups
     return n;
 }
 
-/* Encodes a capture so that it stays within its part of the URI: in a query it is one value. */
-static void add_capture(struct mk_buf *out, struct mk_str text, bool query)
+void target_add_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
 {
-    for (size_t i = 0; i < text.len; i++)
-        if (query && memchr("&+;=", text.p[i], 4))
-            mk_buf_addf(out, "%%%02X", (unsigned)text.p[i]);
-        else
-            mk_path_encode(out, mk_str(text.p + i, 1));
+    if (has_encoded_slash)
+        mk_path_encode_kept(out, path);
+    else
+        mk_path_encode(out, path);
 }
 
-void target_add_text(struct mk_buf *out, struct mk_str to, const struct mk_str *groups, bool query)
+/* Encodes a capture so that it stays within its part of the URI: in a query it is one value. */
+static void add_capture(struct mk_buf *out, struct mk_str text, bool query, bool has_encoded_slash)
+{
+    while (query && text.len) {
+        struct mk_str part = mk_str_until(text, "&+;=");
+        target_add_path(out, part, has_encoded_slash);
+        text = mk_str_after(text, part.len);
+        if (text.len)
+            mk_buf_addf(out, "%%%02X", (unsigned)text.p[0]);
+        text = mk_str_after(text, text.len > 0);
+    }
+    target_add_path(out, text, has_encoded_slash);
+}
+
+void target_add_text(struct mk_buf *out, struct mk_str to, const struct target_captures *captures, bool query)
 {
     for (size_t i = 0; i < to.len; i++) {
         query = query || to.p[i] == '?';
-        if (groups && is_capture(to, i))
-            add_capture(out, groups[to.p[++i] - '0'], query);
+        if (captures->groups && is_capture(to, i))
+            add_capture(out, captures->groups[to.p[++i] - '0'], query, captures->has_encoded_slash);
         else
             mk_buf_addc(out, to.p[i]);
     }
 }
 
-void target_add(struct mk_buf *location, struct mk_str to, const struct mk_str *groups)
+void target_add(struct mk_buf *location, struct mk_str to, const struct target_captures *captures)
 {
-    target_add_text(location, to, groups, false);
+    target_add_text(location, to, captures, false);
     while (target_is_path(to) && location->len && !target_is_path(mk_buf_str(location)))
         mk_buf_drop(location, 1); /* the first slash of "//", after which browsers expect a host */
 }

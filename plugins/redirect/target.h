@@ -38,14 +38,23 @@ size_t target_find_host_end(struct mk_str to);
 void target_check_captures(const struct mk_conf_check *check, const struct mk_pattern *match, size_t match_offset,
                            struct mk_str to, size_t to_offset);
 
+/* What an expression has captured of the path of a request. */
+struct target_captures {
+    const struct mk_str *groups; /* NULL: a dollar is a dollar */
+    bool has_encoded_slash;      /* mk_request_has_encoded_slash() */
+};
+
+/* Adds a part of the path of a request, encoded. */
+void target_add_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash);
+
 /*
- * Adds text of a target, with its captures encoded: in the query each is one value. `groups` NULL: a dollar is a
- * dollar. `query`: the text is a query, or a part of one; else one begins after a `?`.
+ * Adds text of a target, with its captures encoded: in the query each is one value. `query`: the text is a query, or a
+ * part of one; else one begins after a `?`.
  */
-void target_add_text(struct mk_buf *out, struct mk_str to, const struct mk_str *groups, bool query);
+void target_add_text(struct mk_buf *out, struct mk_str to, const struct target_captures *captures, bool query);
 
 /* Adds a target. The result is a path of this host if the target is one, whatever the captures are. */
-void target_add(struct mk_buf *location, struct mk_str to, const struct mk_str *groups);
+void target_add(struct mk_buf *location, struct mk_str to, const struct target_captures *captures);
 
 /* Returns the length of all captures that a target uses, before they are encoded. */
 size_t target_count_captured_bytes(struct mk_str to, const struct mk_str *groups);

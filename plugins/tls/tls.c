@@ -298,13 +298,14 @@ static struct mk_str redirect_host(const struct mk_request *req)
     return is_own ? asked : find_plain_name(host);
 }
 
-/* Redirects to the same URI with https. */
+/* Redirects to the URI that the client has sent, with https. */
 static int redirect_to_https(struct mk_request *req, const struct tls_generation *t)
 {
-    struct mk_str host = redirect_host(req), query = mk_request_query(req), path = mk_request_path(req);
+    struct mk_str host = redirect_host(req), path = mk_request_raw_path(req), target = mk_request_target(req);
+    struct mk_str query = mk_str_until(mk_str_after(target, mk_str_until(target, "?").len), "#");
     enum mk_method method = mk_request_method(req);
     struct mk_buf location;
-    size_t size = host.len + path.len * 3 + query.len + sizeof("https://:65535?");
+    size_t size = host.len + path.len * 3 + query.len + sizeof("https://:65535");
     char *storage = mk_arena_alloc(mk_request_arena(req), size);
     if (!storage || !host.len || !path.len || path.p[0] != '/') {
         mk_response_error(req, storage ? 400 : 503);
@@ -314,9 +315,8 @@ static int redirect_to_https(struct mk_request *req, const struct tls_generation
     mk_buf_addf(&location, "https://%.*s", MK_STR_ARG(host));
     if (t->port > 0 && t->port != 443)
         mk_buf_addf(&location, ":%d", t->port);
-    mk_path_encode(&location, path);
-    if (query.p)
-        mk_buf_addf(&location, "?%.*s", MK_STR_ARG(query));
+    mk_path_encode_raw(&location, path);
+    mk_buf_adds(&location, query);
     assert(!location.err); /* `size` is enough */
     mk_response_redirect(req, method == MK_GET || method == MK_HEAD ? 301 : 308, mk_buf_str(&location));
     return 0;

@@ -4,10 +4,13 @@ Paths with a slash within a segment (`%2F`), and what EncodedSlash makes of them
 requests on or run scripts. With Decode rules see the slash, with Keep they do not.
 """
 
+import re
+
 import pytest
 
 from harness import build
 from harness.backend import Backend, echo
+from harness.content import populate
 from harness.fastcgi import Application, answer, fastcgi_section
 from harness.proxies import proxy_section
 from harness.scripts import ENVIRONMENT, cgi_section, variables, write_scripts
@@ -116,6 +119,75 @@ def test_encoded_slashes(serve, kind, value):
             assert got.status == (200 if isinstance(wanted, str) else wanted or 404), path
             if isinstance(wanted, str):
                 assert kind.info(got) == wanted
+
+
+# Sections, the path, and the Location or the path that the backend gets.
+MOVES = {
+    "a rest": ("[REDIRECT]\nMatch /p/old\nTo /p/new\n", "/p/old/a%2Fb%20c", "/p/new/a%2Fb%20c"),
+    "a rest in small letters": ("[REDIRECT]\nMatch /p/old\nTo /p/new\n", "/p/old/a%2fb", "/p/new/a%2fb"),
+    "a normalized rest": ("[REDIRECT]\nMatch /p/old\nTo /p/new\n", "/p//old/a%2fb", "/p/new/a%2Fb"),
+    "a capture": ("[REDIRECT]\nMatch ~^/p/old/(.*)$\nTo /p/new/$1\n", "/p/old/a%2Fb%25", "/p/new/a%2Fb%25"),
+    "a capture in a query": ("[REDIRECT]\nMatch ~^/p/old/(.*)$\nTo /p/new?q=$1\n", "/p/old/a%2F%26b",
+                             "/p/new?q=a%2F%26b"),
+    "a rewrite": ("[REWRITE]\nMatch /p/old\nTo /p/new\n", "/p/old/a%2fb%20c", "/p/new/a%2Fb%20c"),
+    "a capture of a rewrite": ("[REWRITE]\nMatch ~^/p/old/(.*)$\nTo /p/new/$1\n", "/p/old/a%2Fb", "/p/new/a%2Fb"),
+    "rewritten to a dot": ("[REWRITE]\nMatch ~^/p/old/(.*)$\nTo /p/..$1\n", "/p/old/%2Fb", 404),
+    "rewritten elsewhere": ("[REWRITE]\nMatch /p/old\nTo /other\n", "/p/old/a%2Fb", 404),
+    "rewritten without it": ("[REWRITE]\nMatch /p/old\nTo /p/new\nKeepPath Off\n", "/p/old/a%2Fb", "/p/new"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_redirects_and_rewrites(serve, tmp_path, name):
+    """A slash that is kept stays encoded."""
+    text, target, wanted = MOVES[name]
+    text = re.sub(r"^(?=\w)", "    ", text, flags=re.M)
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a%2Fb").write_text("a file with the name of the text")
+    with Backend(echo) as backend:
+        server = serve(root=tmp_path, text=text + proxy_section(backend, {"Match": "/p", "EncodedSlash": "Keep"}))
+        with server.connect() as client:
+            got = client.ask(target)
+        seen = got["Location"] or got.status if got.status != 200 else backend.requests[-1].target
+    assert seen == wanted
+
+
+@pytest.mark.parametrize("host, text, status, location", [
+    ({}, "", 404, None),
+    ({"Redirect": "https://www.example.org"}, "", 301, "https://www.example.org/pkg/@a%2Fb%20"),
+    ({}, "[REDIRECT]\n    Match /\n    To https://example.org/x\n", 301, "https://example.org/x/pkg/@a%2Fb%20"),
+    ({}, "[RULES]\n    Match /pkg\n    Action deny\n", 403, None),
+    ({}, "[RULES]\n    Match /pkg/@a/\n    Action deny\n", 404, None),
+    ({}, "[REWRITE]\n    Match /pkg\n    To /a.txt\n    KeepPath Off\n", 200, None),
+    ({}, "[REWRITE]\n    Match /pkg\n    To /\n", 404, None),
+    ({"TryFiles": "$path /a.txt"}, "", 404, None),
+])  # fmt: skip
+def test_without_content_that_accepts_it(serve, tmp_path, host, text, status, location):
+    """Rules and redirects hold for the path; a file with the name of the text has another one."""
+    names = ("a.txt", "@a%2Fb ", "pkg/@a%2Fb ")
+    root = populate(tmp_path / "root", dict.fromkeys(names, b"file"))
+    server = serve(root=root, host=host, text=text)
+    with server.connect() as client:
+        got = client.ask("/pkg/@a%2Fb%20")
+        assert (got.status, got["Location"]) == (status, location)
+        assert client.ask("/pkg/@a%2Fb%20", method="POST").status in (404, 405 if status == 200 else status)
+        if not (host or text):
+            assert client.ask("/pkg/@a%252Fb%20").status == 200
+
+
+@pytest.mark.parametrize("value, info", [("Keep", "/x%2Fy z"), ("Decode", "/x/y z"), ("Refuse", None)])
+def test_local_redirects(serve, tmp_path, value, info):
+    """The path of a script's redirect is as that of a request."""
+    move = "#!/bin/sh\nprintf 'Location: /cgi/app/x%%2fy%%20z?q=1\\n\\n'\n"
+    folder = write_scripts(tmp_path / "scripts", {"app": ENVIRONMENT, "move": move})
+    server = serve(text=cgi_section(folder, LocalRedirect="On", EncodedSlash=value))
+    server.baseline += 2
+    with server.connect() as client:
+        got = client.ask("/cgi/move")
+    assert got.status == (200 if info else 502)
+    if info:
+        found = variables(got.body)[0]
+        assert (found["PATH_INFO"], found["QUERY_STRING"]) == (info, "q=1")
 
 
 @pytest.mark.parametrize("name", ["FASTCGI", "SCGI"])

@@ -750,6 +750,8 @@ def test_redirect_to_https(tls_server):
         assert (answer.status, answer["Location"]) == (301, "https://a.example/who.txt?a=%20b")
         answer = client.ask("/x%25y z/".replace(" ", "%20"), method="POST", host="a.example", body=b"1")
         assert (answer.status, answer["Location"]) == (308, "https://a.example/x%25y%20z/")
+        for same in ("/a%3bb%2Bc%26d?", "/a//b/../c", "/a%2Fb?c=%2F", "/%7e?", "//evil.example/%2e%2e/"):
+            assert client.ask(same, host="a.example")["Location"] == f"https://a.example{same}"
         assert client.ask("/hello.txt").status == 200  # another host
     tls_server.settle()
 

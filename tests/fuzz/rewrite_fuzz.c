@@ -90,7 +90,7 @@ static void check_rewrite(const struct rewrite_rule *rule, struct mk_str path, s
     mk_arena_init(&req.arena, NULL, 1 << 20, NULL, 0);
     mk_buf_init_fixed(&out_path, path_storage, sizeof(path_storage));
     mk_buf_init_fixed(&out_query, query_storage, sizeof(query_storage));
-    rewrite_build(rule, path, query, groups, &out_path, &out_query, &has_query);
+    rewrite_build(rule, path, query, &(struct target_captures){groups, false}, &out_path, &out_query, &has_query);
     const char *mark = memchr(rule->base.to.text.p, '?', rule->base.to.text.len);
     if (!out_path.err && !out_query.err) {
         struct mk_str built = mk_buf_str(&out_query);

@@ -57,6 +57,29 @@ void mk_path_encode(struct mk_buf *out, struct mk_str path)
         mk_buf_adds(out, mk_str_after(path, done));
 }
 
+/* Encodes what is between these texts, which stay. */
+static void encode_between(struct mk_buf *out, struct mk_str path, struct mk_str kept)
+{
+    const char *at;
+    while (path.len && (at = memmem(path.p, path.len, kept.p, kept.len))) {
+        size_t n = (size_t)(at - path.p);
+        mk_path_encode(out, mk_str(path.p, n));
+        mk_buf_adds(out, kept);
+        path = mk_str_after(path, n + kept.len);
+    }
+    mk_path_encode(out, path);
+}
+
+void mk_path_encode_kept(struct mk_buf *out, struct mk_str path)
+{
+    encode_between(out, path, MK_STR("%2F"));
+}
+
+void mk_path_encode_raw(struct mk_buf *out, struct mk_str path)
+{
+    encode_between(out, path, MK_STR("%"));
+}
+
 bool mk_path_decode(struct mk_buf *out, struct mk_str path)
 {
     bool is_whole = true;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Paths with an encoded slash ("%2F" in a segment). No file can have such a name, so that they get 404, unless a
- * handler accepts them: then the slash stays encoded in the decoded path, or becomes one.
+ * Paths with an encoded slash ("%2F" in a segment). It stays encoded in the decoded path, unless a handler wants it to
+ * become one. No file can have such a name, so that only handlers that keep it are asked for content.
  */
 #include "http/request.h"
 
 #include "http/message/uri.h"
+
+#include <errno.h>
 
 /* "%2F", with this for each of them, decodes to itself; a byte that ends no segment shows where other ones come from */
 static const struct mk_str kept = MK_STR("%252F"), other = MK_STR("-"), decoded = MK_STR("/");
@@ -63,25 +65,42 @@ static bool decode_path(struct mk_str raw, struct mk_str by, char *scratch, char
     return n > 0;
 }
 
+int mk__encoded_slash_keep(struct mk_arena *arena, struct mk_str raw, struct mk_str *ret_path)
+{
+    size_t size = 2 * raw.len + 1;
+    char *scratch = mk_arena_alloc(arena, size), *to = mk_arena_alloc(arena, size);
+    if (!scratch || !to)
+        return -ENOMEM;
+    bool is_kept = decode_path(raw, other, scratch, to, ret_path) && !has_encoded_slash(*ret_path) &&
+                   decode_path(raw, kept, scratch, to, ret_path) && has_encoded_slash(*ret_path) /* else ".." */ &&
+                   !has_dot_part(*ret_path);
+    return is_kept ? 0 : -ENOENT;
+}
+
+/* Decodes a path whose encoded slashes are as other ones. Returns an HTTP status, or 0. */
+static int decode_slashes(struct mk_arena *arena, struct mk_str raw, struct mk_str *ret_path)
+{
+    char *scratch = mk_arena_alloc(arena, raw.len + 1), *to = mk_arena_alloc(arena, 2 * raw.len + 1);
+    if (!scratch || !to)
+        return 503;
+    return decode_path(raw, decoded, scratch, to, ret_path) ? 0 : 404;
+}
+
 MK_COLD int mk__encoded_slash_decode(struct mk_request *req)
 {
     const struct mk__http_app *app = req->http->app;
     struct mk_str raw = mk_request_raw_path(req), path;
     if (!app->accepts_encoded_slash)
         return 404;
-    char *scratch = mk_arena_alloc(&req->arena, 2 * raw.len + 1), *to = mk_arena_alloc(&req->arena, 2 * raw.len + 1);
-    if (!scratch || !to)
-        return 503;
-    if (!decode_path(raw, other, scratch, to, &path) || has_encoded_slash(path) ||
-        !decode_path(raw, kept, scratch, to, &path) || !has_encoded_slash(path) /* removed by ".." */ ||
-        has_dot_part(path))
-        return 404;
+    int err = mk__encoded_slash_keep(&req->arena, raw, &path);
+    if (err < 0)
+        return err == -ENOMEM ? 503 : 404;
     int how = app->accepts_encoded_slash(req, path, req->http->app_ctx);
-    if (how == MK_ENCODED_SLASH_REFUSE ||
-        (how == MK_ENCODED_SLASH_DECODE && !decode_path(raw, decoded, scratch, to, &path)))
-        return 404;
+    int status = how == MK_ENCODED_SLASH_DECODE ? decode_slashes(&req->arena, raw, &path) : 0;
+    if (status)
+        return status;
     req->path = path;
-    req->has_encoded_slash = how == MK_ENCODED_SLASH_KEEP;
+    req->has_encoded_slash = how != MK_ENCODED_SLASH_DECODE;
     return 0;
 }
 

@@ -250,6 +250,11 @@ int mk__request_decode_path(struct mk_request *req);
  * or a status: 404, with an empty path, or 503.
  */
 int mk__encoded_slash_decode(struct mk_request *req);
+/*
+ * Decodes a path and keeps its encoded slashes, as "%2F". Returns 0, -ENOENT (a dot is next to one, or "%2F" is text,
+ * or there is none) or -ENOMEM.
+ */
+int mk__encoded_slash_keep(struct mk_arena *arena, struct mk_str raw, struct mk_str *ret_path);
 
 /*
  * Passes a piece of the request body to its reader, or discards it; `end` with the last piece. Rejects a body that is

@@ -18,14 +18,10 @@ const char *const mk_encoded_slash_names[] = {"Refuse", "Keep", "Decode", NULL};
 
 void mk_target_write_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
 {
-    const char *slash;
-    while (has_encoded_slash && (slash = memmem(path.p, path.len, "%2F", 3))) {
-        size_t n = (size_t)(slash - path.p);
-        mk_path_encode(out, mk_str(path.p, n));
-        mk_buf_adds(out, MK_STR("%2F"));
-        path = mk_str(slash + 3, path.len - n - 3);
-    }
-    mk_path_encode(out, path);
+    if (has_encoded_slash)
+        mk_path_encode_kept(out, path);
+    else
+        mk_path_encode(out, path);
 }
 
 /* ── TLS ── */

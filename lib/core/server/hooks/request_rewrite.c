@@ -59,6 +59,10 @@ int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str
     if (!r || !decoded || !copy.p != !query.p)
         return -ENOMEM;
     ssize_t n = mk__uri_decode_path(path, decoded, path.len + 2);
+    struct mk_str new_path = mk_str(decoded, n > 0 ? (size_t)n : 0);
+    bool keeps_slash = n == -ENOENT && req->has_encoded_slash;
+    if (keeps_slash)
+        n = mk__encoded_slash_keep(&req->arena, path, &new_path);
     if (n < 0)
         return (int)n;
     if (!req->rewritten)
@@ -66,8 +70,8 @@ int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str
     r->n++;
     r->query = copy;
     req->rewritten = r;
-    req->path = mk_str(decoded, (size_t)n);
-    req->has_encoded_slash = false;
+    req->path = new_path;
+    req->has_encoded_slash = keeps_slash;
     return 0;
 }
 

@@ -78,7 +78,8 @@ static void build(struct built *b, const char *match, const char *to, const char
     assert_int_equal(mk_pattern_capture(&rule.base.match, mk_str_c(path), groups), 1);
     mk_buf_init_fixed(&out_path, b->path, sizeof(b->path));
     mk_buf_init_fixed(&out_query, b->query, sizeof(b->query));
-    rewrite_build(&rule, mk_str_c(path), mk_str_c(query), groups, &out_path, &out_query, &has_query);
+    rewrite_build(&rule, mk_str_c(path), mk_str_c(query), &(struct target_captures){groups, false}, &out_path,
+                  &out_query, &has_query);
     mk_buf_cstr(&out_path);
     mk_buf_cstr(&out_query);
     assert_true(!out_path.err && !out_query.err);
