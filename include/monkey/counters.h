@@ -89,6 +89,7 @@ typedef bool (*mk_counter_used_fn)(struct mk_str labels, void *ctx);
  * there is no room for new counters, one with other labels takes the place of a hidden one of its name, so nothing may
  * add to a hidden counter. Call it in worker_serve of one worker, since a former process may have left such counters,
  * and in generation_stop; but not when the last generation of a process stops, whose successor may have them in use.
+ * It does nothing in a process that does not serve yet, and in the former one of an upgrade.
  * The caller takes a lock if another thread may open counters meanwhile.
  */
 MK_API void mk_counters_hide(const char *plugin, const char *label, mk_counter_used_fn is_used, void *ctx);

@@ -2,6 +2,7 @@
 """Counters of what a configuration names, where each reload has new names: hosts, groups, backends, web services. The
 last ones are counted as the first ones were, and what is gone takes no room."""
 
+import pathlib
 import shutil
 import signal
 
@@ -11,8 +12,9 @@ from harness import build
 from harness.backend import Backend, answer
 from harness.groups import GROUPS, group
 from harness.metrics import needs_status, scrape, status_section, total
+from harness.protocol import Client
 from harness.proxies import proxy_section
-from harness.server import await_true, section
+from harness.server import await_true, section, write_config
 from harness.services import HEAD, build_service, needs_duda
 
 pytestmark = [
@@ -100,6 +102,61 @@ class Site:
             total(samples, "monkey_duda_requests_total", **service),
             total(samples, "monkey_duda_request_duration_seconds_count", **service),
         )
+
+
+def list_named(client):
+    """The values of the labels that a configuration has named, but for those of hosts."""
+    return {value for _, labels in scrape(client) for key, value in labels if key in ("backend", "service", "upstream")}
+
+
+def is_loaded(pid, module):
+    return module in pathlib.Path(f"/proc/{pid}/maps").read_text()
+
+
+def begin_large(chain):
+    """Has a request begun whose response needs a client that reads."""
+    client = Client(chain.server.addresses[0], rcvbuf=4096)
+    client.send("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert client.head().status == 200
+    return client
+
+
+def test_a_former_process_leaves_those_of_the_next_one(chain):
+    """An upgrade with new names. A generation ends in the former process while another one still has exchanges, and
+    then the other one ends."""
+    one = chain(modules=[f"{name}.so" for name in ("headers", "proxy", "status", "upstream")])
+    headers = section("HEADERS", {"Set": "X-Version 1"})
+
+    def write(name, more=""):
+        files = {"plugins/status/status.conf": status_section(), GROUPS: group(["127.0.0.1:1"], name=name)}
+        proxied = proxy_section(None, {"Match": "/proxied", "To": f"http://{name}"})
+        write_config(one.folder / "conf", one.root, one.settings, text=proxied + more, files=files)
+
+    def reload():
+        one.server.send_signal(signal.SIGHUP)
+        one.server.wait_log("the new configuration is in use", reload.count)
+        reload.count += 1
+
+    def read_names():
+        with Client(one.server.addresses[0]) as client:
+            return list_named(client)
+
+    reload.count = 1
+    write("a", headers)
+    reload()
+    with begin_large(one) as first:
+        write("b")
+        reload()
+        with begin_large(one):
+            write("c")
+            one.upgrade()
+            old = one.pids[0]
+            assert read_names() == {"http://c", "c"} and is_loaded(old, "headers.so")
+            first.close()
+            await_true(lambda: not is_loaded(old, "headers.so"), 60, "the end of the first generation")
+            assert read_names() == {"http://c", "c"}
+        one.await_old()
+        assert read_names() == {"http://c", "c"}
 
 
 @pytest.mark.slow

@@ -12,7 +12,9 @@
 static inline int mk_test_counters_open(void **state)
 {
     (void)state;
-    return mk__counters_memory_open();
+    int err = mk__counters_memory_open();
+    mk__counters_memory_serve();
+    return err;
 }
 
 static inline int mk_test_counters_close(void **state)

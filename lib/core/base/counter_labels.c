@@ -75,11 +75,11 @@ static struct mk_str copy_labels(const struct mk__counter_series *s, char *stora
     return mk_str(storage, n);
 }
 
-/* Hides a counter that still has these labels. */
+/* Hides a counter that still has these labels, unless another process has begun to use the memory meanwhile. */
 static void hide_series(const struct mk__counter_series *s, struct mk_str labels)
 {
     mk__counters_memory_lock_labels(false);
-    if (mk_str_eq(labels, mk_str(s->labels, s->labels_len)))
+    if (mk_str_eq(labels, mk_str(s->labels, s->labels_len)) && mk__counters_memory_may_hide())
         mk__counters_memory_set_state(s, MK__COUNTER_HIDDEN);
     mk__counters_memory_unlock_labels();
     atomic_store(&mk__counters_memory_has_reusable, true);
@@ -101,6 +101,6 @@ static int hide_unused(const struct mk__counter_family *f, const struct mk__coun
 void mk_counters_hide(const char *plugin, const char *label, mk_counter_used_fn is_used, void *ctx)
 {
     struct hiding h = {mk_str_c(plugin), mk_str_c(label), is_used, ctx};
-    if (mk__counters_head)
+    if (mk__counters_memory_may_hide())
         mk__counters_memory_visit(hide_unused, &h);
 }

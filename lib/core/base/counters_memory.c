@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LAYOUT = 3 }; /* changes with the structs of the memory */
+enum { LAYOUT = 4 }; /* changes with the structs of the memory */
 
 static_assert(sizeof(struct mk__counter_block) % 4096 == 0, "blocks are mapped one by one");
 
@@ -26,6 +26,7 @@ _Atomic bool mk__counters_memory_has_reusable;
 static int memory_fd = -1;
 static struct mk__counter_block *_Atomic blocks[MK__COUNTER_BLOCKS_MAX]; /* those that are mapped */
 static unsigned users;
+static _Atomic bool serves;
 static mk__cell *shared_cells; /* of the threads without a block */
 
 /* ── the memory ── */
@@ -108,6 +109,7 @@ static void release_memory(void)
     mk__counters_head = NULL;
     memory_fd = -1;
     shared_cells = NULL;
+    serves = false;
 }
 
 /* ── records ── */
@@ -240,6 +242,7 @@ int mk__counters_memory_open(void)
     pthread_mutex_lock(&mutex);
     int err = mk__counters_head ? 0 : make_memory();
     if (err == 0 && users++ == 0) {
+        atomic_store(&mk__counters_head->latest, getpid());
         mk__counters_memory_free_dead(true);
         shared_cells = mk__counters_memory_claim();
     }
@@ -256,6 +259,20 @@ void mk__counters_memory_close(void)
         release_memory();
     }
     pthread_mutex_unlock(&mutex);
+}
+
+void mk__counters_memory_serve(void)
+{
+    if (!mk__counters_head)
+        return;
+    atomic_store(&mk__counters_head->latest, getpid());
+    serves = true;
+}
+
+bool mk__counters_memory_may_hide(void)
+{
+    int32_t latest = mk__counters_head ? atomic_load(&mk__counters_head->latest) : 0;
+    return serves && (latest == getpid() || is_dead(latest, false));
 }
 
 int mk_counters_fd(void)

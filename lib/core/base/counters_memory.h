@@ -72,6 +72,7 @@ struct mk__counters_head {
     _Atomic uint32_t n_blocks; /* those that were claimed at any time */
     _Atomic uint32_t first;    /* family */
     uint32_t last;
+    _Atomic int32_t latest; /* the process that has opened the memory last */
     char records[];
 };
 
@@ -191,6 +192,17 @@ void mk__counters_memory_give_back(mk__cell *cells);
  * they are of the program that it has replaced. Any thread.
  */
 void mk__counters_memory_free_dead(bool starts);
+
+/*
+ * This process begins to serve: from now on it may hide counters, unless a later process has opened the memory. Any
+ * thread.
+ */
+void mk__counters_memory_serve(void);
+/*
+ * Returns whether this process may hide counters: the former process of an upgrade does not know what the next one
+ * uses, and a process that has not served yet may end while the former one serves on. Any thread.
+ */
+bool mk__counters_memory_may_hide(void);
 
 /* Adds with an atomic operation, in a thread that has no block. */
 void mk__counters_memory_add_shared(uint32_t slot, int64_t n);

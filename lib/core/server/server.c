@@ -382,6 +382,8 @@ static void stop_workers(struct mk_server *s)
 static int start_serving(struct mk_server *s)
 {
     int err = mk__listeners_listen(&s->listeners, s->current->settings);
+    if (err == 0)
+        mk__counters_memory_serve();
     for (unsigned i = 0; i < s->n_workers && err == 0; i++)
         mk__thread_start_serving(s->workers[i]);
     return err == 0 && uses_balancer(s) ? start_balancer(s) : err;

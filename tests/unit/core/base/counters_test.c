@@ -648,3 +648,42 @@ TEST(what_is_not_used_is_hidden, mk_test_counters_open, mk_test_counters_close)
                    "/times{host=\"b\"} 0\n");
     mk__counters_memory_give_back(cells);
 }
+
+TEST(a_process_that_does_not_serve_yet_hides_nothing)
+{
+    assert_int_equal(mk__counters_memory_open(), 0);
+    open_labelled(&hits, "b");
+    mk_counters_hide("cache", "host", is_a, NULL);
+    assert_listing("cache/hits{host=\"b\"} 0\n");
+    mk__counters_memory_serve();
+    mk_counters_hide("cache", "host", is_a, NULL);
+    assert_listing("");
+    mk__counters_memory_close();
+}
+
+/* The next process of an upgrade: from its start, until it ends. */
+TEST(a_former_process_hides_nothing, mk_test_counters_open, mk_test_counters_close)
+{
+    int fd = dup(mk_counters_fd()), ready[2], done[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready) | pipe(done), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        mk__counters_memory_close();
+        int err = mk_counters_inherit(fd) | mk__counters_memory_open();
+        open_labelled(&hits, "b");
+        _exit(err || write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    mk_counters_hide("cache", "host", is_a, NULL);
+    assert_listing("cache/hits{host=\"b\"} 0\n");
+    assert_int_equal(write(done[1], &byte, 1), 1);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    mk_counters_hide("cache", "host", is_a, NULL);
+    assert_listing("");
+    for (unsigned i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(done[i]);
+    }
+    close(fd);
+}
