@@ -15,7 +15,6 @@
 #include "route/dispatch.h"
 #include "route/error_page.h"
 #include "route/router.h"
-#include "service/counts.h"
 #include "service/host.h"
 
 #include <monkey/hooks.h>
@@ -133,22 +132,19 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     *ret_state = heap_zalloc(sizeof(struct duda_generation));
     if (!*ret_state)
         return -ENOMEM;
-    set->generations++;
     return 0;
 }
 
 static void stop_generation(struct mk_generation *g, void *state)
 {
     struct duda_generation *all = state;
-    struct service_set *set = mk_generation_plugin_state(g, &mk_plugin_duda);
+    (void)g;
     while (all->first) {
         struct duda_host *h = all->first;
         all->first = h->next;
         host_close(h);
     }
     heap_free(all, sizeof(*all));
-    if (--set->generations > 0) /* the last one may end with the process, and another one continue its counters */
-        counts_hide_unused();
 }
 
 /* The services of a host belong to the generation, which ends them. */
@@ -244,10 +240,8 @@ static void serve_worker(struct mk_worker *worker, void *state)
     for (unsigned i = 0; i < w->n; i++)
         if (w->items[i])
             service_worker_serve(w->items[i], worker);
-    if (mk_worker_index(worker) != 0)
-        return;
-    message_set_limit(get_conf(worker)->log_limit);
-    counts_hide_unused();
+    if (mk_worker_index(worker) == 0)
+        message_set_limit(get_conf(worker)->log_limit);
 }
 
 static void retire_worker(struct mk_worker *worker, void *state)

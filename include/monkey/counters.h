@@ -81,18 +81,20 @@ struct mk_counter_row {
  */
 MK_API void mk_counters_open(const struct mk_counter_row *rows, unsigned n, const struct mk_counter **to);
 
-/* Tells whether what these labels name is still in use; as those of mk_counter_value, and valid until it returns. */
-typedef bool (*mk_counter_used_fn)(struct mk_str labels, void *ctx);
 /*
- * Hides the counters of a plugin that have a label `label`, of whose labels `is_used` returns false: a configuration
- * that is gone has named it. When they are opened again they are shown again, with all that they have counted; but once
- * there is no room for new counters, one with other labels takes the place of a hidden one of its name, so nothing may
- * add to a hidden counter. Call it in worker_serve of one worker, since a former process may have left such counters,
- * and in generation_stop; but not when the last generation of a process stops, whose successor may have them in use.
- * It does nothing in a process that does not serve yet, and in the former one of an upgrade.
- * The caller takes a lock if another thread may open counters meanwhile.
+ * As mk_counter_open(), for labels that a configuration names and a later one may not name: a backend, a service. The
+ * counter is shown as long as anything holds it, and when it is held again it has all that it has counted. Once there
+ * is no room for new counters, one with other labels takes the place of a hidden one of its name, so nothing may add to
+ * it after its last mk_counter_put(). Call it in worker_serve at the latest: what a former process has left and this
+ * one does not hold is hidden then. Counters of one plugin and name are all held, or none is.
  */
-MK_API void mk_counters_hide(const char *plugin, const char *label, mk_counter_used_fn is_used, void *ctx);
+MK_API const struct mk_counter *mk_counter_hold(const struct mk_counter_info *info,
+                                                const struct mk_counter_label *labels, unsigned n_labels);
+/*
+ * Ends a hold. The last one hides the counter, but not in a process that does not serve yet, nor in the former one of
+ * an upgrade, whose successor may use it. Any thread; takes a lock.
+ */
+MK_API void mk_counter_put(const struct mk_counter *counter);
 
 /* Sets a value. Any thread. Takes a lock of the process and of the memory. */
 MK_API void mk_counter_set(const struct mk_counter *counter, int64_t value);

@@ -64,7 +64,6 @@ static int start_generation(struct mk_generation *g, void **ret_state)
         return -ENOMEM;
     *state = (struct auth_generation){.limits = settings_limits(g),
                                       .process = mk_generation_plugin_state(g, &mk_plugin_auth)};
-    mk_stats_registry_start_generation(&state->process->registry);
     *ret_state = state;
     return 0;
 }
@@ -72,11 +71,9 @@ static int start_generation(struct mk_generation *g, void **ret_state)
 static void stop_generation(struct mk_generation *g, void *state)
 {
     struct auth_generation *own = state;
-    struct auth_process *process = own->process;
     (void)g;
     rules_close_files(own);
     mk_account_free(NULL, own, sizeof(*own));
-    mk_stats_registry_stop_generation(&process->registry);
 }
 
 static int check_generation(struct mk_generation *g, void *state)
@@ -144,8 +141,6 @@ static void serve_worker(struct mk_worker *worker, void *state)
     (void)state;
     mk_thread_pool_set_limits(&process->pool, (unsigned)generation->limits->threads,
                               (unsigned)generation->limits->queue);
-    if (mk_worker_index(worker) == 0)
-        mk_stats_registry_hide_unused(&process->registry); /* of a former process */
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)

@@ -87,7 +87,7 @@ static struct cert *add_cert(struct mk_str host, struct mk_str file)
         (struct cert){.next = certs.first, .host = {cert->text, host.len}, .file = {cert->text + host.len, file.len}};
     memcpy(mempcpy(cert->text, host.p, host.len), file.p, file.len);
     const struct mk_counter_label labels[] = {{"host", host}, {"certificate", file}};
-    cert->counter = mk_counter_open(&expiry_info, labels, MK_COUNT_OF(labels));
+    cert->counter = mk_counter_hold(&expiry_info, labels, MK_COUNT_OF(labels));
     return certs.first = cert;
 }
 
@@ -99,20 +99,8 @@ static void put_cert(struct mk_str host, struct mk_str file)
     while (*at != cert)
         at = &(*at)->next;
     *at = cert->next;
+    mk_counter_put(cert->counter);
     mk_account_free(NULL, cert, sizeof(*cert) + host.len + file.len);
-}
-
-static bool is_used(struct mk_str labels, void *ctx)
-{
-    char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
-    struct mk_str host = mk_counter_label_get(labels, MK_STR("host"), storage[0]);
-    struct mk_str file = mk_counter_label_get(labels, MK_STR("certificate"), storage[1]);
-    const struct cert *cert = certs.first;
-    (void)ctx;
-    while (cert && !(mk_str_eq(mk_counter_label_truncate(cert->host), host) &&
-                     mk_str_eq(mk_counter_label_truncate(cert->file), file)))
-        cert = cert->next;
-    return cert != NULL;
 }
 
 void expiry_hold(struct tls_generation *t, const struct mk_worker *worker)
@@ -134,7 +122,6 @@ void expiry_hold(struct tls_generation *t, const struct mk_worker *worker)
         pthread_mutex_unlock(&certs.lock);
         expiry_update(tls_host, tls_host_credentials(tls_worker_context(worker, tls_host)));
     }
-    expiry_hide_unused(); /* of a former process */
 }
 
 void expiry_release(const struct tls_host *tls_host)
@@ -143,14 +130,6 @@ void expiry_release(const struct tls_host *tls_host)
     if (tls_host->generation->expiries_held && tls_host->watched)
         for (uint32_t i = 0; i < tls_host->conf->certificates.n; i++)
             put_cert(mk_host_label(tls_host->host), tls_host->conf->certificates.items[i]);
-    pthread_mutex_unlock(&certs.lock);
-}
-
-void expiry_hide_unused(void)
-{
-    pthread_mutex_lock(&certs.lock);
-    if (certs.first) /* else the process ends, whose successor may have them in use */
-        mk_counters_hide("tls", "certificate", is_used, NULL);
     pthread_mutex_unlock(&certs.lock);
 }
 

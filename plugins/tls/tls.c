@@ -71,7 +71,6 @@ static void stop_generation(struct mk_generation *g, void *state)
     struct tls_generation *t = state;
     assert(t->g == g);
     (void)g;
-    expiry_hide_unused();
     if (t->keys) {
         ticket_keys_wipe(t->keys);
         mk_account_free(NULL, t->keys, sizeof(*t->keys));

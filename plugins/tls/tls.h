@@ -364,8 +364,6 @@ void tls_counters_add(enum tls_count count, const struct mk_worker *worker);
 void expiry_hold(struct tls_generation *t, const struct mk_worker *worker);
 /* Ends that for a host, when it is stopped. Any thread; does nothing if its generation has not served. */
 void expiry_release(const struct tls_host *tls_host);
-/* Hides the counters of certificates that no generation has, unless it was the last one of the process. Any thread. */
-void expiry_hide_unused(void);
 
 /* Sets what the files of a host have now. Any thread; does nothing if no generation holds its certificates. */
 void expiry_update(const struct tls_host *tls_host, const struct tls_credentials *credentials);

@@ -35,7 +35,7 @@ static struct admin *make_admin(struct mk_str group, struct mk_str line)
     memcpy(text + group.len, line.p, line.len);
     const struct mk_counter_label labels[] = {{"upstream", admin->group}, {"server", admin->line}};
     for (unsigned i = 0; i < ADMIN_COUNTS; i++)
-        admin->counters[i] = mk_counter_open(&infos[i], labels, MK_COUNT_OF(labels));
+        admin->counters[i] = mk_counter_hold(&infos[i], labels, MK_COUNT_OF(labels));
     upstream_process.admins = admin;
     return admin;
 }
@@ -52,6 +52,15 @@ struct admin *admin_hold(struct mk_str group, struct mk_str line)
         admin->refs++;
     lock_release(&upstream_process.admins_lock);
     return admin;
+}
+
+static void put_counters(const struct admin *admin)
+{
+    for (unsigned i = 0; i < ADMIN_COUNTS; i++)
+        mk_counter_put(admin->counters[i]);
+    for (unsigned i = 0; i < SERVER_COUNTS; i++)
+        if (admin->server_counters[i])
+            mk_counter_put(admin->server_counters[i]);
 }
 
 /* Has the counters show a state. Under the lock. */
@@ -98,19 +107,10 @@ void admin_release(struct admin *admin)
         show_state(admin, ADMIN_UNSET);
     }
     lock_release(&upstream_process.admins_lock);
-    if (is_last)
-        mk_account_free(NULL, admin, 0);
-}
-
-bool admin_has(struct mk_str group, struct mk_str line)
-{
-    lock_take(&upstream_process.admins_lock);
-    const struct admin *admin = upstream_process.admins;
-    while (admin && !(mk_str_eq(mk_counter_label_truncate(admin->group), group) &&
-                      mk_str_eq(mk_counter_label_truncate(admin->line), line)))
-        admin = admin->next;
-    lock_release(&upstream_process.admins_lock);
-    return admin != NULL;
+    if (!is_last)
+        return;
+    put_counters(admin);
+    mk_account_free(NULL, admin, 0);
 }
 
 void admin_set_state(struct admin *admin, enum admin_state state)

@@ -23,7 +23,7 @@ static struct pool *make_pool(struct mk_str name)
     mk_list_init(&pool->queues);
     const struct mk_counter_label label = {"upstream", pool->name};
     for (unsigned i = 0; i < POOL_COUNTS; i++)
-        pool->counters[i] = mk_counter_open(&infos[i], &label, 1);
+        pool->counters[i] = mk_counter_hold(&infos[i], &label, 1);
     upstream_process.pools = pool;
     return pool;
 }
@@ -57,25 +57,9 @@ void pool_release(struct pool *pool)
         return;
     assert(mk_list_empty(&pool->queues)); /* a request holds its generation, and that its groups */
     lock_destroy(&pool->lock);
+    for (unsigned i = 0; i < POOL_COUNTS; i++)
+        mk_counter_put(pool->counters[i]);
     mk_account_free(NULL, pool, sizeof(*pool) + pool->name.len);
-}
-
-static bool is_used(struct mk_str labels, void *ctx)
-{
-    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
-    struct mk_str name = mk_counter_label_get(labels, MK_STR("upstream"), storage);
-    const struct pool *pool = upstream_process.pools;
-    (void)ctx;
-    while (pool && !mk_str_eq(mk_counter_label_truncate(pool->name), name))
-        pool = pool->next;
-    return pool != NULL;
-}
-
-void pools_hide_unused(void)
-{
-    lock_take(&upstream_process.pools_lock);
-    mk_counters_hide("upstream", "upstream", is_used, NULL);
-    lock_release(&upstream_process.pools_lock);
 }
 
 /* ── queues ── */

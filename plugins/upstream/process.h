@@ -23,7 +23,7 @@ struct mk_worker;
  *            └─► servers ─┬─► pools   a server of an address holds its group,
  *                         └─► admins  and what is set for its line; also: names ─► admins
  *
- * With one of them a thread may post messages, open and hide counters, log, and retire objects
+ * With one of them a thread may post messages, hold and put counters, log, and retire objects
  * (<monkey/base/epoch.h>), all of whose locks come after these; it calls no other plugin.
  */
 enum lock_level {

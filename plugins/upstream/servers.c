@@ -33,11 +33,16 @@ static const struct mk_counter_info infos[SERVER_COUNTS] = {
     [SERVER_DOWN] = {"upstream", "server_down", "1 while a server of a group is down by its checks", MK_COUNTER_LEVEL},
 };
 
-static void open_counters(struct server *server)
+/* They belong to the line: one of `srv:` may have no server for a while. Under the lock. */
+static void hold_counters(struct server *server)
 {
     const struct mk_counter_label labels[] = {{"upstream", server->base.group}, {"server", server->base.name}};
-    for (unsigned i = 0; i < SERVER_COUNTS; i++)
-        server->counters[i] = mk_counter_open(&infos[i], labels, MK_COUNT_OF(labels));
+    const struct mk_counter **of_line = server->admin->server_counters;
+    for (unsigned i = 0; i < SERVER_COUNTS; i++) {
+        if (!of_line[i])
+            of_line[i] = mk_counter_hold(&infos[i], labels, MK_COUNT_OF(labels));
+        server->counters[i] = of_line[i];
+    }
 }
 
 /* The key of an address: the line and the address. */
@@ -100,7 +105,7 @@ static struct server *make_server(struct pool *pool, struct mk_str name, struct 
         free_server(server);
         return NULL;
     }
-    open_counters(server);
+    hold_counters(server);
     mk_counter_add(server->counters[SERVER_UP], NULL, 1);
     upstream_process.servers = server;
     return server;
@@ -178,26 +183,6 @@ void server_release(struct server *server)
     lock_release(&upstream_process.servers_lock);
     if (is_last)
         free_unused(server);
-}
-
-static bool is_used(struct mk_str labels, void *ctx)
-{
-    char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
-    struct mk_str group = mk_counter_label_get(labels, MK_STR("upstream"), storage[0]);
-    struct mk_str name = mk_counter_label_get(labels, MK_STR("server"), storage[1]);
-    const struct server *server = upstream_process.servers;
-    (void)ctx;
-    while (server && !(mk_str_eq(mk_counter_label_truncate(server->base.group), group) &&
-                       mk_str_eq(mk_counter_label_truncate(server->base.name), name)))
-        server = server->next;
-    return server || admin_has(group, name); /* a line `srv:` may have no server now */
-}
-
-void servers_hide_unused(void)
-{
-    lock_take(&upstream_process.servers_lock);
-    mk_counters_hide("upstream", "server", is_used, NULL);
-    lock_release(&upstream_process.servers_lock);
 }
 
 /* ── requests ── */

@@ -30,6 +30,21 @@ enum admin_state { ADMIN_UNSET, ADMIN_UP, ADMIN_DRAIN, ADMIN_DOWN, ADMIN_STATES 
 
 enum { ADMIN_COUNTS = ADMIN_STATES - ADMIN_DRAIN };
 
+/* What is counted of the servers of a line. */
+enum server_count {
+    SERVER_REQUESTS,
+    SERVER_ACTIVE,
+    SERVER_WAITED,
+    SERVER_FAILURES,
+    SERVER_EJECTIONS,
+    SERVER_EJECTED,
+    SERVER_CHECKS,
+    SERVER_FAILED_CHECKS,
+    SERVER_UP,
+    SERVER_DOWN,
+    SERVER_COUNTS
+};
+
 /* What the shell has set, and what the configuration says that is in use. */
 struct admin {
     struct admin *next;
@@ -43,6 +58,7 @@ struct admin {
     bool is_current;                                 /* admin_configure() has named it */
     enum admin_state shown;                          /* by the counters */
     const struct mk_counter *counters[ADMIN_COUNTS]; /* for `drain` and `down`: 1 while it holds */
+    const struct mk_counter *server_counters[SERVER_COUNTS]; /* NULL: it has had none. Under the lock of all servers */
 };
 
 /* "up", "drain", "down"; "" for ADMIN_UNSET. */
@@ -55,9 +71,6 @@ enum admin_state admin_find_state(struct mk_str name);
 struct admin *admin_hold(struct mk_str group, struct mk_str line);
 /* `admin` may be NULL. Any thread. */
 void admin_release(struct admin *admin);
-
-/* Tells whether there is such a line; names of counters may be cut. Any thread. */
-bool admin_has(struct mk_str group, struct mk_str line);
 
 /* Returns the state that is in force: up, drain or down. Any thread. */
 enum admin_state admin_get_state(struct admin *admin);
@@ -182,9 +195,6 @@ enum pool_state { POOL_IDLE, POOL_WAITING, POOL_GRANTED };
 struct pool *pool_hold(struct mk_str name);
 void pool_release(struct pool *pool);
 
-/* Hides the counters of groups that no generation has. */
-void pools_hide_unused(void);
-
 /* Puts a request at the end of its queue, under the lock. Returns 0 or -ENOMEM. */
 int pool_add(struct pool *pool, struct mk_upstream_wait *wait);
 /* Takes it off its queue, under the lock. */
@@ -202,20 +212,6 @@ void pool_grant(struct pool *pool, struct mk_upstream_wait *wait, struct mk_upst
  * The time ends an ejection, and the next request that is given to the server notes it; or a check that succeeds does.
  */
 enum { EJECT_MS_MAX = 300000 };
-
-enum server_count {
-    SERVER_REQUESTS,
-    SERVER_ACTIVE,
-    SERVER_WAITED,
-    SERVER_FAILURES,
-    SERVER_EJECTIONS,
-    SERVER_EJECTED,
-    SERVER_CHECKS,
-    SERVER_FAILED_CHECKS,
-    SERVER_UP,
-    SERVER_DOWN,
-    SERVER_COUNTS
-};
 
 /* What checks know of a server; under the lock of all servers. */
 struct server_checks {
@@ -315,8 +311,5 @@ uint32_t server_note_check(struct server *server, const struct health_rules *rul
                            const struct mk_worker *worker, uint64_t now_ms);
 /* The server is not checked any more: it may get requests. */
 void server_end_checks(struct server *server, const struct mk_worker *worker, uint64_t now_ms);
-
-/* Hides the counters of servers that no generation names. */
-void servers_hide_unused(void);
 
 #endif

@@ -163,13 +163,6 @@ static void stop_names(struct runner_user *user)
     names_stop(&MK_CONTAINER_OF(user, struct generation, names_user)->names);
 }
 
-/* The counters of what no generation names. */
-static void hide_unused(void)
-{
-    servers_hide_unused();
-    pools_hide_unused();
-}
-
 static void stop_generation(struct mk_generation *g, void *state)
 {
     struct generation *own = state;
@@ -181,8 +174,7 @@ static void stop_generation(struct mk_generation *g, void *state)
         group_free(group);
     }
     mk_account_free(NULL, own, sizeof(*own));
-    if (--upstream_process.generations > 0)
-        hide_unused();
+    upstream_process.generations--;
 }
 
 static int add_group(struct generation *own, const struct upstream_conf *conf, const struct check_conf *check)
@@ -375,17 +367,14 @@ static void configure_lines(const struct generation *own)
     admin_end_configuring();
 }
 
-/* A former process may have left counters. */
 static void serve_worker(struct mk_worker *worker, void *state)
 {
     const struct mk_generation *g = mk_worker_generation(worker);
     struct process *process = mk_generation_plugin_state(g, &mk_plugin_upstream);
     struct generation *own = mk_generation_state(g, &mk_plugin_upstream);
     (void)state;
-    if (mk_worker_index(worker) == 0) {
+    if (mk_worker_index(worker) == 0)
         configure_lines(own);
-        hide_unused();
-    }
     runner_start(&process->runners, &own->runner, worker);
 }
 

@@ -109,6 +109,22 @@ def list_named(client):
     return {value for _, labels in scrape(client) for key, value in labels if key in ("backend", "service", "upstream")}
 
 
+def test_the_last_ones_take_their_counters_along(serve, site_root, tmp_path):
+    """A reload without such sections, so that no generation has their plugins any more."""
+    with Backend(answer(b"good", "Content-Type: text/plain")) as backend:
+        site = Site(serve, tmp_path / "services", site_root, backend)
+        for n in range(1, 3):
+            site.reload(n)
+            site.ask(n, 1)
+            with site.server.connect() as client:
+                await_true(lambda n=n: list_named(client) == {f"http://g{n}", f"s{n}", f"g{n}"}, 60, "the new names")
+            site.reload(None)
+            with site.server.connect() as client:
+                await_true(lambda: not list_named(client), 60, "that no name is shown")
+                assert f"s{n}" not in client.ask("/status").body.decode()
+        site.server.baseline += 2  # of the control thread, which the first reload makes
+
+
 def is_loaded(pid, module):
     return module in pathlib.Path(f"/proc/{pid}/maps").read_text()
 

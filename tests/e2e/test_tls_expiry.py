@@ -45,13 +45,15 @@ class Site:
         if self.conf.exists():
             shutil.rmtree(self.conf)
         files = {"plugins/status/status.conf": status_section()}
+        if not hosts:
+            files["sites/default"] = section("HOST", {"DocumentRoot": self.root}) + more
         for i, name in enumerate(hosts):
             keys = self.pairs[name].keys()
             if name == "two":
                 keys = {key: [value, other] for (key, value), other in zip(keys.items(), (self.rsa.cert, self.rsa.key))}
             text = section("HOST", {"DocumentRoot": self.root, **({"ServerName": "b.test"} if i else {})})
             files["sites/b" if i else "sites/default"] = text + section("TLS", keys) + more
-        listen = {"Listen": ["127.0.0.1:0", "127.0.0.2:0 tls"], "Workers": 2}
+        listen = {"Listen": ["127.0.0.1:0", *(["127.0.0.2:0 tls"] if hosts else [])], "Workers": 2}
         write_config(self.conf, self.root, listen, files=files)
 
     def read(self):
@@ -94,3 +96,8 @@ def test_expiry_of_certificates(site):
     reload(site.server)
     await_true(lambda: site.read() == {("default", site.pairs["later"].cert.name): seconds("later")}, 60,
                "the end of the configuration before")
+
+    # without any, TLS is not loaded
+    site.write(())
+    reload(site.server)
+    await_true(lambda: site.read() == {}, 60, "the end of the last certificate")

@@ -52,66 +52,6 @@ enum { LABEL_HOST, LABEL_SERVICE, LABEL_METHOD, LABEL_ROUTE, LABEL_LAST, LABELS 
 static const char class_names[COUNTS_CLASSES][4] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
 const char counts_failure_names[COUNTS_FAILURES][16] = {"timeout", "aborted", "client_closed"};
 
-/* ── services whose counters are open ── */
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
-static struct mk_list open_services = {&open_services, &open_services};
-
-static void register_service(struct service *s)
-{
-    struct counts *counts = counts_of(s);
-    counts->service = s;
-    pthread_mutex_lock(&lock);
-    mk_list_add(&open_services, &counts->node);
-    pthread_mutex_unlock(&lock);
-}
-
-void counts_close(struct service *s)
-{
-    pthread_mutex_lock(&lock);
-    if (counts_of(s)->is_open)
-        mk_list_del(&counts_of(s)->node);
-    pthread_mutex_unlock(&lock);
-}
-
-static bool has_label(struct mk_str labels, struct mk_str name, struct mk_str value)
-{
-    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
-    return mk_str_eq(mk_counter_label_get(labels, name, storage), mk_counter_label_truncate(value));
-}
-
-/* Counters without a route are those of a service, its tasks and its packages. */
-static bool has_row(const struct counts *counts, struct mk_str labels)
-{
-    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
-    if (!mk_counter_label_get(labels, MK_STR("route"), storage).len)
-        return true;
-    for (unsigned i = 0; i < counts->n; i++)
-        if (has_label(labels, MK_STR("route"), counts->rows[i].pattern) &&
-            has_label(labels, MK_STR("method"), counts->rows[i].methods))
-            return true;
-    return false;
-}
-
-static bool is_used(struct mk_str labels, void *ctx)
-{
-    (void)ctx;
-    MK_LIST_EACH_ITEM(&open_services, const struct counts, node, counts) {
-        const struct service *s = counts->service;
-        if (has_label(labels, MK_STR("service"), s->conf.name) && has_label(labels, MK_STR("host"), s->host) &&
-            has_row(counts, labels))
-            return true;
-    }
-    return false;
-}
-
-void counts_hide_unused(void)
-{
-    pthread_mutex_lock(&lock);
-    mk_counters_hide("duda", "service", is_used, NULL);
-    pthread_mutex_unlock(&lock);
-}
-
 /* ── opening ── */
 
 static void set_labels(struct mk_counter_label *labels, const struct service *s)
@@ -123,7 +63,7 @@ static void set_labels(struct mk_counter_label *labels, const struct service *s)
 static const struct mk_counter *open_counter(enum family family, const struct mk_counter_label *labels, unsigned n)
 {
     struct mk_counter_info info = {"duda", families[family].name, families[family].help, families[family].kind};
-    return mk_counter_open(&info, labels, n);
+    return mk_counter_hold(&info, labels, n);
 }
 
 static void open_service(struct service *s)
@@ -237,7 +177,6 @@ void counts_open(struct service *s)
     struct counts *counts = counts_of(s);
     pthread_mutex_lock(&s->lock);
     if (!counts->is_open) {
-        register_service(s);
         open_service(s);
         for (unsigned i = 0; i < counts->n; i++)
             open_row(s, &counts->rows[i]);
@@ -262,6 +201,40 @@ void counts_open_tasks(const struct service *s, struct task_counts *ret)
     ret->refused = open_counter(TASKS_REFUSED, labels, LABEL_METHOD);
 }
 
+/* ── closing ── */
+
+static void put_counters(const struct mk_counter *const *counters, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        mk_counter_put(counters[i]);
+}
+
+static void put_row(const struct route_counts *row)
+{
+    put_counters(row->classes, COUNTS_CLASSES);
+    put_counters(row->failures, COUNTS_FAILURES);
+    put_counters(&row->duration, 1);
+}
+
+void counts_close_tasks(const struct task_counts *counts)
+{
+    const struct mk_counter *all[] = {counts->queued, counts->running, counts->done, counts->refused};
+    put_counters(all, MK_COUNT_OF(all));
+}
+
+void counts_close(struct service *s)
+{
+    const struct counts *counts = counts_of(s);
+    const struct mk_counter *own[] = {counts->active, counts->crashes, counts->request_memory};
+    for (const struct package_counts *row = counts->packages; row; row = row->next)
+        put_counters(&row->counter, 1);
+    if (!counts->is_open)
+        return;
+    put_counters(own, MK_COUNT_OF(own));
+    for (unsigned i = 0; i < counts->n; i++)
+        put_row(&counts->rows[i]);
+}
+
 /* ── packages ── */
 
 static struct package_counts *append_package(struct service *s, struct package_counts *row)
@@ -283,10 +256,10 @@ const struct mk_counter *counts_open_package(struct service *s, const char *pack
         return NULL;
     *row = (struct package_counts){.package = mk_arena_dup(&s->arena, mk_str_c(package)).p,
                                    .name = mk_arena_dup(&s->arena, mk_str_c(name)).p,
-                                   .help = mk_arena_dup(&s->arena, mk_str_c(help)).p,
-                                   .counter = mk_counter_open(&info, labels, LABEL_METHOD)};
+                                   .help = mk_arena_dup(&s->arena, mk_str_c(help)).p};
     if (!row->package || !row->name || !row->help)
         return NULL;
+    row->counter = mk_counter_hold(&info, labels, LABEL_METHOD);
     return append_package(s, row)->counter;
 }
 

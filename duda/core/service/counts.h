@@ -53,8 +53,6 @@ struct package_counts {
 
 /* Of a service; constant after duda_main() and counts_open(). In its arena. */
 struct counts {
-    struct mk_list node;       /* of those that are open */
-    struct service *service;   /* once it is open */
     bool is_open;              /* under service.lock */
     struct route_counts *rows; /* the routes in the order of registration, "other" if there are too many, "none" */
     unsigned n;
@@ -73,17 +71,14 @@ int counts_make(struct service *s, struct mk_buf *error);
  * thread.
  */
 void counts_open(struct service *s);
-/* The service is freed: its counters are unused if no other one has its names. */
+/* The service is freed: counters that no other one of its names holds are hidden. */
 void counts_close(struct service *s);
-/*
- * Hides the counters of services and routes that are gone, whose places others may take then. In worker_serve of one
- * worker, or in generation_stop, but not of the last generation of the process.
- */
-void counts_hide_unused(void);
 /* The same for the worker that serves: the hook of features.c. */
 void counts_serve(struct service_worker *w);
 /* Opens those of its tasks, for the first one. Any thread. */
 void counts_open_tasks(const struct service *s, struct task_counts *ret);
+/* When the service is freed. */
+void counts_close_tasks(const struct task_counts *counts);
 /* Opens a counter of a package for a service, in its service_start(). Returns NULL without memory. */
 const struct mk_counter *counts_open_package(struct service *s, const char *package, const char *name, const char *help,
                                              bool is_level);

@@ -33,7 +33,6 @@ struct service_set {
     const struct mk_plugin *plugin; /* whose state of an exchange its request is */
     objects_bind_fn *bind;          /* objects_bind() */
     const struct feature *features; /* the rows of all */
-    unsigned generations;           /* of the plugin */
     struct mk_list services;        /* those that generations use; the newest is the last */
     struct mk_list abandoned;       /* they have ended, but have threads that run on */
     struct mk_list packages;

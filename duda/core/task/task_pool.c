@@ -293,6 +293,7 @@ void task_pool_release(struct service *s)
     if (!pool)
         return;
     task_queue_release(&pool->queue);
+    counts_close_tasks(&pool->counts);
     pthread_cond_destroy(&pool->ended);
     pthread_cond_destroy(&pool->wakes);
     pthread_mutex_destroy(&pool->lock);

@@ -5,10 +5,8 @@
  * are shown as long as a configuration names them, and have their values again when one names them anew.
  *
  *     process_start      mk_stats_registry_init()
- *     generation_start   mk_stats_registry_start_generation()
  *     host_start         mk_target_stats_open()
- *     worker_serve       mk_stats_registry_hide_unused(), in one of the workers
- *     generation_stop    mk_target_stats_close(), then mk_stats_registry_stop_generation()
+ *     host_stop          mk_target_stats_close()
  *     process_stop       mk_stats_registry_release()
  *
  * In the kit: plugins link -lmonkey-kit.
@@ -95,18 +93,12 @@ static inline void mk_backend_stats_observe(const struct mk_backend_stats *stats
 struct mk_stats_registry {
     const struct mk_counter_info *infos;
     pthread_mutex_t lock;
-    struct mk_list list;  /* under the lock, as their numbers of references */
-    unsigned generations; /* of the hooks of the configuration */
+    struct mk_list list; /* under the lock, as their numbers of references */
 };
 
 /* `infos`: MK_BACKEND_STATS_INFOS(), which stay as long as the process. */
 MK_API void mk_stats_registry_init(struct mk_stats_registry *registry, const struct mk_counter_info *infos);
 MK_API void mk_stats_registry_release(struct mk_stats_registry *registry);
-MK_API void mk_stats_registry_start_generation(struct mk_stats_registry *registry);
-/* Hides the counters of what only this generation has named, unless it is the last one. After its closes. */
-MK_API void mk_stats_registry_stop_generation(struct mk_stats_registry *registry);
-/* Hides the counters of backends and servers that no section names, such as those a former process has left. */
-MK_API void mk_stats_registry_hide_unused(struct mk_stats_registry *registry);
 
 /* The counters of the backend of a section: of a server, or of a group and its lines. All zeros: not open. */
 struct mk_target_stats {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads labels of counters, and hides counters by them (<monkey/counters.h>).
+ * Reads and changes labels of counters (<monkey/counters.h>).
  */
 #include "base/counters_memory.h"
-
-enum { LABELS_BYTES_MAX = 2048 }; /* as counters.c formats them */
 
 /* Cuts name="value" off `rest`; the value is still escaped. Returns false at the end, or if it is malformed. */
 static bool split_label(struct mk_str *rest, struct mk_str *ret_name, struct mk_str *ret_value)
@@ -55,52 +53,4 @@ void mk__counter_labels_remove(struct mk_str labels, struct mk_str name, struct 
         struct mk_str next = mk_str_eq(one, name) ? MK_STR(MK__COUNTER_REMOVED) : value;
         mk_buf_addf(out, "%s%.*s=\"%.*s\"", out->len ? "," : "", MK_STR_ARG(one), MK_STR_ARG(next));
     }
-}
-
-/* ── counters of what is gone ── */
-
-struct hiding {
-    struct mk_str plugin, label;
-    mk_counter_used_fn is_used;
-    void *ctx;
-};
-
-/* Copies the labels of a counter, which others may change. Returns them, cut at the size of the storage. */
-static struct mk_str copy_labels(const struct mk__counter_series *s, char *storage, size_t size)
-{
-    mk__counters_memory_lock_labels(false);
-    size_t n = s->labels_len < size ? s->labels_len : size;
-    memcpy(storage, s->labels, n);
-    mk__counters_memory_unlock_labels();
-    return mk_str(storage, n);
-}
-
-/* Hides a counter that still has these labels, unless another process has begun to use the memory meanwhile. */
-static void hide_series(const struct mk__counter_series *s, struct mk_str labels)
-{
-    mk__counters_memory_lock_labels(false);
-    if (mk_str_eq(labels, mk_str(s->labels, s->labels_len)) && mk__counters_memory_may_hide())
-        mk__counters_memory_set_state(s, MK__COUNTER_HIDDEN);
-    mk__counters_memory_unlock_labels();
-    atomic_store(&mk__counters_memory_has_reusable, true);
-}
-
-/* `is_used` may take locks under which others open counters: it is called without that of the labels. */
-static int hide_unused(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx)
-{
-    const struct hiding *h = ctx;
-    char value[MK_COUNTER_LABEL_VALUE_BYTES], storage[LABELS_BYTES_MAX];
-    if (!mk_str_eq(mk__counters_memory_get_plugin(f), h->plugin))
-        return 0;
-    struct mk_str labels = copy_labels(s, storage, sizeof(storage));
-    if (mk_counter_label_get(labels, h->label, value).len && !h->is_used(labels, h->ctx))
-        hide_series(s, labels);
-    return 0;
-}
-
-void mk_counters_hide(const char *plugin, const char *label, mk_counter_used_fn is_used, void *ctx)
-{
-    struct hiding h = {mk_str_c(plugin), mk_str_c(label), is_used, ctx};
-    if (mk__counters_memory_may_hide())
-        mk__counters_memory_visit(hide_unused, &h);
 }

@@ -30,6 +30,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool reported;
 static struct mk_str retired_label; /* of unused counters */
 static uint16_t n_holders[MK_COUNTERS_MAX];
+static uint32_t places[MK_COUNTERS_MAX]; /* of the records of those that were opened */
 static struct mk_counter counters[MK_COUNTERS_MAX];
 static const struct mk_counter spare_counter = {MK__COUNTER_SPARE_SLOT};
 
@@ -109,7 +110,7 @@ static struct mk__counter_family *add_family(const struct mk_counter_info *info,
     f->plugin_len = (uint16_t)plugin.len;
     f->name_len = (uint16_t)name_len;
     f->help_len = (uint16_t)help_len;
-    f->kind = (uint16_t)info->kind;
+    f->kind = (uint8_t)info->kind;
     char *text = mempcpy(f->text, plugin.p, plugin.len);
     text = mempcpy(text + 1, info->name, name_len);
     memcpy(text + 1, info->help, help_len);
@@ -356,7 +357,7 @@ static struct mk__counter_series *open_series_of(struct mk__counter_family *f, s
 }
 
 /* Returns the counter's number, -EINVAL (its name is that of another kind) or -ENOSPC. */
-static int open_series(const struct mk_counter_info *info, struct mk_str labels)
+static int open_series(const struct mk_counter_info *info, struct mk_str labels, unsigned holders)
 {
     struct mk__counter_family *f = open_family(info);
     if (f && f->kind != info->kind)
@@ -368,6 +369,10 @@ static int open_series(const struct mk_counter_info *info, struct mk_str labels)
     if (counters[number].slot != slot) /* other threads may be reading it */
         counters[number].slot = slot;
     mk__counters_memory_set_state(s, MK__COUNTER_SHOWN);
+    places[number] = place_of(s);
+    n_holders[number] += holders;
+    if (holders)
+        f->is_held = true;
     return (int)number;
 }
 
@@ -391,13 +396,11 @@ static const struct mk_counter *open_counter(const struct mk_counter_info *info,
     int i = -EINVAL;
     if (good && mk__counters_head) {
         lock_file(true);
-        i = open_series(info, mk_buf_str(&b));
+        i = open_series(info, mk_buf_str(&b), holders);
         lock_file(false);
     }
     if (i < 0 && mk__counters_head)
         report_error(info, i);
-    if (i >= 0)
-        n_holders[i] += holders;
     pthread_mutex_unlock(&mutex);
     return i >= 0 ? &counters[i] : &spare_counter;
 }
@@ -408,19 +411,58 @@ const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, con
     return open_counter(info, labels, n_labels, 0);
 }
 
-const struct mk_counter *mk__counters_open_held(const struct mk_counter_info *info,
-                                                const struct mk_counter_label *labels, unsigned n_labels)
+const struct mk_counter *mk_counter_hold(const struct mk_counter_info *info, const struct mk_counter_label *labels,
+                                         unsigned n_labels)
 {
     return open_counter(info, labels, n_labels, 1);
+}
+
+/* Ends a hold, under the lock. Returns whether it was the last one. */
+static bool end_hold(const struct mk_counter *counter)
+{
+    if (counter == &spare_counter)
+        return false;
+    assert(n_holders[counter - counters] > 0);
+    return --n_holders[counter - counters] == 0;
 }
 
 void mk__counters_put(const struct mk_counter *counter)
 {
     pthread_mutex_lock(&mutex);
-    if (counter != &spare_counter) {
-        assert(n_holders[counter - counters] > 0);
-        n_holders[counter - counters]--;
+    end_hold(counter);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void hide_series(const struct mk__counter_series *s)
+{
+    mk__counters_memory_set_state(s, MK__COUNTER_HIDDEN);
+    atomic_store(&mk__counters_memory_has_reusable, true);
+}
+
+void mk_counter_put(const struct mk_counter *counter)
+{
+    pthread_mutex_lock(&mutex);
+    if (end_hold(counter) && mk__counters_memory_may_hide()) {
+        const struct mk__counter_series *s = mk__counters_memory_get_series(places[counter - counters]);
+        if (s)
+            hide_series(s);
     }
+    pthread_mutex_unlock(&mutex);
+}
+
+static int hide_unheld(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx)
+{
+    (void)ctx;
+    if (f->plugin_len && f->is_held && s->number < MK_COUNTERS_MAX && !n_holders[s->number])
+        hide_series(s);
+    return 0;
+}
+
+void mk__counters_hide_unheld(void)
+{
+    pthread_mutex_lock(&mutex);
+    if (mk__counters_memory_may_hide())
+        mk__counters_memory_visit(hide_unheld, NULL);
     pthread_mutex_unlock(&mutex);
 }
 

@@ -11,11 +11,12 @@
 extern void (*_Atomic mk__counters_before_read)(void);
 
 /*
- * Opens a counter and holds it until mk__counters_put(): while it is held its place is not used for others. Any thread.
+ * Ends a hold of a counter of the server (mk_counter_hold()), which is shown on: while it is held its place is not used
+ * for others. Any thread.
  */
-const struct mk_counter *mk__counters_open_held(const struct mk_counter_info *info,
-                                                const struct mk_counter_label *labels, unsigned n_labels);
 void mk__counters_put(const struct mk_counter *counter);
+/* Hides the counters of plugins that are held as a rule and that nothing holds: a former process has left them. */
+void mk__counters_hide_unheld(void);
 /*
  * Lets the places of the server's counters with a label `label` that are not held be used again, once there is no room.
  * What they have counted goes to a counter whose label has the value "(removed)".

@@ -46,8 +46,10 @@ enum {
 struct mk__counter_family {
     _Atomic uint32_t next, first; /* the next family, and the first counter of this one */
     uint32_t last;                /* counter; of the process that adds one */
-    uint16_t plugin_len, name_len, help_len, kind;
-    char text[]; /* plugin, name and help, each with a NUL */
+    uint16_t plugin_len, name_len, help_len;
+    uint8_t kind;
+    _Atomic uint8_t is_held; /* its counters are those of mk_counter_hold() */
+    char text[];             /* plugin, name and help, each with a NUL */
 };
 
 struct mk__counter_series {

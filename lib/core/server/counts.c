@@ -150,7 +150,7 @@ struct mk__host_counts {
 
 static const struct mk_counter *open_host_counter(const struct mk_counter_info *info, struct mk_str host)
 {
-    return mk__counters_open_held(info, &(struct mk_counter_label){"host", host}, 1);
+    return mk_counter_hold(info, &(struct mk_counter_label){"host", host}, 1);
 }
 
 static const struct mk_counter *open_requests(struct mk_str host, unsigned protocol, unsigned class)
@@ -158,7 +158,7 @@ static const struct mk_counter *open_requests(struct mk_str host, unsigned proto
     struct mk_counter_label labels[] = {{"host", host},
                                         {"protocol", mk_str_c(protocol_names[protocol])},
                                         {"status", mk_str_c(class_names[class])}};
-    return mk__counters_open_held(&requests, labels, MK_COUNT_OF(labels));
+    return mk_counter_hold(&requests, labels, MK_COUNT_OF(labels));
 }
 
 static void close_host(const struct mk_host *host)

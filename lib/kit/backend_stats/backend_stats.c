@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opens the counters of backends, and hides those of backends that are gone (<monkey/kit/backend_stats.h>).
+ * Holds the counters of backends as long as sections name them (<monkey/kit/backend_stats.h>).
  */
 #include <monkey/kit/backend_stats.h>
 
@@ -79,7 +79,7 @@ static struct mk_backend_stats *make_stats(struct mk_stats_registry *registry, s
     return stats;
 }
 
-static void open_counters(const struct mk_counter_info *infos, struct mk_backend_stats *stats)
+static void hold_counters(const struct mk_counter_info *infos, struct mk_backend_stats *stats)
 {
     for (unsigned i = 0; i < MK_BACKEND_COUNTERS; i++) {
         struct mk_counter_label labels[3] = {{"backend", stats->backend}};
@@ -88,7 +88,7 @@ static void open_counters(const struct mk_counter_info *infos, struct mk_backend
             labels[n++] = (struct mk_counter_label){"server", stats->server};
         if (rows[i].name)
             labels[n++] = (struct mk_counter_label){rows[i].name, mk_str_c(rows[i].value)};
-        const struct mk_counter *counter = mk_counter_open(&infos[rows[i].info], labels, n);
+        const struct mk_counter *counter = mk_counter_hold(&infos[rows[i].info], labels, n);
         if (stats->counters[i] != counter) /* threads may be counting */
             stats->counters[i] = counter;
     }
@@ -103,7 +103,7 @@ static struct mk_backend_stats *hold_stats(struct mk_stats_registry *registry, s
     if (!stats)
         stats = make_stats(registry, backend, server);
     if (stats && stats->refs++ == 0)
-        open_counters(registry->infos, stats);
+        hold_counters(registry->infos, stats);
     pthread_mutex_unlock(&registry->lock);
     return stats;
 }
@@ -111,32 +111,13 @@ static struct mk_backend_stats *hold_stats(struct mk_stats_registry *registry, s
 static void release_stats(struct mk_stats_registry *registry, struct mk_backend_stats *stats)
 {
     pthread_mutex_lock(&registry->lock);
-    stats->refs--;
+    bool is_last = --stats->refs == 0;
+    for (unsigned i = 0; is_last && i < MK_BACKEND_COUNTERS; i++)
+        mk_counter_put(stats->counters[i]);
     pthread_mutex_unlock(&registry->lock);
 }
 
-static bool is_used(struct mk_str labels, void *ctx)
-{
-    const struct mk_stats_registry *registry = ctx;
-    char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
-    struct mk_str backend = mk_counter_label_get(labels, MK_STR("backend"), storage[0]);
-    struct mk_str server = mk_counter_label_get(labels, MK_STR("server"), storage[1]);
-    MK_LIST_EACH_ITEM(&registry->list, const struct mk_backend_stats, node, stats) {
-        if (stats->refs && mk_str_eq(mk_counter_label_truncate(stats->backend), backend) &&
-            mk_str_eq(mk_counter_label_truncate(stats->server), server))
-            return true;
-    }
-    return false;
-}
-
-void mk_stats_registry_hide_unused(struct mk_stats_registry *registry)
-{
-    pthread_mutex_lock(&registry->lock);
-    mk_counters_hide(registry->infos->plugin, "backend", is_used, registry);
-    pthread_mutex_unlock(&registry->lock);
-}
-
-/* ── the process and its generations ── */
+/* ── the process ── */
 
 void mk_stats_registry_init(struct mk_stats_registry *registry, const struct mk_counter_info *infos)
 {
@@ -153,18 +134,6 @@ void mk_stats_registry_release(struct mk_stats_registry *registry)
         mk_account_free(NULL, stats, sizeof(*stats) + stats->backend.len + stats->server.len);
     }
     pthread_mutex_destroy(&registry->lock);
-}
-
-void mk_stats_registry_start_generation(struct mk_stats_registry *registry)
-{
-    registry->generations++;
-}
-
-/* With the last generation the process ends, and another one may continue them. */
-void mk_stats_registry_stop_generation(struct mk_stats_registry *registry)
-{
-    if (--registry->generations > 0)
-        mk_stats_registry_hide_unused(registry);
 }
 
 /* ── the backend of a section ── */

@@ -258,7 +258,6 @@ int mk_gateway_start_generation(const struct mk_plugin *plugin, struct mk_genera
     if (!own)
         return -ENOMEM;
     *own = (struct mk_gateway_generation){.gateway = mk_generation_plugin_state(g, plugin), .names_ms = NAMES_WAIT_MS};
-    mk_stats_registry_start_generation(&own->gateway->registry);
     *ret_state = own;
     return 0;
 }
@@ -266,11 +265,9 @@ int mk_gateway_start_generation(const struct mk_plugin *plugin, struct mk_genera
 void mk_gateway_stop_generation(struct mk_generation *g, void *state)
 {
     struct mk_gateway_generation *own = state;
-    struct mk_gateway *gateway = own->gateway;
     (void)g;
     close_clients(own);
     mk_account_free(NULL, own, sizeof(*own));
-    mk_stats_registry_stop_generation(&gateway->registry);
 }
 
 /* ── workers ── */
@@ -306,12 +303,10 @@ void mk_gateway_stop_worker(struct mk_worker *worker, void *state)
     mk_account_free(NULL, w, sizeof(*w));
 }
 
-/* Counters that a former process has left are hidden, and connections of former sections end. */
+/* Connections of former sections end. */
 void mk_gateway_serve_worker(struct mk_worker *worker, void *state)
 {
     struct mk_thread_worker *w = state;
     struct mk__gw_thread *thread = mk__gw_thread_of(w->thread);
-    if (mk_worker_index(worker) == 0)
-        mk_stats_registry_hide_unused(&thread->gateway->registry);
     mk__gw_thread_serve(thread, get_generation(thread, worker));
 }

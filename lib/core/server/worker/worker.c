@@ -79,6 +79,8 @@ void mk__worker_serve(struct mk_worker *worker)
         if (plugin->worker_serve)
             plugin->worker_serve(worker, worker->states[i]);
     }
+    if (mk_worker_index(worker) == 0)
+        mk__counters_hide_unheld();
 }
 
 void mk__worker_retire(struct mk_worker *worker)

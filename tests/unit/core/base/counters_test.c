@@ -21,6 +21,11 @@ static const struct mk_counter *open_labelled(const struct mk_counter_info *info
     return mk_counter_open(info, &(struct mk_counter_label){"host", mk_str_c(value)}, 1);
 }
 
+static const struct mk_counter *hold_labelled(const struct mk_counter_info *info, const char *value)
+{
+    return mk_counter_hold(info, &(struct mk_counter_label){"host", mk_str_c(value)}, 1);
+}
+
 /* ── what readers see ── */
 
 struct listing {
@@ -140,31 +145,27 @@ TEST(their_number_is_bounded, mk_test_counters_open, mk_test_counters_close)
     assert_int_equal(mk_counter_read(open_labelled(&hits, "16383")), 1); /* it is still found */
 }
 
-static bool is_kept(struct mk_str labels, void *ctx)
-{
-    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
-    (void)ctx;
-    return mk_str_eq(mk_counter_label_get(labels, MK_STR("host"), storage), MK_STR("kept"));
-}
-
 /* A name for each configuration, of which each removes the former one: once all places are taken, hidden ones are. */
 TEST(places_of_hidden_counters_are_used_again, mk_test_counters_open, mk_test_counters_close)
 {
     char value[16];
     mk__cell *cells = mk__counters_memory_claim();
-    mk__counters_add(cells, open_labelled(&hits, "kept"), 7);
+    const struct mk_counter *kept = hold_labelled(&hits, "kept");
+    mk__counters_add(cells, kept, 7);
     for (unsigned i = 0; i < MK_COUNTERS_MAX + 2048; i++) {
         snprintf(value, sizeof(value), "%u", i); /* longer ones take the places of shorter ones */
-        const struct mk_counter *counter = open_labelled(&hits, value);
+        const struct mk_counter *counter = hold_labelled(&hits, value);
         assert_int_equal(mk_counter_read(counter), 0);
         mk__counters_add(cells, counter, 3);
         mk__counters_add(NULL, counter, 2);
         assert_int_equal(mk_counter_read(counter), 5);
-        if (i % 64 == 63)
-            mk_counters_hide("cache", "host", is_kept, NULL);
+        mk_counter_put(counter);
     }
     assert_listing("cache/hits{host=\"kept\"} 7\n");
-    assert_int_equal(mk_counter_read(open_labelled(&hits, value)), 5); /* the last one, again */
+    const struct mk_counter *last = hold_labelled(&hits, value);
+    assert_int_equal(mk_counter_read(last), 5); /* again */
+    mk_counter_put(last);
+    mk_counter_put(kept);
     mk__counters_memory_give_back(cells);
 }
 
@@ -175,7 +176,7 @@ static const struct mk_counter_info requests = {NULL, "requests", "requests by h
 static const struct mk_counter *hold_host(const struct mk_counter_info *info, const char *host)
 {
     struct mk_counter_label labels[] = {{"host", mk_str_c(host)}, {"status", MK_STR("2xx")}};
-    return mk__counters_open_held(info, labels, COUNT(labels));
+    return mk_counter_hold(info, labels, COUNT(labels));
 }
 
 struct sums {
@@ -268,9 +269,10 @@ TEST(no_place_is_used_again_while_another_process_counts, mk_test_counters_open,
     assert_int_equal(read(ready[0], &byte, 1), 1);
     for (unsigned i = 0; i < MK_COUNTERS_MAX; i++) {
         snprintf(value, sizeof(value), "%05u", i);
-        mk__counters_add(NULL, open_labelled(&hits, value), 1);
+        const struct mk_counter *counter = hold_labelled(&hits, value);
+        mk__counters_add(NULL, counter, 1);
+        mk_counter_put(counter);
     }
-    mk_counters_hide("cache", "host", is_kept, NULL);
     mk__counters_add(NULL, open_labelled(&hits, "new"), 1);
     assert_listing("");
     assert_int_equal(write(done[1], &byte, 1), 1);
@@ -619,44 +621,48 @@ TEST(labels)
     }
 }
 
-static bool is_a(struct mk_str labels, void *ctx)
+/* ── counters that are held ── */
+
+TEST(shown_as_long_as_they_are_held, mk_test_counters_open, mk_test_counters_close)
 {
-    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
-    (void)ctx;
-    return mk_str_eq(mk_counter_label_get(labels, MK_STR("host"), storage), MK_STR("a"));
+    mk__cell *cells = mk__counters_memory_claim();
+    const struct mk_counter *one = hold_labelled(&hits, "b\"\\"), *again = hold_labelled(&hits, "b\"\\");
+    assert_ptr_equal(one, again);
+    mk__counters_add(cells, one, 2);
+    mk_counter_put(one);
+    assert_listing("cache/hits{host=\"b\\\"\\\\\"} 2\n");
+    mk_counter_put(again);
+    assert_listing("");
+    one = hold_labelled(&hits, "b\"\\");
+    mk__counters_add(cells, one, 10);
+    assert_listing("cache/hits{host=\"b\\\"\\\\\"} 12\n");
+    mk_counter_put(one);
+    mk__counters_memory_give_back(cells);
 }
 
-TEST(what_is_not_used_is_hidden, mk_test_counters_open, mk_test_counters_close)
+/* Those that a former process has left, but for families that are not held, and for hosts. */
+TEST(what_nothing_holds_is_hidden, mk_test_counters_open, mk_test_counters_close)
 {
-    static const struct mk_counter_info other = {"other", "hits", "of another plugin", MK_COUNTER_SUM};
-    mk__cell *cells = mk__counters_memory_claim();
-    mk__counters_add(cells, open_labelled(&hits, "a"), 1);
-    mk__counters_add(cells, open_labelled(&hits, "b\"\\"), 2);
-    mk__counters_add(cells, mk_counter_open(&hits, NULL, 0), 3);
-    mk__counters_add(cells, open_labelled(&other, "b"), 4);
-    mk__counters_add(cells, open_labelled(&times, "b"), 5);
-    mk_counters_hide("cache", "host", is_a, NULL);
-    assert_listing("cache/hits{host=\"a\"} 1\n"
-                   "cache/hits{} 3\n"
-                   "other/hits{host=\"b\"} 4\n"
-                   "/times{host=\"b\"} 0\n");
-    mk__counters_add(cells, open_labelled(&hits, "b\"\\"), 10);
-    assert_listing("cache/hits{host=\"a\"} 1\n"
-                   "cache/hits{host=\"b\\\"\\\\\"} 12\n"
-                   "cache/hits{} 3\n"
-                   "other/hits{host=\"b\"} 4\n"
-                   "/times{host=\"b\"} 0\n");
-    mk__counters_memory_give_back(cells);
+    static const struct mk_counter_info other = {"other", "hits", "which is not held", MK_COUNTER_SUM};
+    const struct mk_counter *held = hold_labelled(&hits, "a"), *host = hold_host(&requests, "h");
+    open_labelled(&hits, "b");
+    open_labelled(&other, "b");
+    mk__counters_put(host);
+    mk__counters_hide_unheld();
+    assert_listing("cache/hits{host=\"a\"} 0\n"
+                   "/requests{host=\"h\",status=\"2xx\"} 0\n"
+                   "other/hits{host=\"b\"} 0\n");
+    mk_counter_put(held);
 }
 
 TEST(a_process_that_does_not_serve_yet_hides_nothing)
 {
     assert_int_equal(mk__counters_memory_open(), 0);
-    open_labelled(&hits, "b");
-    mk_counters_hide("cache", "host", is_a, NULL);
+    mk_counter_put(hold_labelled(&hits, "b"));
+    mk__counters_hide_unheld();
     assert_listing("cache/hits{host=\"b\"} 0\n");
     mk__counters_memory_serve();
-    mk_counters_hide("cache", "host", is_a, NULL);
+    mk__counters_hide_unheld();
     assert_listing("");
     mk__counters_memory_close();
 }
@@ -671,15 +677,16 @@ TEST(a_former_process_hides_nothing, mk_test_counters_open, mk_test_counters_clo
     if (child == 0) {
         mk__counters_memory_close();
         int err = mk_counters_inherit(fd) | mk__counters_memory_open();
-        open_labelled(&hits, "b");
+        hold_labelled(&hits, "b");
         _exit(err || write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1);
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    mk_counters_hide("cache", "host", is_a, NULL);
+    mk_counter_put(hold_labelled(&hits, "b"));
+    mk__counters_hide_unheld();
     assert_listing("cache/hits{host=\"b\"} 0\n");
     assert_int_equal(write(done[1], &byte, 1), 1);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    mk_counters_hide("cache", "host", is_a, NULL);
+    mk__counters_hide_unheld();
     assert_listing("");
     for (unsigned i = 0; i < 2; i++) {
         close(ready[i]);

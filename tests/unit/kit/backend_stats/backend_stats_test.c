@@ -110,34 +110,19 @@ TEST(servers_have_their_own, open_all, close_all)
     mk_target_stats_close(&b, &all);
 }
 
-/* What a reload leaves out is hidden with the former configuration, and counts on when it is named again. */
+/* What no section names any more is hidden, and counts on when it is named again. */
 TEST(hidden_when_no_section_names_it, open_all, close_all)
 {
     static const char *const two[] = {"a:1", "b:1", ""}, *const one[] = {"b:1", ""};
     struct mk_target_stats old, new;
-    mk_stats_registry_start_generation(&all);
     assert_int_equal(open_backend(&old, "http://app", 0, two), 0);
     mk_backend_stats_add(mk_target_stats_find(&old, MK_STR("a:1")), MK_BACKEND_REQUESTS, NULL, 5);
-    mk_stats_registry_start_generation(&all);
     assert_int_equal(open_backend(&new, "http://app", 0, one), 0);
     mk_target_stats_close(&old, &all);
-    mk_stats_registry_stop_generation(&all);
     assert_string_equal(show(), "backend=\"http://app\" 0\nbackend=\"http://app\",server=\"b:1\" 0\n");
     assert_int_equal(open_backend(&old, "http://app", 0, two), 0);
     assert_non_null(strstr(show(), "server=\"a:1\" 5\n"));
     mk_target_stats_close(&old, &all);
     mk_target_stats_close(&new, &all);
-}
-
-/* With the last generation the process ends: one that takes over continues counting. */
-TEST(not_hidden_at_the_end, open_all, close_all)
-{
-    struct mk_target_stats b;
-    mk_stats_registry_start_generation(&all);
-    assert_int_equal(open_backend(&b, "http://a", 0, NULL), 0);
-    mk_target_stats_close(&b, &all);
-    mk_stats_registry_stop_generation(&all);
-    assert_string_equal(show(), "backend=\"http://a\" 0\n");
-    mk_stats_registry_hide_unused(&all);
     assert_string_equal(show(), "");
 }

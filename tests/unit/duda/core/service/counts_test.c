@@ -102,25 +102,39 @@ TEST(the_next_version_counts_on, mk_test_counters_open, mk_test_counters_close)
 static unsigned count_shown(void)
 {
     unsigned n = 0;
-    counts_hide_unused();
     mk_counters_each(count_series, &n);
     return n;
 }
 
 TEST(what_is_gone_is_hidden, mk_test_counters_open, mk_test_counters_close)
 {
-    enum { EACH = COUNTS_CLASSES + COUNTS_FAILURES + 1, OWN = 3 };
-    for (unsigned i = 0; i < 2; i++) {
-        struct service *s = open_service(2); /* and the row "none" */
+    enum { EACH = COUNTS_CLASSES + COUNTS_FAILURES + 1, OWN = 3, TASKS = 4 };
+    for (unsigned routes = 1; routes < 3; routes++) {
+        struct task_counts tasks;
+        struct service *s = open_service(routes); /* and the row "none" */
         assert_int_equal(counts_make(s, &error), 0);
         assert_int_equal(count_shown(), 0);
         counts_open(s);
-        assert_int_equal(count_shown(), OWN + 3 * EACH);
-        counts_of(s)->rows[0].pattern = MK_STR("/another"); /* a later version */
-        assert_int_equal(count_shown(), OWN + 2 * EACH);
+        assert_int_equal(count_shown(), OWN + (routes + 1) * EACH);
+        counts_open_tasks(s, &tasks);
+        counts_open_package(s, "dice", "dice_rolls", "rolls", false);
+        assert_int_equal(count_shown(), OWN + (routes + 1) * EACH + TASKS + 1);
+        counts_close_tasks(&tasks);
+        assert_int_equal(count_shown(), OWN + (routes + 1) * EACH + 1);
         close_service();
         assert_int_equal(count_shown(), 0);
     }
+}
+
+/* A service that has not served: its packages have counters all the same. */
+TEST(what_was_never_open, mk_test_counters_open, mk_test_counters_close)
+{
+    struct service *s = open_service(1);
+    assert_int_equal(counts_make(s, &error), 0);
+    counts_open_package(s, "dice", "dice_rolls", "rolls", false);
+    assert_int_equal(count_shown(), 1);
+    close_service();
+    assert_int_equal(count_shown(), 0);
 }
 
 static int check_labels(const struct mk_counter_value *value, void *ctx)
