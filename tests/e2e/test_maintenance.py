@@ -2,16 +2,15 @@
 """A host that is out of service while a file exists: noticed within a second, with and without a disk thread."""
 
 import collections
-import contextlib
 import os
 import re
 import signal
-import threading
 
 import pytest
 
 from harness.client import Client, ProtocolError
 from harness.content import populate
+from harness.load import Clients
 from harness.messages import request
 from harness.metrics import needs_status, status_section
 from harness.server import await_true, is_alive, run, section
@@ -191,30 +190,40 @@ def test_listeners_that_serve_nothing_else(host, flag, tmp_path, name, path, ord
         assert apart.ask("/").status == 404
 
 
+class Visitors(Clients):
+    """They note the statuses that they get. The connection is new for each request, or is kept."""
+
+    def __init__(self, address):
+        super().__init__([self.renew, self.renew, self.keep, self.keep])
+        self.address, self.statuses = address, collections.Counter()
+
+    def renew(self):
+        with Client(self.address) as client:
+            self.statuses[client.ask("/").status] += 1
+
+    def keep(self):
+        with Client(self.address) as client:
+            while not self.ending.is_set():
+                self.statuses[client.ask("/").status] += 1
+
+
+class UpgradeVisitors(Visitors):
+    """The former process closes connections."""
+
+    def forgives(self, error):
+        return isinstance(error, (ConnectionError, ProtocolError))
+
+
 @pytest.mark.concurrent
 def test_stays_closed_over_reloads(host, flag):
     """Connections that are kept, and new ones, of which each may be the first of a generation in its worker."""
     flag.touch()
     server = host(settings={"Workers": 2, "MaxKeepAliveRequest": 0})
-    end = threading.Event()
-    statuses = collections.Counter()
-
-    def visit(keeps):
-        while not end.is_set():
-            with Client(server.addresses[0]) as client:
-                statuses[client.ask("/").status] += 1
-                while keeps and not end.is_set():
-                    statuses[client.ask("/").status] += 1
-
-    visitors = [threading.Thread(target=visit, args=(keeps,)) for keeps in (False, False, True, True)]
-    for visitor in visitors:
-        visitor.start()
-    for n in range(50):
-        reload(server, "the new configuration is in use", n + 1)
-    end.set()
-    for visitor in visitors:
-        visitor.join()
-    assert set(statuses) == {503}, statuses
+    with Visitors(server.addresses[0]) as visitors:
+        for n in range(50):
+            reload(server, "the new configuration is in use", n + 1)
+    assert not visitors.errors, visitors.errors
+    assert set(visitors.statuses) == {503}, visitors.statuses
 
 
 @pytest.mark.concurrent
@@ -222,35 +231,24 @@ def test_stays_closed_over_an_upgrade(host, flag):
     """Connections of the old process and of the new one, which begins before the old one ends."""
     flag.touch()
     server = host(settings={"Workers": 2})
-    port, end, statuses = server.port, threading.Event(), set()
-
-    def visit(keeps):
-        while not end.is_set():
-            with contextlib.suppress(ConnectionError, ProtocolError), Client(("127.0.0.1", port)) as client:
-                statuses.add(client.ask("/").status)
-                while keeps and not end.is_set():
-                    statuses.add(client.ask("/").status)
-
-    visitors = [threading.Thread(target=visit, args=(keeps,)) for keeps in (False, False, True)]
-    for visitor in visitors:
-        visitor.start()
-    server.send_signal(signal.SIGUSR2)
-    pid = int(server.wait_log(r"upgrade: process (\d+) serves")[0][1])
+    address, pid = ("127.0.0.1", server.port), None
     try:
-        await_true(lambda: server.process.poll() is not None, 60, "the end of the old process")
-        with Client(("127.0.0.1", port)) as client:
-            assert client.ask("/").status == 503
-            end.set()
-            for visitor in visitors:
-                visitor.join()
-            assert statuses == {503}
-            flag.unlink()
+        with UpgradeVisitors(address) as visitors:
+            server.send_signal(signal.SIGUSR2)
+            pid = int(server.wait_log(r"upgrade: process (\d+) serves")[0][1])
+            await_true(lambda: server.process.poll() is not None, 60, "the end of the old process")
+            with Client(address) as client:
+                assert client.ask("/").status == 503
+        assert not visitors.errors, visitors.errors
+        assert set(visitors.statuses) == {503}, visitors.statuses
+        flag.unlink()
+        with Client(address) as client:
             await_status(client, 200)
     finally:
-        end.set()
-        os.kill(pid, signal.SIGTERM)
-        await_true(lambda: not is_alive(pid), 60, "the end of the new process")
-        server.finished = True
+        if pid:
+            os.kill(pid, signal.SIGTERM)
+            await_true(lambda: not is_alive(pid), 60, "the end of the new process")
+            server.finished = True
 
 
 def test_a_reload_that_cannot_tell(host, flag):
@@ -269,31 +267,22 @@ def test_a_reload_that_cannot_tell(host, flag):
 def test_many_ask_at_once(host, flag):
     """Clients that leave while their request waits, others that stay, several workers, and a flag that changes."""
     server = host(settings={"Workers": 3})
-    end = threading.Event()
-    faults = []
 
     def visit():
-        while not end.is_set():
-            with server.connect() as client:
-                client.send(request("/") * 3)
-                for _ in range(2):
-                    if client.response().status not in (200, 503):
-                        faults.append(client)
-            end.wait(0.003)
+        with server.connect() as client:
+            client.send(request("/") * 3)
+            for _ in range(2):
+                assert client.response().status in (200, 503)
+        visitors.ending.wait(0.003)
 
-    visitors = [threading.Thread(target=visit) for _ in range(4)]
-    for visitor in visitors:
-        visitor.start()
-    with server.connect() as client:
+    visitors = Clients([visit] * 4)
+    with visitors, server.connect() as client:
         for _ in range(2):
             flag.touch()
             await_status(client, 503)
             flag.unlink()
             await_status(client, 200)
-    end.set()
-    for visitor in visitors:
-        visitor.join()
-    assert not faults
+    assert not visitors.errors, visitors.errors
 
 
 def test_by_path_and_for_all_hosts(serve, tmp_path):
