@@ -95,7 +95,8 @@ def test_calls_of_a_large_request(count_calls):  # noqa: F811
 def test_bodies_are_exact(serve, tmp_path, way, how):
     with Backend(echo, path=tmp_path / "app.sock" if way == "unix" else None) as backend:
         env = {**preload(tmp_path, SPLICE), "SPLICE": how} if how else {}
-        server = serve({"Workers": 1}, text=proxy_section(backend), env=env)
+        text = proxy_section(backend, {"KeepAliveTimeout": "600s"})  # longer than a loaded machine takes for a body
+        server = serve({"Workers": 1}, text=text, env=env)
         with server.connect() as client:
             for size in SIZES * 2:
                 body = make_body(size, size)
