@@ -302,6 +302,13 @@ static struct find_result try_program(const struct find_result *f, struct mk_str
     return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
 }
 
+/* Tells whether an entry is the one name for all that is not there, such as the /index.php of an application. */
+static bool is_last_name(const struct static_host *host, struct mk_str entry)
+{
+    return host->n_tries > 1 && entry.p == host->try_files.items[host->n_tries - 1].p && !host->last_status &&
+           !find_path_word(entry) && !mk_str_ends(entry, MK_STR("/"));
+}
+
 static struct find_result try_entry(struct static_site *site, struct mk_str entry, struct mk_str path,
                                     const struct find_mode *mode)
 {
@@ -310,6 +317,12 @@ static struct find_result try_entry(struct static_site *site, struct mk_str entr
     size_t n = compose_name(site, entry, path, name);
     if (n == 0)
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
+    if (MK_UNLIKELY(is_last_name(site->host, entry))) {
+        struct find_result program = find_program(site, name + 1, entry, mode);
+        program.is_index = false;
+        if (program.kind == FOUND_PROGRAM || program.err == EAGAIN)
+            return program;
+    }
     struct find_result f = find_file(site, mk_str(name, n), mode);
     if (f.name.p == name)
         f.name = mk_str_ends(entry, PATH_WORD) ? path : entry;

@@ -69,8 +69,8 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
     mk__static_file_counters_add(req, found->coding != MK_CODING_IDENTITY);
 }
 
-/* Has another plugin run the index of the folder that is the request's path. */
-static void run_index(struct mk_request *req, const struct static_site *site, const struct find_result *found)
+/* Has another plugin run the index of the folder that is the request's path, or the last name of TryFiles. */
+static void run_program(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
     size_t n = mk__static_find_write_path(site, found, mk_request_path(req), path);
@@ -116,7 +116,7 @@ static MK_HOT void send_result(struct mk_request *req, const struct static_site 
         mk_response_redirect_to_slash(req, 301);
         return;
     case FOUND_PROGRAM:
-        run_index(req, site, found);
+        run_program(req, site, found);
         return;
     default:
         mk__static_reasons_note(req, site, found->err);
@@ -257,14 +257,14 @@ static void refuse_method(struct mk_request *req)
     mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
 }
 
-/* Files take no other method, but a program that is the index of a folder may. */
+/* Files take no other method, but a program that is the index of a folder, or that TryFiles leads to, may. */
 static void respond_other_method(struct mk_request *req, const struct static_site *site,
                                  const struct find_result *found)
 {
     struct find_result f = *found;
     mk__static_open_release(&f);
     if (found->kind == FOUND_PROGRAM)
-        run_index(req, site, found);
+        run_program(req, site, found);
     else
         refuse_method(req);
 }
@@ -273,7 +273,8 @@ static void serve_other_method(struct mk_request *req, const struct static_locat
 {
     static const struct disk_lookup_functions functions = {.respond = respond_other_method};
     const struct mk_accept accept = {{0}};
-    bool may_be_program = at->site->sources != SOURCES_NONE && mk_str_ends(mk_request_path(req), MK_STR("/"));
+    bool may_be_program = at->site->sources != SOURCES_NONE &&
+                          (mk_str_ends(mk_request_path(req), MK_STR("/")) || at->site->host->n_tries);
     if (!may_be_program || mk__static_disk_lookup_start(NULL, req, at, &accept, 0, &functions) < 0)
         refuse_method(req);
 }

@@ -70,6 +70,8 @@ ROWS = {  # sections, keys of the host, the target, the status, and that after a
     "tries, a login": (login(INDEX), SPA, "/none", 401, 200),
     "a program": (rule(SCRIPT), {}, "/php/", 403, 403),
     "a program, a login": (login(SCRIPT), {}, "/php/", 401, 200),
+    "tries a program": (rule(SCRIPT), {"TryFiles": "$path /php/index.php"}, "/none", 403, 403),
+    "tries a program, a login": (login(SCRIPT), {"TryFiles": "$path /php/index.php"}, "/none", 401, 200),
     "another program": (rule("=/php/x.php"), {}, "/php/", 200, 200),
     "FastCGI": (rule(RUN), {}, "/run/", 403, 403),
     "FastCGI, the script": (rule(RUN), {}, "/run/index.php", 403, 403),

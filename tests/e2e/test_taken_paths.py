@@ -198,6 +198,41 @@ def test_an_index_is_run(start, protocol, name, method):
 
 
 @needs_gateways
+@pytest.mark.parametrize("name", RUN)
+def test_the_last_name_of_tryfiles_is_run(start, protocol, site, name):
+    """As the front controller of an application: it gets what is not there, with all methods. Files come first."""
+    host = {"TryFiles": "$path $path/ /index.php", "Indexfile": "index.html"}
+    server = start(NAMES[name], host)
+    with protocol.connect(server) as client:
+        for method in ("GET", "HEAD", "POST", "DELETE"):
+            for path in ("/none", "/none/deep/", "/page?a=b", "/index.php"):
+                got = client.ask(path, method=method, **({"body": b"x=y"} if method == "POST" else {}))
+                assert got.status == 200 and (method == "HEAD" or got.body.startswith(b"ran")), (path, got)
+        assert client.ask("/page.txt").body == b"page\n"
+        assert client.ask("/sub/").body == b"sub\n"
+        assert client.ask("/sub").status == 301
+        (site / "index.php").unlink()
+        is_proxied = "proxy" in name or "Split Off" in name  # where the script is, or none, is the backend's matter
+        assert client.ask("/gone").status == 404 or is_proxied
+    if name == "fastcgi *.php":
+        params = server.fastcgi.requests[0].params
+        assert (params["SCRIPT_NAME"], params["REQUEST_URI"]) == ("/index.php", "/none")
+
+
+@needs_gateways
+@pytest.mark.parametrize("tries, path", [
+    ("$path /index.php =404", "/none"),  # only the last name is for what is not there
+    ("/index.php $path", "/none"),
+    ("$path $path.php", "/about"),
+    ("$path /gone.php", "/none"),
+])  # fmt: skip
+def test_other_names_of_tryfiles_are_not_run(start, protocol, tries, path):
+    with protocol.connect(start(NAMES["proxy *.php"], {"TryFiles": tries})) as client:
+        assert client.ask(path).status == 404
+        assert client.ask(path, method="POST", body=b"").status == 405
+
+
+@needs_gateways
 def test_an_index_of_other_folders(start, protocol, site):
     """The first name that is there is used, also behind one of a program; other folders have none."""
     populate(site, {"sub2/page.php": SECRET, "empty/a.txt": b"a\n"})
