@@ -227,6 +227,12 @@ MK_API void mk_conf_error_nth(const struct mk_conf_check *check, size_t offset, 
 MK_API void mk_conf_warn_nth(const struct mk_conf_check *check, size_t offset, unsigned nth, const char *format, ...)
     MK_PRINTF(4, 5);
 
+/*
+ * For rules that protect paths: warns if the pattern at `offset` ends in /<star> and so leaves out what is further
+ * below.
+ */
+MK_API void mk_conf_warn_one_level(const struct mk_conf_check *check, size_t offset, const struct mk_pattern *match);
+
 /* Adds copies of the words of a value, from the n-th one on (from 0), to a list. Returns 0 or -ENOMEM. */
 MK_API int mk_conf_add_words(const struct mk_conf_value *value, uint32_t nth, struct mk_conf_list *list,
                              struct mk_arena *arena);

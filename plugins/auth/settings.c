@@ -356,6 +356,7 @@ static void check_auth(const struct mk_conf_check *check, void *section)
     const struct auth_conf *c = section;
     if (mk_conf_is_wrong(check, offsetof(struct auth_conf, type)))
         return;
+    mk_conf_warn_one_level(check, offsetof(struct auth_conf, match), &c->match);
     check_realm(check, c);
     static void (*const checks[])(const struct mk_conf_check *check,
                                   const struct auth_conf *c) = {[AUTH_OFF] = check_off,

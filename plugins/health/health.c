@@ -76,6 +76,7 @@ static void check_paths(const struct mk_conf_check *check, void *section)
 static const struct mk_conf_foreign renamed[] = {
     MK_CONF_RENAMED("Live", "LivenessPath"),
     MK_CONF_RENAMED("Ready", "ReadinessPath"),
+    {"Path", "there are two: LivenessPath and ReadinessPath"},
     {0},
 };
 

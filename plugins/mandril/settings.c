@@ -180,6 +180,7 @@ static void check_rule(const struct mk_conf_check *check, void *section)
 {
     const struct rule_conf *rule = section;
     check_name(check, rule->name, offsetof(struct rule_conf, name));
+    mk_conf_warn_one_level(check, offsetof(struct rule_conf, when.match), &rule->when.match);
 }
 
 static void check_limit(const struct mk_conf_check *check, void *section)

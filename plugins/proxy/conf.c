@@ -11,6 +11,18 @@
 
 /* ── To ── */
 
+/* Tells whether what follows a dollar is a capture, or the path or the query as nginx writes them. */
+static bool is_foreign_variable(struct mk_str name)
+{
+    static const struct mk_str names[] = {MK_STR_INIT("uri"),  MK_STR_INIT("request_uri"), MK_STR_INIT("path"),
+                                          MK_STR_INIT("args"), MK_STR_INIT("is_args"),     MK_STR_INIT("host")};
+    struct mk_str word = mk_str_until(name, "/?$.-");
+    bool found = word.len == 1 && word.p[0] >= '0' && word.p[0] <= '9';
+    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
+        found = found || mk_str_eq(word, names[i]);
+    return found;
+}
+
 static int parse_to(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_target *t = field;
@@ -27,6 +39,14 @@ static int parse_to(const struct mk_conf_value *value, void *field, struct mk_ar
                    "host");
     if (err < 0)
         return err;
+    const char *dollar = t->path.len ? memchr(t->path.p, '$', t->path.len) : NULL;
+    if (dollar && is_foreign_variable(mk_str_after(text, (size_t)(dollar - text.p) + 1))) {
+        mk_buf_addf(error,
+                    "every request gets the same path, and $%.*s as it is: StripPrefix, a path in To, and [REWRITE] "
+                    "change the path; write a dollar as %%24",
+                    MK_STR_ARG(mk_str_until(mk_str_c(dollar + 1), "/?$.-")));
+        return -EINVAL;
+    }
     if (t->path.len && (t->path.p[0] != '/' || !mk_str_is_visible(t->path, "?#\"<>\\^`{|}")))
         return mk_conf_fail(error, "behind the host may stand a path, percent-encoded, without a query");
     t->path.len -= t->path.len && t->path.p[t->path.len - 1] == '/';
@@ -35,11 +55,21 @@ static int parse_to(const struct mk_conf_value *value, void *field, struct mk_ar
 
 /* ── HostHeader ── */
 
+static bool is_switch(struct mk_str word)
+{
+    return mk_str_ieq(word, MK_STR("On")) || mk_str_ieq(word, MK_STR("Yes")) || mk_str_ieq(word, MK_STR("True"));
+}
+
 /* A name, perhaps with a port; its syntax is that of the authority of a URL. */
 static int parse_host_header(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
                              struct mk_buf *error)
 {
     struct mk_str *name = field;
+    if (is_switch(value->text))
+        return mk_conf_fail(error,
+                            "it is no switch: write Client for the Host of the client, or Backend for the host in To");
+    if (!mk_str_is_visible(value->text, "${}"))
+        return mk_conf_fail(error, "a host name has no variables: write Client for the Host of the client");
     if (!mk_str_is_visible(value->text, "/?#@\"\\,"))
         return mk_conf_fail(error, "it takes Client, Backend, or a host name, perhaps with a port");
     *name = mk_arena_dup(arena, value->text);
@@ -94,6 +124,10 @@ static int parse_upgrade(const struct mk_conf_value *value, void *field, struct 
         struct mk_str protocol = value->words[i];
         if (mk_str_ieq(protocol, MK_STR("h2c")))
             return mk_conf_fail(error, "h2c cannot be passed on: its requests would bypass the rules of this server");
+        if (is_switch(protocol) || mk_str_eq(protocol, MK_STR("*")))
+            return mk_conf_fault(value, i, 0, error,
+                                 "it takes names of protocols: write websocket, or leave the line out; Off passes "
+                                 "none on");
         if (!is_protocol(protocol))
             return mk_conf_fail(error, "it takes names of protocols, such as websocket, or Off");
     }
@@ -248,12 +282,18 @@ static void check_section(const struct mk_conf_check *check, void *section)
     mk_gateway_conf_finish(&c->gateway);
 }
 
+static const struct mk_conf_foreign foreign[] = {
+    {"Timeout", "there are several: ConnectTimeout, ResponseTimeout, ReadTimeout and SendTimeout"},
+    {0},
+};
+
 const struct mk_conf_section proxy_sections[] = {
     {.name = "PROXY",
      .scope = MK_CONF_SCOPE_HOST,
      .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
      .size = sizeof(struct proxy_conf),
      .keys = keys,
+     .foreign = foreign,
      .check = check_section,
      .doc = MK_CONF_DOC("Passes requests to a backend. The first section that matches a path is used, as a whole.")},
     {0},

@@ -135,6 +135,35 @@ static int check_variables(const struct mk_conf_value *value, struct mk_buf *err
     return mk_conf_fault(value, 0, (size_t)(found.text.p - value->text.p), error, NULL);
 }
 
+/* What lines of nginx and Apache have before or behind a target. */
+static const struct {
+    struct mk_str word;
+    const char *redirect, *rewrite;
+} flags[] = {
+#define A_STATUS(status) \
+    "a status has its own line: write \"Status " status "\"", \
+        "a rewritten request has no status: [REDIRECT] redirects, with \"Status " status "\""
+#define LAST "no [REDIRECT] follows another one: leave it out", "this has its own line: write \"Last On\""
+    {MK_STR_INIT("permanent"), A_STATUS("301")},
+    {MK_STR_INIT("redirect"), A_STATUS("302")},
+    {MK_STR_INIT("301"), A_STATUS("301")},
+    {MK_STR_INIT("302"), A_STATUS("302")},
+    {MK_STR_INIT("303"), A_STATUS("303")},
+    {MK_STR_INIT("307"), A_STATUS("307")},
+    {MK_STR_INIT("308"), A_STATUS("308")},
+    {MK_STR_INIT("last"), LAST},
+    {MK_STR_INIT("break"), LAST},
+};
+
+static int check_flags(const struct mk_conf_value *value, bool rewrite, struct mk_buf *error)
+{
+    for (uint32_t i = 0; value->n > 1 && i < value->n; i += value->n - 1)
+        for (size_t k = 0; k < MK_COUNT_OF(flags); k++)
+            if (mk_str_ieq(value->words[i], flags[k].word))
+                return mk_conf_fault(value, i, 0, error, rewrite ? flags[k].rewrite : flags[k].redirect);
+    return 0;
+}
+
 static int check_bytes(const struct mk_conf_value *value, struct mk_buf *error)
 {
     size_t n = mk_str_visible_len(value->text, "\\"); /* browsers treat a backslash as a slash */
@@ -154,7 +183,9 @@ static int copy_target(const struct mk_conf_value *value, struct target *to, str
 int target_parse_any(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str text = value->text;
-    int err = check_bytes(value, error);
+    int err = check_flags(value, false, error);
+    if (err == 0)
+        err = check_bytes(value, error);
     if (err < 0)
         return err;
     if (text.len == 0 || (text.p[0] != '/' && !memmem(text.p, text.len, "://", 3)))
@@ -210,7 +241,9 @@ static int check_segment(const struct mk_conf_value *value, size_t at, size_t le
 int target_parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str text = value->text;
-    int err = check_bytes(value, error);
+    int err = check_flags(value, true, error);
+    if (err == 0)
+        err = check_bytes(value, error);
     if (err < 0)
         return err;
     if (!target_is_path(text))

@@ -89,6 +89,24 @@ static MK_COLD const char *find_variable(struct mk_str text)
     return NULL;
 }
 
+/*
+ * Returns the name of the page, if all words before it are statuses: nginx has several in a line. Empty: the text is
+ * what is sent.
+ */
+static MK_COLD struct mk_str find_name_behind_statuses(struct mk_str text)
+{
+    struct mk_str word = mk_str_until(text, " ");
+    uint64_t status;
+    bool had_status = false;
+    while (word.len < text.len && mk_str_u64(word, STATUS_MAX, &status) && status >= STATUS_MIN) {
+        had_status = true;
+        text = mk_str_after(text, word.len + 1);
+        word = mk_str_until(text, " ");
+    }
+    bool is_page = had_status && word.len == text.len && (mk_str_starts(word, MK_STR("/")) || is_name(word));
+    return is_page ? word : MK_STR("");
+}
+
 static int load_page(const struct static_site *site, struct error_pages *all, const struct mk_conf_pair *pair,
                      uint64_t *ret_status)
 {
@@ -102,6 +120,8 @@ static int load_page(const struct static_site *site, struct error_pages *all, co
         return read_page_file(site, all, (int)*ret_status, pair->value);
     if (is_name(pair->value))
         return -ENOTSUP;
+    if (find_name_behind_statuses(pair->value).len)
+        return -E2BIG;
     struct error_page *page = add_page(all, (int)*ret_status, 0);
     if (!page)
         return -ENOMEM;
@@ -133,6 +153,14 @@ static int report_unreadable(const struct error_source *from, uint32_t nth, int 
     return from->shared ? 0 : -EINVAL;
 }
 
+static void report_statuses(const struct error_source *from, uint32_t nth, unsigned status)
+{
+    struct mk_str name = find_name_behind_statuses(from->conf->pairs.items[nth].value);
+    mk_host_error(from->host, from->conf, 0, nth,
+                  "a page is for one status: write a line for each, such as \"%u %s%.*s\"", status,
+                  mk_str_starts(name, MK_STR("/")) ? "" : "/", MK_STR_ARG(name));
+}
+
 /* Reports the result of load_page(). Returns 0 (there is no error), -EINVAL or -ENOMEM. */
 static int report_page(const struct error_source *from, uint32_t nth, int err, unsigned status)
 {
@@ -147,6 +175,8 @@ static int report_page(const struct error_source *from, uint32_t nth, int err, u
     else if (err == -ENOTSUP)
         mk_host_error(from->host, from->conf, 0, nth, "a page is a path below the document root: write /%.*s",
                       MK_STR_ARG(pair->value));
+    else if (err == -E2BIG)
+        report_statuses(from, nth, status);
     else if (err < 0)
         return report_unreadable(from, nth, err);
     else if (!mk_str_starts(pair->value, MK_STR("/")) && find_variable(pair->value))

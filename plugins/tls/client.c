@@ -262,6 +262,9 @@ static int check_name(struct mk_transport_client *client, struct mk_buf *error)
     if (!name.len && !client->conf.skip_verify)
         return report_error(client, FIELD(server_name), error,
                             "the name that the certificate of the server must have is missing");
+    if (!mk_str_is_visible(name, "${}") && mk_str_is_visible(name, ""))
+        return report_error(client, FIELD(server_name), error,
+                            "the name of the server has no variables: it is the same for all requests");
     if (name.len > NAME_BYTES_MAX || !mk_str_is_visible(name, ""))
         return report_error(client, FIELD(server_name), error,
                             "the name of the server must be a DNS name or an IP address");

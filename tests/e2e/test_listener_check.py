@@ -249,12 +249,12 @@ def test_an_address_that_root_has_opened(site):
     one.reload("the old one stays")
 
 
-@pytest.mark.parametrize("first, second", [("127.0.0.1:{p}", "0.0.0.0:{p}"), ("[::]:{p}", "[::1]:{p}")])
-def test_addresses_of_one_configuration(site, first, second):
+@pytest.mark.parametrize("narrow, wide", [("127.0.0.1:{p}", "0.0.0.0:{p}"), ("[::1]:{p}", "[::]:{p}")])
+def test_addresses_of_one_configuration(site, narrow, wide):
     one, port = site(), free_port()
-    for listen in ((first, second), (second, first)):
+    for listen in ((narrow, wide), (wide, narrow)):
         one.write(*(each.format(p=port) for each in listen))
-        assert "covered by" in one.check()[0]
+        assert f"Listen {narrow} is covered by Listen {wide}".format(p=port) in one.check()[0]
     one.write(f"0.0.0.0:{port}", f"[::]:{port}")
     assert one.check() == []
 

@@ -292,8 +292,8 @@ ROWS = {
         '"Set": a blank separates name and value, not a colon: write "Set X-A b"',
     ),
     "a status before the target": (
-        HOST, "[REDIRECT]\n    Match /a\n    To 301 /b\n", 6, 11,
-        '"To": a target is a URI without blanks and backslashes; write other bytes as %XX',
+        HOST, "[REDIRECT]\n    Match /a\n    To 301 /b\n", 6, 8,
+        '"To": a status has its own line: write "Status 301"',
     ),
     "a rate of nginx": (
         HOST, "[CLIENT_LIMITS]\n    Rate 10r/s\n", 5, 10,
@@ -357,7 +357,7 @@ ROWS = {
     ),
     "two hosts in a file": (
         HOST, "[HOST]\n    DocumentRoot {root}\n[HOST]\n    DocumentRoot {root}\n    ServerName h{number}\n", 4, 5,
-        '"DocumentRoot" is set twice; the first time in line 2',
+        '"DocumentRoot" is set twice; the first time in line 2: write each host in its own file of sites/',
     ),
 }  # fmt: skip
 TYPES = [

@@ -82,6 +82,9 @@ MK_API int mk_pattern_capture(const struct mk_pattern *pattern, struct mk_str pa
 /* Returns what follows a prefix in `path`, without leading slashes; empty for the other kinds. */
 MK_API struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str path);
 
+/* Returns whether the pattern is a path that ends in a slash and one star: it matches names in this folder only. */
+MK_API bool mk_pattern_is_one_level(const struct mk_pattern *pattern);
+
 /*
  * Returns whether `first` matches every path (paths begin with a slash) that `later` matches, so that a rule with
  * `later` after one with `first` never applies. False when this is not certain, as with two different expressions.

@@ -126,6 +126,30 @@ static int check_escapes(struct mk_pattern *pattern, struct mk_str text, struct 
     return -EINVAL;
 }
 
+/*
+ * Reports an expression for paths whose ^ is followed by a byte that is no slash. After a byte with a quantifier the
+ * slash may come first.
+ */
+static MK_COLD int check_regex_start(struct mk_pattern *pattern, struct mk_str text, struct mk_buf *error)
+{
+    size_t start = mk_str_starts(text, MK_STR("~*")) ? 2 : 1;
+    if (text.len < start + 2 || text.p[start] != '^' || !mk_is_name_byte(text.p[start + 1], "-_"))
+        return 0;
+    if (text.len > start + 2 && memchr("?*{", text.p[start + 2], 3))
+        return 0;
+    pattern->text = mk_str_after(text, start + 1);
+    mk_buf_addf(error, "paths begin with a slash: write %.*s/%.*s", (int)start + 1, text.p, MK_STR_ARG(pattern->text));
+    return -EINVAL;
+}
+
+/* Returns where a path or a glob has a list in braces, as shells expand them; NULL: it has none. */
+static MK_COLD const char *find_brace_list(struct mk_str text)
+{
+    const char *open = memchr(text.p, '{', text.len);
+    const char *close = open ? memchr(open, '}', text.len - (size_t)(open - text.p)) : NULL;
+    return close && memchr(open, ',', (size_t)(close - open)) ? open : NULL;
+}
+
 MK_COLD int mk_pattern_parse_expression(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena,
                                         struct mk_buf *error)
 {
@@ -168,7 +192,7 @@ MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, str
                     "NAME =VALUE\"") < 0)
         return -EINVAL;
     if (text.p[0] == '~')
-        return parse_regex(pattern, text, arena, error);
+        return check_regex_start(pattern, text, error) < 0 ? -EINVAL : parse_regex(pattern, text, arena, error);
     if (text.p[0] == '=') {
         pattern->text = mk_str_after(text, 1);
         if (text.len == 1 || text.p[1] != '/')
@@ -179,6 +203,9 @@ MK_COLD int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, str
         return set_error(error, "the path of a prefix begins with its slash: leave ^~ out");
     if (text.p[0] == '\'')
         return set_error(error, "single quotes become part of the pattern: leave them out");
+    if (check_fault(pattern, find_brace_list(text), error,
+                    "braces list nothing here: write an expression such as ~\\.(css|js)$") < 0)
+        return -EINVAL;
     bool slash = memchr(text.p, '/', text.len) != NULL;
     if (slash && text.p[0] != '/' && !mk_str_starts(text, MK_STR("**")))
         return set_error(error, "a pattern with slashes starts with one");
@@ -325,6 +352,13 @@ struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str pa
     while (n < path.len && path.p[n] == '/')
         n++;
     return mk_str_after(path, n);
+}
+
+bool mk_pattern_is_one_level(const struct mk_pattern *pattern)
+{
+    struct mk_str text = pattern->text;
+    return pattern->kind == MK_PATTERN_GLOB && text.len > 1 && text.p[text.len - 1] == '*' &&
+           text.p[text.len - 2] == '/' && !has_wildcard(mk_str(text.p, text.len - 1));
 }
 
 /* ── whether a pattern matches all that another one matches ── */

@@ -81,7 +81,8 @@ static inline struct mk__conf_values *mk__conf_values_of(const void *data)
 struct mk__conf_section {
     struct mk__conf_section *next;
     const struct mk__conf_section_type *type;
-    struct mk__conf_origin origin; /* source NULL: it does not appear */
+    struct mk__conf_origin origin;       /* source NULL: it does not appear */
+    const struct mk__conf_source *again; /* the last file in which it appeared once more */
     struct mk__conf_values *values;
     bool incomplete; /* lines of it may have been skipped after an error */
 };
@@ -116,18 +117,19 @@ struct mk__conf {
     struct mk__conf_diagnostic *diagnostics, **last_diagnostic;
     const struct mk__variable *variables;
     unsigned errors;
-    unsigned suppressed;            /* errors that only follow from a reported one */
-    unsigned kept, dropped;         /* diagnostics in the list, and those beyond its limit */
-    unsigned includes;              /* files that were included */
-    bool plugins_missing;           /* unknown names may belong to a plugin that could not be loaded */
-    bool include_failed;            /* an include failed, so variables may be missing */
-    bool includes_refused;          /* no further file is included */
-    bool semicolon;                 /* the current value ends in an unquoted semicolon */
-    bool out_of_memory;             /* an allocation has failed */
-    mk__conf_unknown_fn on_unknown; /* called once, before the first unknown name is reported */
-    mk__conf_absent_fn on_absent;   /* NULL: messages name no place */
-    void *unknown_ctx;              /* of both */
-    mk__conf_line_fn on_line;       /* NULL: lines are stored in sets */
+    unsigned suppressed;                       /* errors that only follow from a reported one */
+    unsigned kept, dropped;                    /* diagnostics in the list, and those beyond its limit */
+    unsigned includes;                         /* files that were included */
+    bool plugins_missing;                      /* unknown names may belong to a plugin that could not be loaded */
+    bool include_failed;                       /* an include failed, so variables may be missing */
+    bool includes_refused;                     /* no further file is included */
+    const struct mk__conf_source *second_host; /* the last file with two hosts, which was reported */
+    bool semicolon;                            /* the current value ends in an unquoted semicolon */
+    bool out_of_memory;                        /* an allocation has failed */
+    mk__conf_unknown_fn on_unknown;            /* called once, before the first unknown name is reported */
+    mk__conf_absent_fn on_absent;              /* NULL: messages name no place */
+    void *unknown_ctx;                         /* of both */
+    mk__conf_line_fn on_line;                  /* NULL: lines are stored in sets */
     void *line_ctx;
     struct mk__words words; /* words of the current line; the last member, because it is not zeroed */
 };

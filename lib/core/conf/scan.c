@@ -233,6 +233,11 @@ static bool check_indent(struct mk__scan *s, struct mk__scan_line *l, struct mk_
 
 static void scan_key(struct mk__scan *s, struct mk__scan_line *l, struct mk_str text, size_t indent)
 {
+    struct mk_str name = mk_str_until(mk_str_after(text, indent), " \t");
+    if (!indent && mk_str_ieq(name, MK_STR("include"))) {
+        set_error(l, 0, "another file is read by @INCLUDE: write \"@INCLUDE FILE\"");
+        return;
+    }
     if (!check_indent(s, l, mk_str(text.p, indent)))
         return;
     l->kind = MK__SCAN_KEY;

@@ -168,7 +168,9 @@ struct mk__conf_section *mk__section_values_enter_section(struct mk__conf *conf,
     }
     struct mk__conf_section *sec =
         type->flags & MK_CONF_REPEAT ? add_section(conf, set, type) : find_section(set, type);
-    if (sec && !sec->origin.source)
+    if (sec && sec->origin.source)
+        sec->again = origin.source;
+    else if (sec)
         sec->origin = origin;
     return sec;
 }
@@ -332,6 +334,17 @@ MK_COLD void mk_conf_warn_nth(const struct mk_conf_check *check, size_t offset, 
     va_start(args, format);
     report_problem(check, true, offset, nth, format, args);
     va_end(args);
+}
+
+MK_COLD void mk_conf_warn_one_level(const struct mk_conf_check *check, size_t offset, const struct mk_pattern *match)
+{
+    if (!mk_pattern_is_one_level(match))
+        return;
+    struct mk_str folder = mk_str(match->text.p, match->text.len - 1);
+    mk_conf_warn(check, offset,
+                 "paths further below do not match, such as %.*sa/b: write %.*s or %.*s**, or an expression "
+                 "(~^%.*s[^/]*$) if that is meant",
+                 MK_STR_ARG(folder), MK_STR_ARG(folder), MK_STR_ARG(folder), MK_STR_ARG(folder));
 }
 
 /* Returns whether a line has the key, even if its value was wrong. */

@@ -514,6 +514,15 @@ static const char *suggest_value(const struct mk_conf_key *key, struct mk_str te
     return suggestion.name;
 }
 
+/* Adds what other servers' value of the key is here. */
+static void describe_equivalent(const struct mk_conf_key *key, struct mk_str text, struct mk_buf *error)
+{
+    if (key->type == MK_CONF_INT && is_word(mk_str_c(key->name), "Workers") && is_word(text, "auto"))
+        mk_buf_addf(error, "; 0 starts one for each processor");
+    if (key->type == MK_CONF_BOOL && is_word(mk_str_c(key->name), "KeepAlive") && count_digits(text))
+        mk_buf_addf(error, "; how long is KeepAliveTimeout");
+}
+
 static void describe_bad_value(const struct mk_conf_key *key, struct mk_str text, struct mk_buf *error)
 {
     const struct value_type *t = &types[key->type];
@@ -526,6 +535,8 @@ static void describe_bad_value(const struct mk_conf_key *key, struct mk_str text
     mk_buf_addf(error, ", not \"%.*s\"", shown, text.p);
     if (meant)
         mk_buf_addf(error, MK__SUGGEST_PHRASE "\"%s\"?", meant);
+    else
+        describe_equivalent(key, text, error);
     if (t->units)
         mk_buf_addf(error, t->units == sizes ? " (units: B, K, M, G)" : " (units: ms, s, m, h, d)");
 }

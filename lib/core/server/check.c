@@ -43,17 +43,26 @@ static void describe_reason(const struct mk__settings *settings, const struct mk
         mk_buf_addf(out, ": only root can give a socket to another user, and others only to their own groups");
 }
 
+/* Returns whether the path of a Unix socket is a file that is none, which is not replaced. */
+static bool is_other_file(const struct mk__addr *addr)
+{
+    struct stat st;
+    return addr->sa.sa_family == AF_UNIX && lstat(addr->un.sun_path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
 void mk__check_report_listener(struct mk_generation *g, unsigned nth, int err)
 {
     const struct mk__settings *settings = g->settings;
     assert(err < 0 && nth < settings->listen.n);
     MK_BUF_ON_STACK(reason, 256);
-    describe_reason(settings, &settings->listen.items[nth].addr, err, &reason);
+    const struct mk__addr *addr = &settings->listen.items[nth].addr;
+    bool is_file = err == -EADDRINUSE && is_other_file(addr);
+    describe_reason(settings, addr, err, &reason);
     mk__conf_error(g->conf,
                    mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen),
                                    mk__settings_listen_line(settings, nth)),
-                   "cannot listen on %.*s: %s%s", MK_STR_ARG(settings->listen.items[nth].text), mk_file_error(err),
-                   mk_buf_cstr(&reason));
+                   "cannot listen on %.*s: %s%s", MK_STR_ARG(settings->listen.items[nth].text),
+                   is_file ? "the path is that of a file that is no socket" : mk_file_error(err), mk_buf_cstr(&reason));
 }
 
 /* An existing Unix socket is not bound by the check, because that would replace it. */

@@ -171,6 +171,27 @@ static void find_transports(struct mk_generation *g)
     find_listen_modes(g);
 }
 
+/* Returns whether the later address has the earlier one, and not the other way round. */
+static bool is_wider(const struct mk__addr *later, const struct mk__addr *first)
+{
+    if (later->any || first->any)
+        return later->any && !first->any;
+    return later->sa.sa_family != AF_UNIX && mk__addr_is_unspecified(later) && !mk__addr_is_unspecified(first);
+}
+
+/* Reports two listeners at the line of the one that is not needed. */
+static void report_listen_conflict(struct mk_generation *g, uint32_t later, uint32_t first)
+{
+    const struct mk__listen_conf *all = g->settings->listen.items;
+    bool swapped = is_wider(&all[later].addr, &all[first].addr);
+    uint32_t narrow = swapped ? first : later, wide = swapped ? later : first;
+    mk__conf_error(g->conf,
+                   mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen),
+                                   mk__settings_listen_line(g->settings, narrow)),
+                   "Listen %.*s is covered by Listen %.*s%s", MK_STR_ARG(all[narrow].text), MK_STR_ARG(all[wide].text),
+                   swapped ? "" : " already");
+}
+
 /* Two listeners with one address: the second could not be bound. */
 static void check_listen_conflicts(struct mk_generation *g)
 {
@@ -178,11 +199,7 @@ static void check_listen_conflicts(struct mk_generation *g)
     for (uint32_t i = 0; i < all->n; i++)
         for (uint32_t k = 0; k < i; k++)
             if (mk__addr_conflicts(&all->items[i].addr, &all->items[k].addr))
-                mk__conf_error(g->conf,
-                               mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen),
-                                               mk__settings_listen_line(g->settings, i)),
-                               "Listen %.*s is covered by Listen %.*s already", MK_STR_ARG(all->items[i].text),
-                               MK_STR_ARG(all->items[k].text));
+                report_listen_conflict(g, i, k);
 }
 
 static void read_h2_settings(struct mk_generation *g)

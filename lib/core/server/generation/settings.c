@@ -182,12 +182,30 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     return named ? add_named_listeners(all, &one, name, arena, error) : add_listener(all, &one, arena);
 }
 
+/* Returns what to write in place of a value that would become the name of a file; NULL: it is a name. */
+static const char *find_log_mistake(const struct mk_conf_value *value)
+{
+    struct mk_str text = value->text;
+    if (value->n > 1)
+        return "one path is needed (in quotes if it has blanks), or stderr; how much is logged says LogLevel";
+    if (mk_conf_is_off(value))
+        return "it has no Off: write LogLevel error for less, or ErrorLog /dev/null for nothing";
+    if (mk_str_ieq(text, MK_STR("syslog")) || mk_str_istarts(text, MK_STR("syslog:")))
+        return "this log does not go to syslog: write stderr, which systemd passes to its journal, or a path";
+    if (mk_str_ieq(text, MK_STR("stdout")))
+        return "write stderr, or /dev/stdout";
+    return mk_str_ieq(text, MK_STR("stderr")) ? "write stderr in small letters" : NULL;
+}
+
 /* Parses a path, or the word or path of stderr, which leaves the path empty. */
 static int parse_log(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str *path = field;
     if (mk_str_eq(value->text, MK_STR("stderr")))
         return 0;
+    const char *mistake = find_log_mistake(value);
+    if (mistake)
+        return mk_conf_fail(error, mistake);
     int err = mk_conf_read_path(value, value->text, path, arena, error);
     if (err == 0 && mk_file_std_stream(path->p) == STDERR_FILENO)
         *path = MK_STR("");

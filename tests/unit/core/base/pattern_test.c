@@ -144,7 +144,8 @@ TEST(matches)
 
 TEST(refuses)
 {
-    static const char *const bad[] = {"", "=", "=a", "plain", "a/b", "a/*.c"};
+    static const char *const bad[] = {"",      "=",       "=a",    "plain",      "a/b",
+                                      "a/*.c", "~^admin", "~*^a+", "*.{css,js}", "/{a,b}"};
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct mk_pattern pattern;
         struct mk_buf error;
