@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.h"
 
+#include <monkey/base/escape.h>
 #include <monkey/kit/http_client.h>
 #include <monkey/kit/target.h>
 #include <monkey/kit/via.h>
@@ -178,7 +179,7 @@ static bool is_dropped(struct mk_str name)
 static void write_redirected_uri(struct mk_buf *out, struct mk_request *req)
 {
     struct mk_str query = mk_request_query(req);
-    mk_target_write_path(out, mk_request_path(req), mk_request_has_encoded_slash(req));
+    mk_path_encode_kept(out, mk_request_path(req), mk_request_has_encoded_slash(req));
     if (query.p)
         mk_buf_addc(out, '?');
     mk_buf_adds(out, query);
@@ -189,14 +190,14 @@ static void write_uri(struct mk_buf *out, struct mk_request *req, struct mk_str 
 {
     struct mk_str target = mk_request_target(req);
     if (path.len) {
-        mk_target_write_path(out, path, false);
+        mk_path_encode(out, path);
         return;
     }
     if (mk_request_decided_path(req).p) {
         write_redirected_uri(out, req);
         return;
     }
-    mk_target_write_path(out, mk_request_original_path(req), mk_request_has_encoded_slash(req));
+    mk_path_encode_kept(out, mk_request_original_path(req), mk_request_has_encoded_slash(req));
     const char *query = target.len ? memchr(target.p, '?', target.len) : NULL;
     if (query)
         mk_buf_adds(out, mk_str(query, (size_t)(target.p + target.len - query)));

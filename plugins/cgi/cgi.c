@@ -384,7 +384,7 @@ static bool explain_path(const struct mk_host *host, struct mk_str path, struct 
 {
     const struct section *section;
     struct mk_cgi_place place;
-    struct mk_str of = path;
+    struct mk_str asked = path;
     if (run_find_section(host, path, &section) < 0 || !section)
         return false;
     const struct cgi_conf *conf = section->conf;
@@ -401,7 +401,7 @@ static bool explain_path(const struct mk_host *host, struct mk_str path, struct 
     else
         explain_script(conf, script->file, script->may_run, script->info, out);
     if (err == 0 && script->info.len)
-        mk_buf_adds(decided, mk_str(of.p, of.len - script->info.len));
+        mk_buf_adds(decided, mk_str(asked.p, asked.len - script->info.len));
     mk_account_free(NULL, script, sizeof(*script));
     return true;
 }

@@ -212,7 +212,7 @@ static void write_target(struct mk_buf *out, struct mk_request *req, const struc
         if (is_below || !conf->gateway.to.path.len)
             mk_buf_addc(out, '/');
     }
-    mk_target_write_path(out, path, mk_request_has_encoded_slash(req));
+    mk_path_encode_kept(out, path, mk_request_has_encoded_slash(req));
     write_query(out, query);
 }
 

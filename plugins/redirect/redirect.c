@@ -225,7 +225,7 @@ static void add_rest(struct mk_buf *location, const struct mk_request *req, cons
     if (is_sent && rest.len)
         mk_path_encode_raw(location, mk_pattern_rest(match, raw));
     else
-        target_add_path(location, rest, has_encoded_slash);
+        mk_path_encode_kept(location, rest, has_encoded_slash);
 }
 
 /*

@@ -57,7 +57,7 @@ void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, 
     if (rule->base.keep_path) {
         struct target_rest rest = target_find_rest(&rule->base.match, request_path);
         target_add_slash(path, &rest);
-        target_add_path(path, rest.text, captures->has_encoded_slash);
+        mk_path_encode_kept(path, rest.text, captures->has_encoded_slash);
     }
     if (mark)
         target_add_text(query, mk_str(mark + 1, to.len - path_len - 1), captures, true);

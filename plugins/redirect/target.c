@@ -52,26 +52,18 @@ size_t target_count_captured_bytes(struct mk_str to, const struct mk_str *groups
     return n;
 }
 
-void target_add_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
-{
-    if (has_encoded_slash)
-        mk_path_encode_kept(out, path);
-    else
-        mk_path_encode(out, path);
-}
-
 /* Encodes a capture so that it stays within its part of the URI: in a query it is one value. */
 static void add_capture(struct mk_buf *out, struct mk_str text, bool query, bool has_encoded_slash)
 {
     while (query && text.len) {
         struct mk_str part = mk_str_until(text, "&+;=");
-        target_add_path(out, part, has_encoded_slash);
+        mk_path_encode_kept(out, part, has_encoded_slash);
         text = mk_str_after(text, part.len);
         if (text.len)
             mk_buf_addf(out, "%%%02X", (unsigned)text.p[0]);
         text = mk_str_after(text, text.len > 0);
     }
-    target_add_path(out, text, has_encoded_slash);
+    mk_path_encode_kept(out, text, has_encoded_slash);
 }
 
 void target_add_text(struct mk_buf *out, struct mk_str to, const struct target_captures *captures, bool query)

@@ -44,9 +44,6 @@ struct target_captures {
     bool has_encoded_slash;      /* mk_request_has_encoded_slash() */
 };
 
-/* Adds a part of the path of a request, encoded. */
-void target_add_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash);
-
 /*
  * Adds text of a target, with its captures encoded: in the query each is one value. `query`: the text is a query, or a
  * part of one; else one begins after a `?`.

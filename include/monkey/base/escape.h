@@ -20,8 +20,10 @@ MK_API void mk_html_escape(struct mk_buf *out, struct mk_str text);
  * (RFC 3986 section 3.3).
  */
 MK_API void mk_path_encode(struct mk_buf *out, struct mk_str path);
-/* The same of a path in which each "%2F" is an encoded slash, and stays (mk_request_has_encoded_slash()). */
-MK_API void mk_path_encode_kept(struct mk_buf *out, struct mk_str path);
+/* The same of a path in which, if it has encoded slashes (mk_request_has_encoded_slash()), each "%2F" is one, and
+ * stays.
+ */
+MK_API void mk_path_encode_kept(struct mk_buf *out, struct mk_str path, bool has_encoded_slash);
 /* The same of a path that is not decoded: its escapes stay. */
 MK_API void mk_path_encode_raw(struct mk_buf *out, struct mk_str path);
 

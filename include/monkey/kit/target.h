@@ -72,9 +72,6 @@ MK_API int mk_target_open_tls(struct mk_host *host, const void *section, const s
                               const struct mk_transport_client_conf *conf, const struct mk_transport **ret_transport,
                               struct mk_transport_client **ret_client);
 
-/* Writes a decoded path, percent-encoded; each "%2F" in one with encoded slashes is one of these. */
-MK_API void mk_target_write_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash);
-
 MK_C_END
 
 #endif

@@ -70,9 +70,12 @@ static void encode_between(struct mk_buf *out, struct mk_str path, struct mk_str
     mk_path_encode(out, path);
 }
 
-void mk_path_encode_kept(struct mk_buf *out, struct mk_str path)
+void mk_path_encode_kept(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
 {
-    encode_between(out, path, MK_STR("%2F"));
+    if (has_encoded_slash)
+        encode_between(out, path, MK_STR("%2F"));
+    else
+        mk_path_encode(out, path);
 }
 
 void mk_path_encode_raw(struct mk_buf *out, struct mk_str path)

@@ -262,10 +262,7 @@ struct mk_str mk_request_add_slash(struct mk_request *req)
     if (!storage)
         return MK_STR_NONE;
     mk_buf_init_fixed(&location, storage, size);
-    if (req->has_encoded_slash)
-        mk_path_encode_kept(&location, req->path);
-    else
-        mk_path_encode(&location, req->path);
+    mk_path_encode_kept(&location, req->path, req->has_encoded_slash);
     mk_buf_addc(&location, '/');
     if (query.p) {
         mk_buf_addc(&location, '?');

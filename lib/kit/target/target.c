@@ -2,7 +2,6 @@
 /*
  * Reads what names another server in a directive (<monkey/kit/target.h>), and finds groups of servers.
  */
-#include <monkey/base/escape.h>
 #include <monkey/kit/encoded_slash.h>
 #include <monkey/kit/target.h>
 
@@ -12,17 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ── paths ── */
-
 const char *const mk_encoded_slash_names[] = {"Refuse", "Keep", "Decode", NULL};
-
-void mk_target_write_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
-{
-    if (has_encoded_slash)
-        mk_path_encode_kept(out, path);
-    else
-        mk_path_encode(out, path);
-}
 
 /* ── TLS ── */
 

@@ -49,6 +49,28 @@ TEST(encodes_paths)
     check(mk_path_encode, rows, COUNT(rows));
 }
 
+TEST(encodes_paths_with_encoded_slashes)
+{
+    char storage[64];
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, storage, sizeof(storage));
+    mk_path_encode_kept(&out, MK_STR("/a b%2Fc%2Fd%"), true);
+    assert_str_equal(mk_buf_str(&out), "/a%20b%2Fc%2Fd%25");
+    mk_buf_init_fixed(&out, storage, sizeof(storage));
+    mk_path_encode_kept(&out, MK_STR("/a%2Fb"), false);
+    assert_str_equal(mk_buf_str(&out), "/a%252Fb");
+}
+
+TEST(encodes_raw_paths)
+{
+    const struct row rows[] = {
+        {MK_STR_NONE, ""},
+        {MK_STR("/a%3Bb%2f//../c;d"), "/a%3Bb%2f//../c;d"},
+        {MK_STR("/\"<\\>^`{|}\xff%41"), "/%22%3C%5C%3E%5E%60%7B%7C%7D%FF%41"},
+    };
+    check(mk_path_encode_raw, rows, COUNT(rows));
+}
+
 TEST(escapes_json)
 {
     const struct row rows[] = {

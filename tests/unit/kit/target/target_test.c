@@ -73,15 +73,3 @@ TEST(mistakes_in_urls, mk_test_arena_open, mk_test_arena_close)
         assert_int_equal(mk_target_parse_url(&t, mk_str_c(rows[i].text), "backend", &arena, &error), rows[i].result);
     }
 }
-
-TEST(paths)
-{
-    char storage[64];
-    struct mk_buf out;
-    mk_buf_init_fixed(&out, storage, sizeof(storage));
-    mk_target_write_path(&out, MK_STR("/a b%2Fc%2Fd%"), true);
-    assert_str_equal(mk_buf_str(&out), "/a%20b%2Fc%2Fd%25");
-    mk_buf_init_fixed(&out, storage, sizeof(storage));
-    mk_target_write_path(&out, MK_STR("/a%2Fb"), false);
-    assert_str_equal(mk_buf_str(&out), "/a%252Fb");
-}
