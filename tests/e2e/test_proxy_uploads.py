@@ -127,7 +127,7 @@ def test_pipelined_requests(proxy):  # noqa: F811
 
 def test_backend_that_reads_slowly(proxy):  # noqa: F811
     """What waits for it stands in its own pipe; others are served meanwhile, and then all of it arrives."""
-    count, body = 40, make_body(3_000_000)
+    count, body = 40, make_body(1_000_000)
 
     def turn(number):
         return body[8 * number :] + body[: 8 * number]

@@ -396,14 +396,15 @@ def test_a_stop_does_not_wait_for_workers_that_leave(site):
 @pytest.mark.single_protocol
 def test_a_worker_that_leaves_finishes_its_requests(site):
     one = site()
-    one.write("a", workers=4, server={"ShutdownTimeout": "60"})
+    limits = {"ShutdownTimeout": "10m", "SendTimeout": "10m"}  # of the last client, which waits for the others
+    one.write("a", workers=4, server=limits)
     one.reload()
     clients = []
     for _ in range(16):
         clients.append(one.connect(rcvbuf=4096))
         clients[-1].send(request("/big"))
         clients[-1].until(b"\r\n\r\n", 4096)
-    one.write("b", workers=1, server={"ShutdownTimeout": "60"})
+    one.write("b", workers=1, server=limits)
     one.reload()
     for client in clients:
         assert client.exactly(5_000_000) == b"a" * 5_000_000

@@ -142,9 +142,9 @@ def test_half_written(watched, cut):
 
 def test_a_key_that_is_open_to_others(watched):
     """The mode counts as a change, too."""
+    watched.key.chmod(0o644)
     watched.cert.write_bytes(watched.pairs[1].cert.read_bytes())
     watched.key.write_bytes(watched.pairs[1].key.read_bytes())
-    watched.key.chmod(0o644)
     watched.server.wait_log(KEPT + r"the private key \S+/key is open to others")
     assert watched.shows(watched.pairs[0])
     watched.key.chmod(0o600)
