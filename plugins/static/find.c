@@ -302,11 +302,16 @@ static struct find_result try_program(const struct find_result *f, struct mk_str
     return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
 }
 
+struct mk_str mk__static_find_get_last_name(const struct static_host *host)
+{
+    struct mk_str last = host->n_tries && !host->last_status ? host->try_files.items[host->n_tries - 1] : MK_STR_NONE;
+    return last.p && !find_path_word(last) ? last : MK_STR_NONE;
+}
+
 /* Tells whether an entry is the one name for all that is not there, such as the /index.php of an application. */
 static bool is_last_name(const struct static_host *host, struct mk_str entry)
 {
-    return host->n_tries > 1 && entry.p == host->try_files.items[host->n_tries - 1].p && !host->last_status &&
-           !find_path_word(entry) && !mk_str_ends(entry, MK_STR("/"));
+    return host->n_tries > 1 && entry.p == mk__static_find_get_last_name(host).p && !mk_str_ends(entry, MK_STR("/"));
 }
 
 static struct find_result try_entry(struct static_site *site, struct mk_str entry, struct mk_str path,

@@ -251,10 +251,14 @@ static int serve_retry(struct mk_request *req, const struct static_location *at)
 
 /* ── other methods than GET and HEAD ── */
 
-static void refuse_method(struct mk_request *req)
+/* Returns 0 or MK_DECLINED: another plugin may know a method that the server does not, else it is 501. */
+static int refuse_method(struct mk_request *req)
 {
+    if (mk_request_method(req) == MK_METHOD_OTHER)
+        return MK_DECLINED;
     mk_request_set_reason(req, MK_REASON_METHOD);
     mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
+    return 0;
 }
 
 /* Files take no other method, but a program that is the index of a folder, or that TryFiles leads to, may. */
@@ -265,18 +269,43 @@ static void respond_other_method(struct mk_request *req, const struct static_sit
     mk__static_open_release(&f);
     if (found->kind == FOUND_PROGRAM)
         run_program(req, site, found);
-    else
-        refuse_method(req);
+    else if (refuse_method(req) == MK_DECLINED)
+        mk_request_decline(req);
 }
 
-static void serve_other_method(struct mk_request *req, const struct static_location *at)
+static int serve_other_method(struct mk_request *req, const struct static_location *at)
 {
     static const struct disk_lookup_functions functions = {.respond = respond_other_method};
     const struct mk_accept accept = {{0}};
     bool may_be_program = at->site->sources != SOURCES_NONE &&
                           (mk_str_ends(mk_request_path(req), MK_STR("/")) || at->site->host->n_tries);
     if (!may_be_program || mk__static_disk_lookup_start(NULL, req, at, &accept, 0, &functions) < 0)
-        refuse_method(req);
+        return refuse_method(req);
+    return 0;
+}
+
+/* ── an encoded slash: no file has such a name, but TryFiles may end with one for all that is not there ── */
+
+static int accept_encoded_slash(const struct mk_host *host, struct mk_str path)
+{
+    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    (void)path;
+    return site && mk__static_find_get_last_name(site->host).p ? MK_ENCODED_SLASH_KEEP : MK_ENCODED_SLASH_REFUSE;
+}
+
+/* Tells whether the path is the last name of TryFiles: after the internal redirect of serve_last_name(). */
+static bool is_last_name(const struct static_location *at)
+{
+    return mk_str_eq(at->path, mk__static_find_get_last_name(at->site->host));
+}
+
+static MK_COLD int serve_last_name(struct mk_request *req, const struct static_location *at)
+{
+    struct mk_str last = mk__static_find_get_last_name(at->site->host);
+    if (!last.p || userdir_is_matched(at) || at->site->of_host)
+        return MK_DECLINED;
+    mk_request_redirect_internally(req, last);
+    return 0;
 }
 
 static MK_HOT int serve_request(struct mk_request *req)
@@ -284,7 +313,7 @@ static MK_HOT int serve_request(struct mk_request *req)
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     enum mk_method method = mk_request_method(req);
 
-    if (!site || method == MK_METHOD_OTHER || !site->has_files)
+    if (!site || !site->has_files)
         return MK_DECLINED;
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
     if (sources_have_path(site, at.path)) {
@@ -302,10 +331,10 @@ static MK_HOT int serve_request(struct mk_request *req)
     bool has_folders = site->aliases || site->host->user_dir.len;
     if (has_folders && !mk__static_alias_find(&at))
         mk__static_userdir_match(&at);
-    if (!reads) {
-        serve_other_method(req, &at);
-        return 0;
-    }
+    if (MK_UNLIKELY(mk_request_has_encoded_slash(req)) && !is_last_name(&at))
+        return serve_last_name(req, &at);
+    if (!reads)
+        return serve_other_method(req, &at);
     if (alias_needs_slash(&at)) {
         mk_response_redirect_to_slash(req, 301);
         return 0;
@@ -338,7 +367,10 @@ static MK_HOT void clear_cache(struct mk_request *req)
         mk__static_small_file_cache_clear(&worker->small_files);
 }
 
-static const struct mk_path_hooks path_hooks = {.open_path = mk__static_host_open_path};
+static const struct mk_path_hooks path_hooks = {
+    .open_path = mk__static_host_open_path,
+    .accepts_encoded_slash = accept_encoded_slash,
+};
 
 static const struct mk_inspect_hooks inspect_hooks = {
     .explain = mk__static_host_explain,

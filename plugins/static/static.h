@@ -255,6 +255,9 @@ static inline struct find_result find_path(struct static_site *site, struct mk_s
     return mk__static_find_path_with(site, path, &(struct find_mode){.accept = accept, .cached = cached});
 }
 
+/* Returns the last name of TryFiles if it is one for all paths, else MK_STR_NONE. */
+struct mk_str mk__static_find_get_last_name(const struct static_host *host);
+
 /*
  * Writes the path of the host whose file was found for `path`, a path of the host in the site: another one if it is the
  * index of a folder, or a name of TryFiles. Returns its length; 0: it is too long.

@@ -160,19 +160,44 @@ def test_redirects_and_rewrites(serve, tmp_path, name):
     ({}, "[RULES]\n    Match /pkg/@a/\n    Action deny\n", 404, None),
     ({}, "[REWRITE]\n    Match /pkg\n    To /a.txt\n    KeepPath Off\n", 200, None),
     ({}, "[REWRITE]\n    Match /pkg\n    To /\n", 404, None),
-    ({"TryFiles": "$path /a.txt"}, "", 404, None),
+    ({"TryFiles": "$path /a.txt"}, "", 200, None),
+    ({"TryFiles": "$path =404"}, "", 404, None),
+    ({"TryFiles": "$path $path.html"}, "", 404, None),
+    ({"TryFiles": "$path /a.txt"}, "[RULES]\n    Match /a.txt\n    Action deny\n", 403, None),
+    ({"TryFiles": "$path /a.txt"}, "[ALIAS]\n    Match /pkg\n    To ROOT/pkg\n", 404, None),
 ])  # fmt: skip
 def test_without_content_that_accepts_it(serve, tmp_path, host, text, status, location):
     """Rules and redirects hold for the path; a file with the name of the text has another one."""
     names = ("a.txt", "@a%2Fb ", "pkg/@a%2Fb ")
-    root = populate(tmp_path / "root", dict.fromkeys(names, b"file"))
-    server = serve(root=root, host=host, text=text)
+    root = populate(tmp_path / "root", {name: name.encode() for name in names})
+    server = serve(root=root, host=host, text=text.replace("ROOT", str(root)))
     with server.connect() as client:
         got = client.ask("/pkg/@a%2Fb%20")
-        assert (got.status, got["Location"]) == (status, location)
+        assert (got.status, got["Location"], got.body == b"a.txt") == (status, location, status == 200)
         assert client.ask("/pkg/@a%2Fb%20", method="POST").status in (404, 405 if status == 200 else status)
         if not (host or text):
             assert client.ask("/pkg/@a%252Fb%20").status == 200
+
+
+@pytest.mark.parametrize("value, method, status", [
+    ("Keep", "GET", 200),
+    ("Keep", "POST", 200),
+    ("Keep", "PROPFIND", 200),
+    ("Decode", "GET", 404),
+    ("Refuse", "POST", 404),
+    ("Refuse", "PROPFIND", 501),
+])  # fmt: skip
+def test_front_controller(serve, tmp_path, value, method, status):
+    """The program at the end of TryFiles gets the path if its section keeps the slash."""
+    root = populate(tmp_path / "root", {"index.php": b"<?php", "x%2Fy": b"a file with the name of the text"})
+    with Application(answer()) as application:
+        text = fastcgi_section(application, Match="*.php", EncodedSlash=value)
+        server = serve(root=root, host={"TryFiles": "$path /index.php"}, text=text)
+        with server.connect() as client:
+            assert client.ask("/x%2Fy?q=1", method=method).status == status
+        if status == 200:
+            params = application.requests[-1].params
+            assert (params["SCRIPT_NAME"], params["REQUEST_URI"]) == ("/index.php", "/x%2Fy?q=1")
 
 
 @pytest.mark.parametrize("value, info", [("Keep", "/x%2Fy z"), ("Decode", "/x/y z"), ("Refuse", None)])

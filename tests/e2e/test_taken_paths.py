@@ -180,7 +180,7 @@ RUN = [each for each in NAMES if each != "proxy ~/|php"]  # which takes "/" itse
 
 
 @needs_gateways
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PROPFIND"])
 @pytest.mark.parametrize("name", RUN)
 def test_an_index_is_run(start, protocol, name, method):
     server = start(NAMES[name] + section("DIRLISTING", {"Match": "/"}), {"Indexfile": "index.php index.html"})
@@ -244,6 +244,7 @@ def test_an_index_of_other_folders(start, protocol, site):
         assert client.ask("/empty/").status == 404
         assert client.ask("/empty/", method="POST", body=b"").status == 405
         assert client.ask("/page.txt", method="POST", body=b"").status == 405
+        assert client.ask("/empty/", method="PROPFIND").status == 501
 
 
 @needs_gateways

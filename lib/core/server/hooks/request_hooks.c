@@ -232,8 +232,10 @@ static int accepts_encoded_slash(const struct mk_request *req, struct mk_str pat
     const struct mk_host *host = get_host(req);
     int how = MK_ENCODED_SLASH_REFUSE;
     (void)ctx;
-    for (uint32_t left = get_hooks(g, host, MK__HOOK_CONTENT); left && !how; left &= left - 1)
-        how = accept_slash(g->plugins[__builtin_ctz(left)], host, path);
+    for (uint32_t left = get_hooks(g, host, MK__HOOK_CONTENT); left; left &= left - 1) {
+        int one = accept_slash(g->plugins[__builtin_ctz(left)], host, path);
+        how = one > how ? one : how; /* one that decodes it decides for all */
+    }
     return how;
 }
 
