@@ -118,13 +118,21 @@ static void add_program(const struct mk_program *program, void *ctx)
     items[all->n++] = (struct program){all->host, program->section_struct, copy};
 }
 
+/* Tells whether the folder of a file exists: `Match /app` need not be more than a path of an application. */
+static bool has_folder(struct mk_str file)
+{
+    MK_UNINITIALIZED char folder[STATIC_NAME_BYTES];
+    snprintf(folder, sizeof(folder), "%.*s/", (int)(file.len - get_last(file).len), file.p);
+    return access(folder, F_OK) == 0;
+}
+
 /* Returns whether the program is one that another host sends, which was reported. */
 static bool compare_program(const struct sent *sent, const struct program *program)
 {
     MK_UNINITIALIZED char file[STATIC_NAME_BYTES];
     size_t len = choose_name(sent, program->name, file);
     if (!len || !mk_host_is_source(program->host, MK_SOURCE_FILE, mk_str(file, len)) ||
-        !sends_file(sent, mk_str(file, len)))
+        !sends_file(sent, mk_str(file, len)) || !has_folder(mk_str(file, len)))
         return false;
     struct mk_buf origin;
     mk_buf_init(&origin, ORIGIN_BYTES);

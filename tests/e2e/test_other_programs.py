@@ -26,7 +26,7 @@ NONE = "is a script that no section runs: its source is sent as a file"
 @pytest.fixture
 def check(tmp_path):
     """The warnings for two hosts: one whose root has programs, and one that may send them."""
-    root = populate(tmp_path / "www", {"page.txt": b"", "sub/a.txt": b""})
+    root = populate(tmp_path / "www", {"page.txt": b"", "sub/a.txt": b"", "app/a.txt": b""})
     write_scripts(root, {"cgi-bin/run": "#!/bin/sh\n", "tools/run": "#!/bin/sh\n"})
 
     def make(runs, sends, send_root=None, files=None):
@@ -57,6 +57,22 @@ ROWS = {
     "a proxy for a pattern": (section("PROXY", {"Match": "*.php", "To": f"http://{TO}"}), "", None, 4),
     "a proxy for an expression": (section("PROXY", {"Match": r"~\.pl(/|$)", "To": f"http://{TO}"}), "", None, 4),
     "a proxy for a folder": (section("PROXY", {"Match": "/app", "To": f"http://{TO}"}), "", None, 4),
+    "a proxy for a path that is no folder": (section("PROXY", {"Match": "/api", "To": f"http://{TO}"}), "", None, None),
+    "no folder, Split Off": (section("FASTCGI", {"Match": "/api", "Split": "Off", "To": TO}), "", None, None),
+    "the other redirects all": (PHP, "    Redirect https://runs\n", None, None),
+    "the other redirects them": (PHP, section("REDIRECT", {"Match": "*.php", "To": "/"}), None, None),
+    "the other redirects some": (
+        PHP,
+        section("REDIRECT", {"Match": "*.php", "To": "/", "When": "header X-A =b"}),
+        None,
+        4,
+    ),
+    "the other rewrites": (
+        PHP,
+        section("REWRITE", {"Match": "/old", "To": "/x.php"}) + section("REDIRECT", {"Match": "/new", "To": "/"}),
+        None,
+        4,
+    ),
     "the other proxies all": (PHP, section("PROXY", {"To": f"http://{TO}"}), None, None),
     "a handler takes it": (
         PHP,
