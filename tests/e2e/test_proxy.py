@@ -632,8 +632,21 @@ def end_after_first(peer):
         peer.wait_end()
 
 
+HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n"
+BEGUN = [
+    b"",
+    b"H",
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r",
+    HINTS,
+    HINTS + b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 102 Processing\r\n\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+]
+
+
 @pytest.mark.parametrize("end", ["close", "reset"])
-@pytest.mark.parametrize("begun", [b"", b"H", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r"])
+@pytest.mark.parametrize("begun", BEGUN)
 def test_retry_of_a_kept_connection(proxy, begun, end):
     """The backend ends it with the second request, before the end of the head of its response."""
 
@@ -648,7 +661,7 @@ def test_retry_of_a_kept_connection(proxy, begun, end):
             peer.wait_end()
 
     with Backend(end_in_head) as backend:
-        with proxy(backend).connect() as client:
+        with proxy(backend, {"EarlyHints": "All"}).connect() as client:
             assert client.ask("/1").body == b"hello"
             assert client.ask("/2", method="DELETE").body == b"hello"
         assert [(peer.number, each.target) for peer in backend.peers for each in peer.requests] == (

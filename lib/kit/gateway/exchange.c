@@ -165,11 +165,10 @@ static bool is_unanswered(const struct mk__gw_exchange *x)
     return !x->down.has_begun && mk__gw_exchange_can_resend(x);
 }
 
-/* The connection has ended amid the head: the client has got nothing of the response. */
+/* The connection has ended amid the last head: the client has interim responses at most, and may get them again. */
 static bool is_lost_in_head(const struct mk__gw_exchange *x, int err)
 {
-    return (err == -EPIPE || err == -ECONNRESET) && !x->n_interim && !x->down.has_ended &&
-           mk__gw_exchange_can_resend(x);
+    return (err == -EPIPE || err == -ECONNRESET) && !x->down.has_ended && mk__gw_exchange_can_resend(x);
 }
 
 /*
