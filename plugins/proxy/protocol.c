@@ -99,6 +99,7 @@ static struct mk_str rewrite_value(const struct mk_gateway_call *c, enum header_
     struct mapping m;
     if (!conf->rewrite_location || mapping_init(&m, c->req, conf) < 0)
         return value;
+    m.backend.authorities[2] = c->server;
     return functions[rule](&m, value, mk_request_arena(c->req));
 }
 

@@ -411,8 +411,9 @@ static bool is_plain(struct mk_str host)
 static struct mk_str rewrite_domain(const struct mapping *m, struct mk_str cookie, struct mk_arena *arena)
 {
     struct mk_str domain = find_attribute(cookie, MK_STR("Domain"));
-    bool is_backend =
-        is_domain_of(domain, m->backend.authorities[0]) || is_domain_of(domain, m->backend.authorities[1]);
+    bool is_backend = false;
+    for (size_t i = 0; i < MK_COUNT_OF(m->backend.authorities); i++)
+        is_backend |= is_domain_of(domain, m->backend.authorities[i]);
     struct mk_str host = m->client.authorities[1].len ? strip_port(m->client.authorities[1]) : m->host;
     if (!is_backend || !is_plain(host) || is_domain_of(domain, host))
         return cookie;

@@ -9,6 +9,7 @@ import pytest
 from harness import build
 from harness.backend import Backend
 from harness.certificates import Authority, TlsClient
+from harness.groups import GROUPS, group
 from harness.messages import lines, sized
 from harness.proxies import PATIENT, TEXT
 from harness.server import section
@@ -46,10 +47,12 @@ def server(serve, backend):
         {"Match": '"/my app"', "StripPrefix": "On"},
         {"Match": "/off", "StripPrefix": "On", "RewriteLocation": "Off"},
         {"Match": "/named", "StripPrefix": "On", "HostHeader": "app.example:9"},
+        {"Match": "/group", "To": "http://app", "StripPrefix": "On"},
         {"Match": "/"},
     ]
     text = "".join(section("PROXY", {"To": backend.url, **PATIENT, **each}) for each in keys)
-    return serve({"Workers": 1, "TrustedProxies": "127.0.0.1"}, text=text)
+    settings = {"Workers": 1, "TrustedProxies": "127.0.0.1"}
+    return serve(settings, text=text, config={GROUPS: group([backend, "127.0.0.2:1 backup"])})
 
 
 RESPONSES = [
@@ -115,6 +118,10 @@ RESPONSES = [
     ("/named", (), "Location", "http://app.example:9/x", "/named/x"),
     ("/named", (), "Location", "http://site.example:8080/x", "/named/x"),
     ("/named", (), "Set-Cookie", "a=b; Domain=app.example", "a=b; Domain=site.example"),
+    ("/group", (), "Location", "http://{back}/x", "/group/x"),
+    ("/group", (), "Location", "http://app/x", "/group/x"),
+    ("/group", (), "Location", "http://127.0.0.2:1/x", None),
+    ("/group", (), "Set-Cookie", "a=b; Domain=127.0.0.1", "a=b; Domain=site.example"),
     ("/off", (), "Location", "/x", None),
     ("/off", (), "Link", "</x>", None),
     ("/off", (), "Refresh", "5; url=/x", None),

@@ -171,9 +171,10 @@ struct mk_gateway_call {
     void *state;     /* of the protocol, zeros at first; it may be moved in memory, and needs no release */
     struct mk_loop *loop;
     const struct mk_host *host;
-    bool keeps_conn;   /* another request may use the connection (KeepAlive) */
-    bool is_upgrade;   /* set by begin(): the request asks for another protocol, which follows its body */
-    bool has_trailers; /* set by begin(): write_trailers() is called after the body */
+    struct mk_str server; /* of a group, as its line names it; empty: none. Valid until the last head was passed on */
+    bool keeps_conn;      /* another request may use the connection (KeepAlive) */
+    bool is_upgrade;      /* set by begin(): the request asks for another protocol, which follows its body */
+    bool has_trailers;    /* set by begin(): write_trailers() is called after the body */
 };
 
 enum mk_gateway_body_kind { MK_GATEWAY_BODY_NONE, MK_GATEWAY_BODY_LENGTH, MK_GATEWAY_BODY_CHUNKED };

@@ -34,6 +34,7 @@ static void set_backend(struct mk__gw_exchange *x, struct mk__gw_backend *backen
     x->conn = NULL;
     x->backend = backend;
     x->uses_backend = backend != NULL;
+    x->call.server = backend && backend->server ? backend->server->name : MK_STR("");
 }
 
 /* Takes over a request of the server. Returns 0 or -ENOMEM, and it has ended there. */
