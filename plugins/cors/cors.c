@@ -91,9 +91,24 @@ static void check_origins(const struct mk_conf_check *check, struct cors_rule *r
                       "browsers refuse credentials for every origin: name the origins");
 }
 
+/* Methods are compared byte by byte (RFC 9110 section 9.1), and browsers send these in capitals. */
+static void check_methods(const struct mk_conf_check *check, const struct mk_conf_list *methods)
+{
+    static const struct mk_str known[] = {MK_STR_INIT("GET"),    MK_STR_INIT("HEAD"),  MK_STR_INIT("POST"),
+                                          MK_STR_INIT("PUT"),    MK_STR_INIT("PATCH"), MK_STR_INIT("DELETE"),
+                                          MK_STR_INIT("OPTIONS")};
+    for (uint32_t i = 0; i < methods->n; i++)
+        for (size_t k = 0; k < MK_COUNT_OF(known); k++)
+            if (mk_str_ieq(methods->items[i], known[k]) && !mk_str_eq(methods->items[i], known[k]))
+                mk_conf_warn_nth(check, offsetof(struct cors_rule, methods), i,
+                                 "no page uses the method \"%.*s\": write \"%.*s\"", MK_STR_ARG(methods->items[i]),
+                                 MK_STR_ARG(known[k]));
+}
+
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
     struct cors_rule *r = section;
+    check_methods(check, &r->methods);
     struct mk_buf texts;
     mk_buf_init_fixed(&texts, r->texts, sizeof(r->texts));
     check_origins(check, r);

@@ -134,11 +134,19 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
+static bool is_in_single_quotes(struct mk_str value)
+{
+    return value.len > 1 && value.p[0] == '\'' && value.p[value.len - 1] == '\'';
+}
+
 /* Warns of variables, which are sent as they are. A template of a URI may be meant, or a text. */
 static void check_values(const struct mk_conf_check *check, const struct header_changes *changes, size_t offset)
 {
     unsigned nth = 0;
     for (const struct header_change *c = changes->first; c; c = c->next, nth++) {
+        if (is_in_single_quotes(c->value))
+            mk_conf_warn_nth(check, offset, nth, "quotes are double: %.*s is sent with its single ones",
+                             MK_STR_ARG(c->value));
         struct mk_variable_found found;
         if (mk_variable_find_in(c->value, &found))
             mk_conf_warn_nth(check, offset, nth,
@@ -149,9 +157,23 @@ static void check_values(const struct mk_conf_check *check, const struct header_
     }
 }
 
+/* Warns of a rule that changes nothing, unless a line of it is wrong. */
+static void check_changes(const struct mk_conf_check *check, const struct headers_rule *r)
+{
+    static const size_t offsets[] = {offsetof(struct headers_rule, set), offsetof(struct headers_rule, add),
+                                     offsetof(struct headers_rule, remove), offsetof(struct headers_rule, expires_ms)};
+    bool changes = r->set.first || r->add.first || r->remove.first || r->expires_ms;
+    for (size_t i = 0; i < MK_COUNT_OF(offsets); i++)
+        changes |= mk_conf_is_wrong(check, offsets[i]);
+    if (!changes)
+        mk_conf_warn(check, offsetof(struct headers_rule, match),
+                     "this section has no effect without \"Set NAME VALUE\", \"Add\", \"Remove\" or \"Expires\"");
+}
+
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
     struct headers_rule *r = section;
+    check_changes(check, r);
     check_values(check, &r->set, offsetof(struct headers_rule, set));
     check_values(check, &r->add, offsetof(struct headers_rule, add));
     int n = snprintf(r->text, sizeof(r->text), "max-age=%llu", (unsigned long long)(r->expires_ms / 1000));

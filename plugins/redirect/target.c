@@ -145,6 +145,12 @@ static const struct {
     {MK_STR_INIT("308"), A_STATUS("308")},
     {MK_STR_INIT("last"), LAST},
     {MK_STR_INIT("break"), LAST},
+    {MK_STR_INIT("[L]"), LAST},
+    {MK_STR_INIT("[R]"), A_STATUS("302")},
+    {MK_STR_INIT("[R,L]"), A_STATUS("302")},
+    {MK_STR_INIT("[R=301]"), A_STATUS("301")},
+    {MK_STR_INIT("[R=301,L]"), A_STATUS("301")},
+    {MK_STR_INIT("[L,R=301]"), A_STATUS("301")},
 };
 
 static int check_flags(const struct mk_conf_value *value, bool rewrite, struct mk_buf *error)

@@ -213,10 +213,20 @@ static bool leads_to_file(const struct scan *s)
     return is_file;
 }
 
+/* Tells whether a name is that of a script of PHP: one that Debian's configuration of it has, or did. */
+static bool is_script_name(struct mk_str file)
+{
+    static const char *const ends[] = {".php", ".phtml", ".phar", ".php3", ".php4", ".php5", ".php7", ".php8"};
+    for (size_t i = 0; i < MK_COUNT_OF(ends); i++)
+        if (mk_str_iends(file, mk_str_c(ends[i])))
+            return true;
+    return false;
+}
+
 static bool is_sent_script(const struct scan *s, size_t len, const struct dirent *e)
 {
     struct mk_str file = mk_str(s->name, len);
-    return mk_str_iends(file, MK_STR(".php")) && sends_file(s->sent, file) &&
+    return is_script_name(file) && sends_file(s->sent, file) &&
            (e->d_type == DT_REG || (e->d_type == DT_LNK && leads_to_file(s)));
 }
 

@@ -22,6 +22,9 @@ static void check_index(const struct mk_conf_check *check, const struct mk_conf_
         struct mk_str name = index->items[i];
         if (name.len && memchr(name.p, ',', name.len))
             mk_conf_error_nth(check, offset, i, "\"Indexfile\": a blank separates names, not a comma");
+        if (mk_str_starts(name, MK_STR("/")))
+            mk_conf_warn_nth(check, offset, i, "an index is a file of the folder that is asked for: write \"%.*s\"",
+                             MK_STR_ARG(mk_str_after(name, 1)));
     }
 }
 

@@ -71,6 +71,21 @@ ROWS = {
         HOST, "[RULES]\n    Match ~^admin/x$\n    Action deny\n", 5, 13,
         '"Match": paths begin with a slash: write ~^/admin/x$',
     ),
+    "a flag of Apache": (
+        HOST, "[REWRITE]\n    Match /a\n    To /b [L]\n", 6, 11, '"To": this has its own line: write "Last On"'
+    ),
+    "flags of Apache": (
+        HOST, "[REDIRECT]\n    Match /a\n    To /b [R=301,L]\n", 6, 11,
+        '"To": a status has its own line: write "Status 301"',
+    ),
+    "alternatives without their slash": (
+        HOST, "[RULES]\n    Match ~^(admin|x(a|b)\\))(/|$)\n    Action deny\n", 5, 13,
+        '"Match": paths begin with a slash: write ~^/(admin|x(a|b)\\))(/|$)',
+    ),
+    "alternatives that are not captured": (
+        HOST, "[RULES]\n    Match ~^(?:admin|x)\n    Action deny\n", 5, 13,
+        '"Match": paths begin with a slash: write ~^/(?:admin|x)',
+    ),
     "an expression in any case without its slash": (
         HOST, "[HEADERS]\n    Match ~*^_x\n    Set X-A b\n", 5, 14,
         '"Match": paths begin with a slash: write ~*^/_x',
@@ -140,6 +155,28 @@ WARNINGS = {
     "one level of a rule": (
         HOST, "[RULES]\n    Match /admin/*\n    Action deny\n", 5, 11, LEVEL.format("/admin/")
     ),
+    "no changes of headers": (
+        HOST, "[HEADERS]\n    OnErrors On\n", 4, 1,
+        'this section has no effect without "Set NAME VALUE", "Add", "Remove" or "Expires"',
+    ),
+    "no changes of headers of a path": (
+        HOST, "[HEADERS]\n    Match /a\n", 5, 11,
+        'this section has no effect without "Set NAME VALUE", "Add", "Remove" or "Expires"',
+    ),
+    "a header in single quotes": (
+        HOST, "[HEADERS]\n    Set Cache-Control 'no-store, max-age=0'\n", 5, 9,
+        "quotes are double: 'no-store, max-age=0' is sent with its single ones",
+    ),
+    "no handlers": (
+        HOST, "[HANDLERS]\n", 4, 1, 'this section has no effect without a line "Match PATTERN PLUGIN"'
+    ),
+    "a method in small letters": (
+        HOST, "[CORS]\n    Origins *\n    Methods GET put\n", 6, 17, 'no page uses the method "put": write "PUT"'
+    ),
+    "an index with a slash": (
+        HOST, "    Indexfile index.php /index.html\n", 4, 25,
+        'an index is a file of the folder that is asked for: write "index.html"',
+    ),
     "one level of a login": (
         HOST, "[AUTH]\n    Match /*\n    Type Forward\n    To http://127.0.0.1:1/a\n", 5, 11, LEVEL.format("/")
     ),
@@ -157,6 +194,11 @@ VALID = {
     "names in all folders": (HOST, "[RULES]\n    Match /a/*.x\n    Action deny\n"),
     "an expression of a path": (HOST, "[RULES]\n    Match ~^/admin/[^/]*$\n    Action deny\n"),
     "an expression with an optional start": (HOST, "[HEADERS]\n    Match ~^a?/b\n    Set X-A b\n"),
+    "alternatives, one with its slash": (HOST, "[HEADERS]\n    Match ~^(a|/b)\n    Set X-A b\n"),
+    "alternatives, one with an optional start": (HOST, "[HEADERS]\n    Match ~^(a|b?/c)\n    Set X-A b\n"),
+    "alternatives that may be missing": (HOST, "[HEADERS]\n    Match ~^(a|b)?/c\n    Set X-A b\n"),
+    "sources in single quotes": (HOST, "[HEADERS]\n    Set Content-Security-Policy default-src 'self'\n"),
+    "a method of one's own": (HOST, "[CORS]\n    Origins *\n    Methods GET purge\n"),
     "braces in a path": (HOST, "[HEADERS]\n    Match /{a}/b\n    Set X-A b\n"),
     "a text with a number": (HOST, "[ERROR_PAGES]\n    500 503 times this has failed\n"),
 }

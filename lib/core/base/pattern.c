@@ -126,16 +126,43 @@ static int check_escapes(struct mk_pattern *pattern, struct mk_str text, struct 
     return -EINVAL;
 }
 
-/*
- * Reports an expression for paths whose ^ is followed by a byte that is no slash. After a byte with a quantifier the
- * slash may come first.
- */
+static bool has_quantifier(struct mk_str expression, size_t i)
+{
+    return i < expression.len && memchr("?*{", expression.p[i], 3);
+}
+
+/* Tells whether an expression begins with a byte that is no slash. After one with a quantifier the slash may follow. */
+static bool begins_with_name(struct mk_str expression)
+{
+    return expression.len && mk_is_name_byte(expression.p[0], "-_") && !has_quantifier(expression, 1);
+}
+
+/* Tells whether all alternatives of a group do, `expression` being what follows the parenthesis. */
+static MK_COLD bool alternatives_begin_with_name(struct mk_str expression)
+{
+    unsigned depth = 0;
+    bool all = begins_with_name(expression);
+    for (size_t i = 0; all && i < expression.len; i++) {
+        char c = expression.p[i];
+        if (c == ')' && depth-- == 0)
+            return !has_quantifier(expression, i + 1);
+        depth += c == '(';
+        i += c == '\\';
+        all = c != '[' && (c != '|' || depth || begins_with_name(mk_str_after(expression, i + 1)));
+    }
+    return false;
+}
+
+/* Reports an expression for paths whose ^ is followed by a byte that is no slash. */
 static MK_COLD int check_regex_start(struct mk_pattern *pattern, struct mk_str text, struct mk_buf *error)
 {
     size_t start = mk_str_starts(text, MK_STR("~*")) ? 2 : 1;
-    if (text.len < start + 2 || text.p[start] != '^' || !mk_is_name_byte(text.p[start + 1], "-_"))
+    struct mk_str rest = text.len > start ? mk_str_after(text, start + 1) : MK_STR("");
+    bool is_group = mk_str_starts(rest, MK_STR("("));
+    if (!rest.len || text.p[start] != '^' || (!is_group && !begins_with_name(rest)))
         return 0;
-    if (text.len > start + 2 && memchr("?*{", text.p[start + 2], 3))
+    size_t parenthesis = mk_str_starts(rest, MK_STR("(?:")) ? 3 : 1;
+    if (is_group && !alternatives_begin_with_name(mk_str_after(rest, parenthesis)))
         return 0;
     pattern->text = mk_str_after(text, start + 1);
     mk_buf_addf(error, "paths begin with a slash: write %.*s/%.*s", (int)start + 1, text.p, MK_STR_ARG(pattern->text));

@@ -35,6 +35,15 @@ static const struct {
     {MK_STR(".rpmnew"), "a new version that rpm has not installed"},
     {MK_STR(".rpmsave"), "an old version that rpm keeps"},
     {MK_STR(".rpmorig"), "an old version that rpm keeps"},
+    {MK_STR(".pacnew"), "a new version that pacman has not installed"},
+    {MK_STR(".pacsave"), "an old version that pacman keeps"},
+    {MK_STR(".pacorig"), "an old version that pacman keeps"},
+    {MK_STR(".apk-new"), "a new version that apk has not installed"},
+    {MK_STR(".copy"), "a copy"},
+    {MK_STR(".dist"), "a version of a distribution"},
+    {MK_STR(".sample"), "an example"},
+    {MK_STR(".conf.new"), "a new version that is not installed"},
+    {MK_STR(".conf.off"), "one that is not used"},
 };
 
 /* Returns the name without a number at its end, with which copies are counted: a.bak1, a.save.2, a.old-3. */

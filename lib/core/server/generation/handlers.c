@@ -43,12 +43,20 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
+static void check_lines(const struct mk_conf_check *check, void *section)
+{
+    const size_t match = offsetof(struct mk__handlers, items);
+    if (!((struct mk__handlers *)section)->n && !mk_conf_is_wrong(check, match))
+        mk_conf_warn(check, match, "this section has no effect without a line \"Match PATTERN PLUGIN\"");
+}
+
 const struct mk_conf_section mk__section_handlers = {
     .name = "HANDLERS",
     .scope = MK_CONF_SCOPE_HOST,
     .flags = MK_CONF_REPEAT,
     .size = sizeof(struct mk__handlers),
     .keys = keys,
+    .check = check_lines,
     .doc = MK_CONF_DOC(
         "Which plugin alone is asked for the content of some paths; the lines of all sections are one list. Other "
         "paths are offered to all plugins, in the order of `plugins.load`; the first that takes one answers."),

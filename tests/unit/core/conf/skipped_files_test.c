@@ -18,11 +18,14 @@ TEST(names)
         "a.bak1",      "a.BAK2",
         "a.old-3",     "a.~1~",
         "a.dpkg-new",  "a.dpkg-divert",
-        "a.disabled",
+        "a.disabled",  "a.pacnew",
+        "a.apk-new",   "a.copy",
+        "a.conf.new",  "a.conf.off",
+        "a.dist",      "a.sample",
     };
     static const char *const hosts[] = {
-        "default",   "a.example", "bak", "a.bak/default", "#a",   "#",     "a#", "a.bak.example", "~a", "a1",
-        "192.0.2.1", "old",       "1",   "a.old.example", "bold", "site-2"};
+        "default",   "a.example", "bak", "a.bak/default", "#a",   "#",      "a#",       "a.bak.example", "~a", "a1",
+        "192.0.2.1", "old",       "1",   "a.old.example", "bold", "site-2", "docs.new", "conf"};
     for (size_t i = 0; i < COUNT(skipped); i++)
         if (!mk__skipped_files_describe(skipped[i]))
             fail_msg("%s", skipped[i]);
