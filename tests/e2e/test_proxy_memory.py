@@ -163,9 +163,8 @@ def test_named_files(serve, tmp_path):
 def test_requests_whose_clients_leave(serve):
     """Amid the body; the server has noticed that when the exchange is over."""
     with Backend(respond_large) as backend:
-        server = serve(text=proxy_section(backend, {"OnClientLeave": "Finish"}))
-
-        most = server.descriptors() + 1  # a kept connection to the backend
+        server = serve(text=proxy_section(backend, {"OnClientLeave": "Finish", "KeepAlive": "0"}))
+        most = server.descriptors()  # so the connection to the backend has ended, too
 
         def leave(client):
             client.send(request("/"))
