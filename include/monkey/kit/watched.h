@@ -28,7 +28,8 @@
  * Files are read again with the privileges that the process has then: what only root may read is not loaded again once
  * the server runs as `User`. This holds for a reload of the server, too. The log says so at the start.
  *
- * A generation that a reload makes opens its files anew: nothing is shared with the generation before it.
+ * A generation that a reload makes opens its files anew: nothing is shared with the generation before it, unless `load`
+ * and `free` of a type share their values by a count of references of their own.
  */
 #ifndef MONKEY_WATCHED_H
 #define MONKEY_WATCHED_H

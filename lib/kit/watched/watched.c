@@ -32,6 +32,7 @@ enum {
     POLL_MS = 2000,
     DENIED_MS = 60000,   /* the same for files below a folder that may not be searched */
     SHORTAGE_MS = 10000, /* until a load that failed for lack of memory or descriptors is repeated */
+    AT_ONCE = 1,         /* a time that has passed */
     PAUSE_MS = 20,       /* between two reads of events: a busy folder does not keep the thread busy */
 };
 
@@ -46,7 +47,7 @@ struct mk_watched_value {
 };
 
 struct mk_watched {
-    struct mk_list node;
+    struct mk_list node, todo; /* in the lists of the watcher; `todo`: while due_ms or `unused` is set */
     const struct mk_watched_type *type;
     void *ctx;
     struct mk_str name;
@@ -67,15 +68,17 @@ static struct {
     pthread_mutex_t life; /* held while the thread is started or joined; taken before the lock */
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock; /* of what follows, and of all mk_watched */
-    pthread_cond_t done;  /* the thread has finished with one of them */
-    struct mk_list all;
+    pthread_mutex_t lock;     /* of what follows, and of all mk_watched */
+    pthread_cond_t done;      /* the thread has finished with one of them */
+    struct mk_list all, todo; /* all values, and those that the thread has something to do for, now or later */
     int inotify, wake;
+    uint64_t waits_until_ms; /* of the thread; 0: it does not wait, or is being woken */
     bool stops;
 } watcher = {.life = PTHREAD_MUTEX_INITIALIZER,
              .lock = PTHREAD_MUTEX_INITIALIZER,
              .done = PTHREAD_COND_INITIALIZER,
-             .all = {&watcher.all, &watcher.all}};
+             .all = {&watcher.all, &watcher.all},
+             .todo = {&watcher.todo, &watcher.todo}};
 
 /* ── values ── */
 
@@ -87,6 +90,12 @@ static struct mk_watched_value *new_value(void *data)
     return value;
 }
 
+static void add_todo(struct mk_watched *w)
+{
+    if (mk_list_empty(&w->todo))
+        mk_list_add(&watcher.todo, &w->todo);
+}
+
 /* Releases a reference under the lock. Returns true if the value has no more, and waits to be freed. */
 static bool put_value(struct mk_watched *w, struct mk_watched_value *value)
 {
@@ -95,6 +104,7 @@ static bool put_value(struct mk_watched *w, struct mk_watched_value *value)
         return false;
     value->next = w->unused;
     w->unused = value;
+    add_todo(w);
     return true;
 }
 
@@ -265,20 +275,29 @@ static void serve_value(struct mk_watched *w, bool due)
     pthread_cond_broadcast(&watcher.done);
 }
 
-/* Serves one value that has something to do. Returns false if there is none; `*ret_due_ms` is when there will be. */
-static bool serve_next(uint64_t now_ms, uint64_t *ret_due_ms)
+/*
+ * Serves the values that are due or have something to free, in one walk of their list. It may change meanwhile, but a
+ * value that is busy stays in it until the lock is released after that.
+ * Returns false if there was none; `*ret_due_ms` is when there will be.
+ */
+static bool serve_values(uint64_t now_ms, uint64_t *ret_due_ms)
 {
+    bool served = false;
     *ret_due_ms = UINT64_MAX;
-    MK_LIST_EACH_ITEM(&watcher.all, struct mk_watched, node, w) {
+    for (struct mk_list *n = watcher.todo.next, *next; n != &watcher.todo && !watcher.stops; n = next) {
+        struct mk_watched *w = MK_CONTAINER_OF(n, struct mk_watched, todo);
         bool due = w->due_ms && w->due_ms <= now_ms;
         if (due || w->unused) {
             serve_value(w, due);
-            return true; /* the list may have changed */
-        }
-        if (w->due_ms && w->due_ms < *ret_due_ms)
+            served = true;
+        } else if (w->due_ms && w->due_ms < *ret_due_ms) {
             *ret_due_ms = w->due_ms;
+        }
+        next = n->next;
+        if (!w->due_ms && !w->unused)
+            mk_list_del(n);
     }
-    return false;
+    return served;
 }
 
 static void note_change(struct mk_watched *w, uint32_t mask, uint64_t now_ms)
@@ -289,6 +308,7 @@ static void note_change(struct mk_watched *w, uint32_t mask, uint64_t now_ms)
     w->due_ms = due_ms < w->since_ms + BURST_MS ? due_ms : w->since_ms + BURST_MS;
     w->moved = w->moved || (mask & ~(uint32_t)(IN_CLOSE_WRITE | IN_ATTRIB | IN_ISDIR));
     w->written = w->written || (mask & IN_CLOSE_WRITE);
+    add_todo(w);
 }
 
 /* Returns whether an event may change what the paths lead to. The folder of a file reports that it was removed. */
@@ -334,11 +354,13 @@ static void wait_for_work(uint64_t due_ms, uint64_t now_ms, uint64_t *pause_unti
                            {.fd = pausing ? -1 : watcher.inotify, .events = POLLIN}};
     uint64_t until = pausing && *pause_until_ms < due_ms ? *pause_until_ms : due_ms, calls;
     int timeout = until == UINT64_MAX ? -1 : until - now_ms < 60000 ? (int)(until - now_ms) : 60000;
+    watcher.waits_until_ms = until;
     pthread_mutex_unlock(&watcher.lock);
     mk_poll(fds, 2, timeout);
     if (fds[0].revents && read(watcher.wake, &calls, sizeof(calls)) < 0)
         assert(errno == EAGAIN);
     pthread_mutex_lock(&watcher.lock);
+    watcher.waits_until_ms = 0;
     if (!fds[1].revents)
         return;
     now_ms = mk_time_monotonic_ms();
@@ -354,26 +376,31 @@ static void *run_thread(void *ctx)
     pthread_mutex_lock(&watcher.lock);
     while (!watcher.stops) {
         now_ms = mk_time_monotonic_ms();
-        if (!serve_next(now_ms, &due_ms))
+        if (!serve_values(now_ms, &due_ms))
             wait_for_work(due_ms, now_ms, &pause_until_ms);
     }
     pthread_mutex_unlock(&watcher.lock);
     return NULL;
 }
 
-static void wake_thread(void)
+/* Wakes the thread if it waits, and longer than until then; under the lock. */
+static void wake_thread(uint64_t due_ms)
 {
     uint64_t one = 1;
+    if (watcher.waits_until_ms <= due_ms)
+        return;
+    watcher.waits_until_ms = 0;
     if (write(watcher.wake, &one, sizeof(one)) < 0)
         assert(errno == EAGAIN);
 }
 
 /* ── start and stop of the thread, with the lock of its life ── */
 
-static void mark_due(struct mk_watched *w)
+static void mark_due(struct mk_watched *w, uint64_t due_ms)
 {
-    w->due_ms = 1;
+    w->due_ms = due_ms;
     w->moved = true;
+    add_todo(w);
 }
 
 /* All files are looked at in the beginning: they may have changed since they were loaded. */
@@ -381,7 +408,7 @@ static void mark_all(void)
 {
     pthread_mutex_lock(&watcher.lock);
     MK_LIST_EACH_ITEM(&watcher.all, struct mk_watched, node, watched)
-        mark_due(watched);
+        mark_due(watched, AT_ONCE);
     pthread_mutex_unlock(&watcher.lock);
 }
 
@@ -411,7 +438,7 @@ static void stop_thread(void)
 {
     pthread_mutex_lock(&watcher.lock);
     watcher.stops = true;
-    wake_thread();
+    wake_thread(AT_ONCE);
     pthread_mutex_unlock(&watcher.lock);
     pthread_join(watcher.thread, NULL);
     watcher.running = false;
@@ -442,6 +469,7 @@ static struct mk_watched *new_watched(const struct mk_watched_source *source, in
     }
     *(char *)mempcpy(name, source->name.p, source->name.len) = '\0';
     *w = (struct mk_watched){.type = source->type, .ctx = source->ctx, .name = mk_str(name, source->name.len)};
+    mk_list_init(&w->todo);
     *ret_err = mk__paths_init(&w->paths, source->paths, source->n);
     if (*ret_err == 0)
         return w;
@@ -449,15 +477,19 @@ static struct mk_watched *new_watched(const struct mk_watched_source *source, in
     return NULL;
 }
 
-/* Adds it to those that are watched. A thread that runs already begins at once. */
+/*
+ * Adds it to those that are watched. A thread that runs already begins soon: a reload adds many, for which it is woken
+ * once.
+ */
 static void add_watched(struct mk_watched *w)
 {
+    uint64_t due_ms = mk_time_monotonic_ms() + QUIET_MS;
     pthread_mutex_lock(&watcher.life);
     pthread_mutex_lock(&watcher.lock);
-    mark_due(w);
+    mark_due(w, due_ms);
     mk_list_add(&watcher.all, &w->node);
     if (watcher.running)
-        wake_thread();
+        wake_thread(due_ms);
     pthread_mutex_unlock(&watcher.lock);
     pthread_mutex_unlock(&watcher.life);
 }
@@ -500,6 +532,7 @@ void mk_watched_close(struct mk_watched *w)
         pthread_cond_wait(&watcher.done, &watcher.lock);
     mk_list_del(&w->node);
     put_value(w, atomic_load_explicit(&w->current, memory_order_relaxed));
+    mk_list_del(&w->todo);
     assert(!atomic_load_explicit(&w->current, memory_order_relaxed)->refs); /* all references were released */
     pthread_mutex_unlock(&watcher.lock);
     pthread_mutex_lock(&watcher.life);
@@ -542,7 +575,7 @@ static MK_COLD void renew_value(struct mk_watched_ref *ref)
     struct mk_watched_value *former = ref->value;
     take_value(ref);
     if (put_value(ref->watched, former))
-        wake_thread();
+        wake_thread(AT_ONCE);
     pthread_mutex_unlock(&watcher.lock);
 }
 
@@ -559,7 +592,7 @@ void mk_watched_ref_release(struct mk_watched_ref *ref)
         return;
     pthread_mutex_lock(&watcher.lock);
     if (put_value(ref->watched, ref->value))
-        wake_thread();
+        wake_thread(AT_ONCE);
     pthread_mutex_unlock(&watcher.lock);
     *ref = (struct mk_watched_ref){0};
 }
