@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads the certificates of a host into an SSL_CTX, and reports errors and warnings about them.
+ * Reads the certificates of a host, and reports errors and warnings about them.
  */
 #include "tls.h"
 
@@ -66,6 +66,7 @@ static void MK_PRINTF(5, 6) report_warning(const struct cert_ref *at, size_t off
     mk_buf_vaddf(&rest, format, args);
     va_end(args);
     format_host_name(get_host(at), name, sizeof(name));
+    at->load->credentials->warned = true;
     if (at->load->message)
         mk_log_warn("tls: %s: %s %.*s%s", name, what, MK_STR_ARG(*path), mk_buf_cstr(&rest));
     else
@@ -234,44 +235,57 @@ static int add_chain(const struct cert_ref *at, STACK_OF(X509) * chain)
     return err;
 }
 
-static int64_t get_expiry(const X509 *cert)
+static int64_t get_time(const ASN1_TIME *time)
 {
     struct tm tm;
-    return ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) == 1 ? timegm(&tm) : 0;
+    return ASN1_TIME_to_tm(time, &tm) == 1 ? timegm(&tm) : 0;
 }
 
 /* Returns the first end of validity of a certificate and its chain. */
 static int64_t find_expiry(const X509 *leaf, const STACK_OF(X509) * chain)
 {
-    int64_t first = get_expiry(leaf);
+    int64_t first = get_time(X509_get0_notAfter(leaf));
     for (int i = 0; i < sk_X509_num(chain); i++) {
-        int64_t next = get_expiry(sk_X509_value(chain, i));
+        int64_t next = get_time(X509_get0_notAfter(sk_X509_value(chain, i)));
         first = next < first ? next : first;
     }
     return first;
 }
 
-/* Adds certificate, key and chain to the SSL_CTX; takes the first one of `chain` over. */
-static int use_certificate(const struct cert_ref *at, STACK_OF(X509) * chain, EVP_PKEY *key)
+/* Notes when something begins and ends to be valid: a later load could give a warning. */
+static void limit_quiet(struct tls_credentials *own, int64_t from, int64_t until)
 {
-    assert(sk_X509_num(chain) > 0 && at->load->credentials->n_certs < TLS_HOST_CERTS_MAX);
+    own->quiet_from = from > own->quiet_from ? from : own->quiet_from;
+    own->quiet_until = until < own->quiet_until ? until : own->quiet_until;
+}
+
+/* Adds certificate, key and chain to the credentials, of which it becomes a part in any case. */
+static struct tls_cert *add_certificate(const struct cert_ref *at, STACK_OF(X509) * chain, EVP_PKEY *key)
+{
+    struct tls_credentials *own = at->load->credentials;
+    assert(sk_X509_num(chain) > 0 && own->n_certs < own->certs_max);
+    struct tls_cert *cert = &own->certs[own->n_certs++];
+    X509 *leaf = sk_X509_shift(chain);
+    *cert = (struct tls_cert){.leaf = leaf, .key = key, .chain = chain, .expiry = find_expiry(leaf, chain)};
+    limit_quiet(own, get_time(X509_get0_notBefore(leaf)), get_time(X509_get0_notAfter(leaf)));
+    return cert;
+}
+
+/* Returns 0 if a connection can have the certificate and those before it, else -EINVAL (reported). */
+static int try_certificate(const struct cert_ref *at, const struct tls_cert *cert)
+{
     char text[FAULT_BYTES];
     struct mk_buf fault;
     struct mk_str *path = &get_conf(at)->certificates.items[at->nth];
-    X509 *leaf = sk_X509_shift(chain);
-    struct tls_credentials *credentials = at->load->credentials;
-    struct tls_cert *cert = &credentials->certs[credentials->n_certs++];
-    *cert = (struct tls_cert){.leaf = leaf, .expiry = find_expiry(leaf, chain)};
-    for (unsigned i = 0; i + 1 < at->load->credentials->n_certs; i++)
-        if (EVP_PKEY_get_base_id(X509_get0_pubkey(at->load->credentials->certs[i].leaf)) == EVP_PKEY_get_base_id(key)) {
-            mk_buf_init_fixed(&fault, text, sizeof(text));
-            mk_buf_addf(&fault, "is the second with a key of this kind (%s): a host has one of each",
-                        OBJ_nid2sn(EVP_PKEY_get_base_id(key)));
+    int kind = EVP_PKEY_get_base_id(cert->key);
+    mk_buf_init_fixed(&fault, text, sizeof(text));
+    for (const struct tls_cert *one = at->load->credentials->certs; one < cert; one++)
+        if (EVP_PKEY_get_base_id(one->key) == kind) {
+            mk_buf_addf(&fault, "is the second with a key of this kind (%s): a host has one of each", OBJ_nid2sn(kind));
             return report_error(at, offsetof(struct tls_host_conf, certificates), "the certificate", path, &fault);
         }
-    if (SSL_CTX_use_cert_and_key(at->load->ctx, leaf, key, chain, 1) == 1)
+    if (SSL_use_cert_and_key(at->load->trial, cert->leaf, cert->key, cert->chain, 1) == 1)
         return 0;
-    mk_buf_init_fixed(&fault, text, sizeof(text));
     mk_buf_addf(&fault, "cannot be used");
     pem_add_reason(&fault);
     return report_error(at, offsetof(struct tls_host_conf, certificates), "the certificate", path, &fault);
@@ -287,12 +301,10 @@ static void check_ocsp_response(const struct cert_ref *at, const struct mk_str *
                            ocsp_warnings[i]);
 }
 
-/* Reads the OCSP response of the last certificate, if it has one, and keeps it if clients would accept it. */
-static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
+/* Reads the OCSP response of a certificate, if it has one, and keeps it if clients would accept it. */
+static int read_ocsp_response(const struct cert_ref *at, struct tls_cert *cert)
 {
-    assert(at->load->credentials->n_certs > 0);
     const struct tls_host_conf *conf = get_conf(at);
-    struct tls_cert *cert = &at->load->credentials->certs[at->load->credentials->n_certs - 1];
     struct ocsp_response ocsp;
     struct pem_file file;
     if (at->nth >= conf->ocsp_files.n)
@@ -301,7 +313,7 @@ static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
     struct mk_str *path = &conf->ocsp_files.items[at->nth];
     if (!pem_read_file(&file, path->p, false, &fault))
         return report_error(at, offsetof(struct tls_host_conf, ocsp_files), "the OCSP response", path, &fault);
-    const char *wrong = ocsp_parse(&ocsp, mk_str(file.bytes.data, file.bytes.len), cert->leaf, chain);
+    const char *wrong = ocsp_parse(&ocsp, mk_str(file.bytes.data, file.bytes.len), cert->leaf, cert->chain);
     if (wrong) {
         mk_buf_addf(&fault, "%s", wrong);
         pem_add_reason(&fault);
@@ -309,6 +321,7 @@ static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
         return report_error(at, offsetof(struct tls_host_conf, ocsp_files), "the file", path, &fault);
     }
     check_ocsp_response(at, path, &ocsp);
+    limit_quiet(at->load->credentials, ocsp.this_update, ocsp.next_update);
     bool usable = ocsp_is_usable(&ocsp);
     cert->ocsp = usable ? OPENSSL_memdup(file.bytes.data, file.bytes.len) : NULL;
     cert->ocsp_len = file.bytes.len;
@@ -320,46 +333,51 @@ static int read_ocsp_response(const struct cert_ref *at, STACK_OF(X509) * chain)
 
 /* ── all of a host ── */
 
+/* Reports all that is doubtful about a certificate. */
+static void check_certificate(const struct cert_ref *at, const struct tls_cert *cert)
+{
+    const struct mk_str *path = &get_conf(at)->certificates.items[at->nth];
+    check_order(at, path, cert->leaf, cert->chain);
+    check_key_type(at, path, cert->leaf);
+    check_usage(at, path, cert->leaf);
+    check_dates(at, path, cert->leaf);
+    check_names(at, path, cert->leaf);
+}
+
 /* Reads the files of one certificate; the chain even if the others have errors, so that all are reported. */
 static int read_certificate(const struct cert_ref *at)
 {
     STACK_OF(X509) *chain = NULL, *rest = NULL;
     EVP_PKEY *key = NULL;
-    const struct mk_str *path = &get_conf(at)->certificates.items[at->nth];
     int err = read_cert_and_key(at, &chain, &key);
     if (err != -ENOMEM) {
         STACK_OF(X509) *to = chain ? chain : (rest = sk_X509_new_null());
         int more = to ? add_chain(at, to) : -ENOMEM;
         err = err < 0 && more != -ENOMEM ? err : more;
     }
-    if (err == 0)
-        err = use_certificate(at, chain, key);
-    if (err == 0)
-        err = read_ocsp_response(at, chain);
-    X509 *leaf = err == 0 ? at->load->credentials->certs[at->load->credentials->n_certs - 1].leaf : NULL;
-    if (leaf)
-        check_order(at, path, leaf, chain);
-    sk_X509_pop_free(chain, X509_free);
     sk_X509_pop_free(rest, X509_free);
-    EVP_PKEY_free(key);
-    if (err < 0)
+    if (err < 0) {
+        sk_X509_pop_free(chain, X509_free);
+        EVP_PKEY_free(key);
         return err;
-    check_key_type(at, path, leaf);
-    check_usage(at, path, leaf);
-    check_dates(at, path, leaf);
-    check_names(at, path, leaf);
-    return 0;
+    }
+    struct tls_cert *cert = add_certificate(at, chain, key);
+    err = try_certificate(at, cert);
+    err = err == 0 ? read_ocsp_response(at, cert) : err;
+    if (err == 0)
+        check_certificate(at, cert);
+    return err;
 }
 
 int certificates_read(const struct tls_load *load)
 {
     const struct tls_host_conf *conf = load->tls_host->conf;
-    assert(load->ctx && load->credentials->n_certs == 0);
+    assert(load->trial && load->credentials->n_certs == 0);
     int err = 0;
     struct cert_ref at = {.load = load};
-    if (conf->certificates.n > TLS_HOST_CERTS_MAX) {
-        mk_host_error(load->tls_host->host, conf, offsetof(struct tls_host_conf, certificates), TLS_HOST_CERTS_MAX,
-                      "a host has %d certificates at most", TLS_HOST_CERTS_MAX);
+    if (conf->certificates.n > CREDENTIALS_CERTS_MAX) {
+        mk_host_error(load->tls_host->host, conf, offsetof(struct tls_host_conf, certificates), CREDENTIALS_CERTS_MAX,
+                      "a host has %d certificates at most", CREDENTIALS_CERTS_MAX);
         return -EINVAL;
     }
     for (; at.nth < conf->certificates.n && err != -ENOMEM; at.nth++) {
@@ -371,7 +389,7 @@ int certificates_read(const struct tls_load *load)
 
 int certificates_read_authorities(const struct tls_load *load, struct mk_buf *ret_bytes)
 {
-    assert(load->ctx);
+    struct tls_credentials *own = load->credentials;
     struct cert_ref at = {.load = load};
     struct mk_str path = get_conf(&at)->client_ca;
     int err = 0;
@@ -379,13 +397,19 @@ int certificates_read_authorities(const struct tls_load *load, struct mk_buf *re
     STACK_OF(X509) *all = pem_read_certificates(path.p, &fault);
     if (!all)
         return report_error(&at, offsetof(struct tls_host_conf, client_ca), "the file", &path, &fault);
-    X509_STORE *store = SSL_CTX_get_cert_store(load->ctx);
+    own->authorities = X509_STORE_new();
+    own->authority_names = sk_X509_NAME_new_null();
+    err = own->authorities && own->authority_names ? 0 : -ENOMEM;
     for (int i = 0; i < sk_X509_num(all) && err == 0; i++) {
         X509 *one = sk_X509_value(all, i);
         unsigned char digest[EVP_MAX_MD_SIZE];
         unsigned n = 0;
-        if (X509_STORE_add_cert(store, one) != 1 || SSL_CTX_add_client_CA(load->ctx, one) != 1 ||
-            X509_digest(one, EVP_sha256(), digest, &n) != 1)
+        X509_NAME *name = X509_NAME_dup(X509_get_subject_name(one));
+        if (!name || !sk_X509_NAME_push(own->authority_names, name)) {
+            X509_NAME_free(name);
+            err = -ENOMEM;
+        }
+        if (X509_STORE_add_cert(own->authorities, one) != 1 || X509_digest(one, EVP_sha256(), digest, &n) != 1)
             err = -ENOMEM;
         mk_buf_add(ret_bytes, digest, n);
         check_authority(&at, &path, one, i + 1);

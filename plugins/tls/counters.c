@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tls.h"
 
+#include <monkey/base/hash.h>
+
 #include <pthread.h>
 
 /* ── handshakes ── */
@@ -57,7 +59,7 @@ static const struct mk_counter_info expiry_info = {
 
 /* Of the process: a host's certificate in one generation or more. */
 struct cert {
-    struct cert *next;
+    struct mk_hash_node node;
     const struct mk_counter *counter;
     unsigned refs;
     struct mk_str host, file; /* in `text` */
@@ -67,15 +69,23 @@ struct cert {
 /* Of the process, so that a certificate of two generations has one counter. */
 static struct {
     pthread_mutex_t lock;
-    struct cert *first;
+    struct mk_hash_table table;
 } certs = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t hash_cert(struct mk_str host, struct mk_str file)
+{
+    return mk_hash_add(mk_hash_add(MK_HASH_EMPTY, host.p, host.len), file.p, file.len);
+}
 
 static struct cert *find_cert(struct mk_str host, struct mk_str file)
 {
-    struct cert *cert = certs.first;
-    while (cert && !(mk_str_eq(cert->host, host) && mk_str_eq(cert->file, file)))
-        cert = cert->next;
-    return cert;
+    struct mk_hash_node *n;
+    MK_HASH_EACH(&certs.table, hash_cert(host, file), n) {
+        struct cert *cert = MK_CONTAINER_OF(n, struct cert, node);
+        if (mk_str_eq(cert->host, host) && mk_str_eq(cert->file, file))
+            return cert;
+    }
+    return NULL;
 }
 
 static struct cert *add_cert(struct mk_str host, struct mk_str file)
@@ -83,24 +93,27 @@ static struct cert *add_cert(struct mk_str host, struct mk_str file)
     struct cert *cert = mk_account_alloc(NULL, sizeof(*cert) + host.len + file.len);
     if (!cert)
         return NULL;
-    *cert =
-        (struct cert){.next = certs.first, .host = {cert->text, host.len}, .file = {cert->text + host.len, file.len}};
+    *cert = (struct cert){.host = {cert->text, host.len}, .file = {cert->text + host.len, file.len}};
     memcpy(mempcpy(cert->text, host.p, host.len), file.p, file.len);
+    if (mk_hash_insert(&certs.table, NULL, &cert->node, hash_cert(host, file)) < 0) {
+        mk_account_free(NULL, cert, sizeof(*cert) + host.len + file.len);
+        return NULL;
+    }
     const struct mk_counter_label labels[] = {{"host", host}, {"certificate", file}};
     cert->counter = mk_counter_hold(&expiry_info, labels, MK_COUNT_OF(labels));
-    return certs.first = cert;
+    return cert;
 }
 
 static void put_cert(struct mk_str host, struct mk_str file)
 {
-    struct cert **at = &certs.first, *cert = find_cert(host, file);
+    struct cert *cert = find_cert(host, file);
     if (!cert || --cert->refs)
         return;
-    while (*at != cert)
-        at = &(*at)->next;
-    *at = cert->next;
+    mk_hash_remove(&certs.table, &cert->node);
     mk_counter_put(cert->counter);
     mk_account_free(NULL, cert, sizeof(*cert) + host.len + file.len);
+    if (!certs.table.n)
+        mk_hash_release(&certs.table, NULL);
 }
 
 void expiry_hold(struct tls_generation *t, const struct mk_worker *worker)
@@ -120,7 +133,7 @@ void expiry_hold(struct tls_generation *t, const struct mk_worker *worker)
                 cert->refs++;
         }
         pthread_mutex_unlock(&certs.lock);
-        expiry_update(tls_host, tls_host_credentials(tls_worker_context(worker, tls_host)));
+        expiry_update(tls_host, tls_worker_credentials(worker, tls_host));
     }
 }
 

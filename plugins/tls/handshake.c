@@ -110,18 +110,6 @@ static int parse_server_name(const unsigned char *data, size_t len, struct mk_st
     return is_name ? 0 : SSL_AD_UNRECOGNIZED_NAME;
 }
 
-/* Switches the SSL_CTX, with the settings that SSL_set_SSL_CTX() does not change. */
-static bool switch_context(SSL *ssl, SSL_CTX *to)
-{
-    if (SSL_get_SSL_CTX(ssl) == to)
-        return true;
-    if (!SSL_set_SSL_CTX(ssl, to))
-        return false;
-    SSL_set_verify(ssl, SSL_CTX_get_verify_mode(to), NULL);
-    SSL_set_verify_depth(ssl, SSL_CTX_get_verify_depth(to));
-    return SSL_set_min_proto_version(ssl, (int)SSL_CTX_get_min_proto_version(to)) == 1;
-}
-
 static int select_host(SSL *ssl, int *alert, void *ctx)
 {
     const struct tls_generation *t = ctx;
@@ -143,9 +131,8 @@ static int select_host(SSL *ssl, int *alert, void *ctx)
     if (!tls_host)
         return SSL_CLIENT_HELLO_ERROR;
     *alert = SSL_AD_INTERNAL_ERROR;
-    SSL_CTX *own = tls_worker_context(conn->worker, tls_host);
-    tls_conn_set_host(conn, tls_host_credentials(own));
-    return switch_context(ssl, own) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
+    int err = tls_conn_set_credentials(conn, tls_worker_credentials(conn->worker, tls_host));
+    return err == 0 ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
 }
 
 /* Tells the client that its name was used. select_host() has chosen the host already. */
@@ -258,7 +245,8 @@ static SSL_TICKET_RETURN check_ticket(SSL *ssl, SSL_SESSION *known, const unsign
 
 static int provide_ocsp_response(SSL *ssl, void *ctx)
 {
-    const struct tls_credentials *own = tls_host_credentials(SSL_get_SSL_CTX(ssl));
+    const struct tls_conn *conn = SSL_get_app_data(ssl);
+    const struct tls_credentials *own = conn->credentials;
     const X509 *leaf = SSL_get_certificate(ssl);
     int64_t now = (int64_t)time(NULL);
     (void)ctx;

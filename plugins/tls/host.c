@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The state of the plugin for a host and for a worker: finds hosts, compares certificates with names, and keeps the
- * references of workers. ssl_context.c makes the SSL_CTX of a host.
+ * references of workers. load.c makes the credentials of a host.
  */
 #include "tls.h"
 
 #include <openssl/x509v3.h>
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -17,50 +16,14 @@ enum { NAME_BYTES = 256 };
 void tls_host_release(struct tls_host *tls_host)
 {
     mk_watched_close(tls_host->watched);
-    SSL_CTX_free(tls_host->ctx);
-}
-
-/* ── credentials: libssl frees them with the SSL_CTX, which connections may hold after it was replaced ── */
-
-static pthread_once_t index_made = PTHREAD_ONCE_INIT;
-static int credentials_index = -1;
-
-static void free_credentials(void *parent, void *data, CRYPTO_EX_DATA *all, int index, long number, void *pointer)
-{
-    struct tls_credentials *credentials = data;
-    (void)parent, (void)all, (void)index, (void)number, (void)pointer;
-    for (unsigned i = 0; credentials && i < credentials->n_certs; i++) {
-        X509_free(credentials->certs[i].leaf);
-        OPENSSL_free(credentials->certs[i].ocsp);
-    }
-    OPENSSL_free(credentials);
-}
-
-static void make_index(void)
-{
-    credentials_index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_credentials);
-}
-
-struct tls_credentials *tls_host_add_credentials(SSL_CTX *ctx)
-{
-    struct tls_credentials *credentials = OPENSSL_zalloc(sizeof(*credentials));
-    pthread_once(&index_made, make_index);
-    if (credentials && SSL_CTX_set_ex_data(ctx, credentials_index, credentials) == 1)
-        return credentials;
-    OPENSSL_free(credentials);
-    return NULL;
-}
-
-const struct tls_credentials *tls_host_credentials(const SSL_CTX *ctx)
-{
-    return credentials_index < 0 ? NULL : SSL_CTX_get_ex_data(ctx, credentials_index);
+    credentials_put(tls_host->itself);
 }
 
 /* ── hosts ── */
 
 bool tls_host_has_certificate(const struct tls_host *tls_host)
 {
-    return tls_host->watched || tls_host->ctx;
+    return tls_host->watched || tls_host->itself;
 }
 
 struct tls_host *tls_host_find(const struct tls_generation *t, const struct mk_host *host, const void *listener)
@@ -198,10 +161,10 @@ void tls_worker_free(struct tls_worker *own)
     mk_account_free(NULL, own, get_size(own->n));
 }
 
-SSL_CTX *tls_worker_context(const struct mk_worker *worker, const struct tls_host *tls_host)
+struct tls_credentials *tls_worker_credentials(const struct mk_worker *worker, const struct tls_host *tls_host)
 {
     if (!tls_host->watched)
-        return tls_host->ctx;
+        return tls_host->itself;
     struct tls_worker *own = mk_worker_state(worker, tls_host->generation->plugin);
     assert(tls_host->index < own->n);
     return mk_watched_ref_get(&own->refs[tls_host->index]);

@@ -21,22 +21,24 @@ void tls_conn_set_name(struct tls_conn *conn, struct mk_str name)
     conn->name_len = (uint8_t)name.len;
 }
 
-void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own)
+int tls_conn_set_credentials(struct tls_conn *conn, struct tls_credentials *own)
 {
     assert(conn->worker);
-    conn->has_host = true;
-    memcpy(conn->policy, own->policy, sizeof(conn->policy));
+    credentials_get(own);
+    credentials_put(conn->credentials); /* of the first ClientHello, if this is the second one */
+    conn->credentials = own;
+    return credentials_apply(own, conn->ssl);
 }
 
 bool tls_conn_covers(const struct tls_conn *conn, struct mk_str name)
 {
-    assert(conn->ssl);
+    const struct tls_credentials *own = conn->credentials;
+    assert(conn->ssl && own->n_certs > 0);
     if (conn->shown)
         return tls_host_covers(conn->shown, name);
-    bool covers = SSL_set_current_cert(conn->ssl, SSL_CERT_SET_FIRST) == 1;
-    do
-        covers = covers && tls_host_covers(SSL_get_certificate(conn->ssl), name);
-    while (covers && SSL_set_current_cert(conn->ssl, SSL_CERT_SET_NEXT) == 1);
+    bool covers = true;
+    for (unsigned i = 0; covers && i < own->n_certs; i++)
+        covers = tls_host_covers(own->certs[i].leaf, name);
     return covers;
 }
 

@@ -34,6 +34,7 @@ static void stop_tls(void *state)
 {
     (void)state;
     handshake_cleanup();
+    credentials_stop();
     selfsigned_stop();
     authorities_stop();
 }
@@ -57,8 +58,8 @@ static int start_generation(struct mk_generation *g, void **ret_state)
                                  .port = mk_generation_port(g, &mk_plugin_tls)};
     t->keys_pending = t->conf->ticket_keys.len;
     t->h2 = mk_generation_supports_alpn(g, MK_STR("h2"));
-    t->default_ctx = ssl_context_new(t);
-    if (t->default_ctx) {
+    t->ctx = ssl_context_new(t);
+    if (t->ctx) {
         *ret_state = t;
         return 0;
     }
@@ -75,7 +76,7 @@ static void stop_generation(struct mk_generation *g, void *state)
         ticket_keys_wipe(t->keys);
         mk_account_free(NULL, t->keys, sizeof(*t->keys));
     }
-    SSL_CTX_free(t->default_ctx);
+    SSL_CTX_free(t->ctx);
     mk_account_free(NULL, t, sizeof(*t));
 }
 
@@ -141,7 +142,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     if (!tls_host)
         return -ENOMEM;
     *tls_host = (struct tls_host){.conf = settings_get_host(host), .host = host, .generation = t};
-    int err = ssl_context_open_host(tls_host);
+    int err = load_open_host(tls_host);
     err = err == 0 ? keys : err;
     ERR_clear_error();
     if (err == 0) {
@@ -174,7 +175,7 @@ static int make_self_signed(struct tls_generation *t)
         return 0;
     int err = selfsigned_get(&leaf, &key);
     t->self_signed = err == 0;
-    return err == 0 ? ssl_context_make_self_signed(tls_host, leaf, key) : err;
+    return err == 0 ? load_self_signed(tls_host, leaf, key) : err;
 }
 
 static int check_generation(struct mk_generation *g, void *state)
@@ -230,22 +231,17 @@ static int reject_plaintext(struct mk_request *req)
     return 0;
 }
 
-/* As libssl's macro, which casts const away so that the compiler warns. */
-static int get_min_version(const SSL_CTX *ctx)
-{
-    return (int)SSL_CTX_ctrl((SSL_CTX *)(uintptr_t)ctx, SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL);
-}
-
 /*
  * Returns true if the host of a request has other rules than those under which its connection was opened, or a higher
  * minimum version. Without a name (SNI) the client could not choose the rules: a host that asks for no certificate
  * serves it under any.
  */
-static bool has_other_policy(const struct tls_host *tls_host, const SSL_CTX *own, const struct tls_conn *conn)
+static bool has_other_policy(const struct tls_host *tls_host, const struct tls_credentials *own,
+                             const struct tls_conn *conn)
 {
     bool asks = conn->name_len || tls_host->conf->client != TLS_CLIENT_OFF;
-    return (asks && memcmp(tls_host_credentials(own)->policy, conn->policy, sizeof(conn->policy)) != 0) ||
-           SSL_version(conn->ssl) < get_min_version(own);
+    return (asks && memcmp(own->policy, conn->credentials->policy, sizeof(own->policy)) != 0) ||
+           SSL_version(conn->ssl) < own->min_version;
 }
 
 /*
@@ -259,7 +255,7 @@ static bool is_misdirected(const struct mk_request *req, const struct tls_conn *
     const struct mk_host *host = mk_request_host_conf(req);
     const struct tls_generation *t = mk_generation_state(mk_host_generation(host), &mk_plugin_tls);
     const struct tls_host *tls_host = tls_host_find(t, host, mk_request_io(req)->listener);
-    const SSL_CTX *own = tls_host ? tls_worker_context(mk_request_worker(req), tls_host) : NULL;
+    const struct tls_credentials *own = tls_host ? tls_worker_credentials(mk_request_worker(req), tls_host) : NULL;
     if (own && has_other_policy(tls_host, own, conn))
         return true;
     bool is_sni = mk_str_ieq(mk_str_strip_end(name, "."), mk_str_strip_end(sni, "."));

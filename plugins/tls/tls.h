@@ -8,6 +8,7 @@
 #include <monkey/base/list.h>
 #include <monkey/base/str.h>
 #include <monkey/counters.h>
+#include <monkey/kit/hash_table.h>
 #include <monkey/kit/watched.h>
 #include <monkey/plugin.h>
 #include <monkey/transport.h>
@@ -16,6 +17,7 @@
 #include <openssl/x509.h>
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -106,40 +108,98 @@ const struct ticket_key *ticket_keys_find(const struct ticket_keys *keys, const 
 
 void ticket_keys_wipe(struct ticket_keys *keys);
 
-/* ── host.c: generations, hosts and workers ── */
+/* ── credentials.c: what a host shows to clients and asks of them ── */
 
-/*
- * The state of the plugin for a generation and for each of its hosts. The main thread makes it, all workers read it. A
- * connection does not use it after the handshake: libssl holds what it needs itself.
- *
- *     tls_host ─► watched ─► SSL_CTX ─► credentials      made again when the files change; each worker has a reference
- */
-enum { TLS_HOST_POLICY_BYTES = 32, TLS_HOST_CERTS_MAX = 8 };
+enum { CREDENTIALS_DIGEST_BYTES = 32, CREDENTIALS_CERTS_MAX = 8 };
 
-/* A certificate and its OCSP response. */
+/* A certificate with its key and chain, and its OCSP response. */
 struct tls_cert {
     X509 *leaf;
-    int64_t expiry;      /* seconds since 1970: the first end of validity in the chain */
-    unsigned char *ocsp; /* NULL: none */
+    EVP_PKEY *key;
+    STACK_OF(X509) * chain; /* without the leaf */
+    int64_t expiry;         /* seconds since 1970: the first end of validity in the chain */
+    unsigned char *ocsp;    /* NULL: none */
     size_t ocsp_len;
     int64_t ocsp_this_update, ocsp_next_update; /* as of struct ocsp_response */
 };
 
-/* What belongs to an SSL_CTX of a host and lives as long; constant once the SSL_CTX is in use. */
+/*
+ * All that distinguishes a connection of one host from that of another. Constant once a load has made it. Workers,
+ * connections and the hosts of several generations hold references: any thread.
+ *
+ * Loads for the same configuration and the same files find those of an earlier load in a table of the process, as long
+ * as something holds them. Weak: the table has no reference.
+ */
 struct tls_credentials {
-    unsigned char policy[TLS_HOST_POLICY_BYTES]; /* a digest of what the host requires of client certificates */
-    struct tls_cert certs[TLS_HOST_CERTS_MAX];
-    unsigned n_certs;
+    atomic_uint refs;
+    int verify_mode, verify_depth;                  /* as SSL_set_verify() and SSL_set_verify_depth() take them */
+    int min_version;                                /* TLS1_2_VERSION or TLS1_3_VERSION */
+    unsigned char policy[CREDENTIALS_DIGEST_BYTES]; /* of what the host requires of client certificates */
+    unsigned char session_context[CREDENTIALS_DIGEST_BYTES]; /* of the host's names and policy */
+    X509_STORE *authorities;                                 /* of client certificates; NULL: none are asked for */
+    STACK_OF(X509_NAME) * authority_names;                   /* and their subjects, for clients to choose by */
+    bool warned;                     /* the load has given a warning: another one has to give it again */
+    int64_t quiet_from, quiet_until; /* a load in between gives no warning about dates; seconds since 1970 */
+    bool kept;                       /* it is in the table: */
+    struct mk_hash_node node;
+    unsigned char key[CREDENTIALS_DIGEST_BYTES];
+    unsigned n_certs, certs_max;
+    struct tls_cert certs[];
 };
+
+/* Returns empty ones with one reference, for so many certificates; NULL without memory. */
+struct tls_credentials *credentials_new(unsigned certs_max);
+struct tls_credentials *credentials_get(struct tls_credentials *own);
+/* Frees them with the last reference. NULL: does nothing. */
+void credentials_put(struct tls_credentials *own);
+
+/*
+ * Gives a connection all that it shows and asks, in place of what it had: also for a second ClientHello with another
+ * name. The SSL holds what it needs of it. Returns 0 or -ENOMEM: the handshake must not continue.
+ */
+int credentials_apply(const struct tls_credentials *own, SSL *ssl);
+
+/* What files are: it changes when they do. */
+struct credentials_stamp {
+    unsigned char digest[CREDENTIALS_DIGEST_BYTES]; /* of them, and of the `settings` */
+    int64_t changed;                                /* the last change of one of them, in seconds since 1970 */
+};
+
+/*
+ * Identifies files and the settings under which they are read. Returns false if that is not possible: one cannot be
+ * found.
+ */
+bool credentials_identify(const struct mk_str *files, unsigned n, struct mk_str settings,
+                          struct credentials_stamp *ret);
+/* Returns a reference to what a load would make now, without a warning; NULL: load it. `now`: time(2). */
+struct tls_credentials *credentials_find(const struct credentials_stamp *stamp, int64_t now);
+/*
+ * Lets loads find these ones, if they may: `before` and `after` are the stamps before and after the files were read,
+ * which was at `now`.
+ */
+void credentials_keep(struct tls_credentials *own, const struct credentials_stamp *before,
+                      const struct credentials_stamp *after, int64_t now);
+/* Frees the table, if it is empty. */
+void credentials_stop(void);
+
+/* ── host.c: generations, hosts and workers ── */
+
+/*
+ * The state of the plugin for a generation and for each of its hosts. The main thread makes it, all workers read it. A
+ * connection does not use it after the handshake: it holds the credentials, and its SSL the SSL_CTX.
+ *
+ *     tls_generation ─► SSL_CTX                      without certificates
+ *     tls_host ─► watched ─► credentials             made again when the files change; each worker has a reference
+ */
 
 /* The state of a host. */
 struct tls_host {
     const struct tls_host_conf *conf;
     struct mk_host *host;
     struct tls_generation *generation;
-    struct mk_watched *watched; /* the SSL_CTX that its files make; NULL: it has no files */
-    unsigned index;             /* of the reference to `watched` in each worker */
-    SSL_CTX *ctx;               /* that of the self-signed certificate; NULL: none */
+    struct mk_watched *watched;     /* the credentials that its files make; NULL: it has no files */
+    unsigned index;                 /* of the reference to `watched` in each worker */
+    struct tls_credentials *itself; /* those with the self-signed certificate; NULL: none */
 };
 
 struct tls_generation {
@@ -147,7 +207,7 @@ struct tls_generation {
     const struct mk_plugin *plugin; /* this one, to find the states of hosts and workers */
     const struct tls_server_conf *conf;
     struct ticket_keys *keys; /* of TicketKeys; NULL: those of the process */
-    SSL_CTX *default_ctx;     /* until the client has sent a name, if the default host has none */
+    SSL_CTX *ctx;             /* of all connections that begin under it; select_host() adds a host's credentials */
     int port;                 /* of the first listener, for redirects; -ENOENT */
     bool keys_pending;        /* TicketKeys was not read yet */
     unsigned n_hosts;         /* hosts with their own certificates */
@@ -156,13 +216,9 @@ struct tls_generation {
     bool self_signed; /* the default host has the self-signed certificate */
 };
 
-/* Frees the certificates and the SSL_CTX. No worker may use them any more. */
+/* Releases the credentials. No worker may use the host any more. */
 void tls_host_release(struct tls_host *tls_host);
 
-/* Makes the credentials of an SSL_CTX, which frees them. Returns NULL without memory. */
-struct tls_credentials *tls_host_add_credentials(SSL_CTX *ctx);
-/* Returns the credentials of an SSL_CTX; NULL if it is not of a host. */
-const struct tls_credentials *tls_host_credentials(const SSL_CTX *ctx);
 /* Returns true if the host has its own certificate, or the self-signed one. */
 bool tls_host_has_certificate(const struct tls_host *tls_host);
 
@@ -208,7 +264,7 @@ void write_buffer_put(struct write_buffer *buffer);
 ssize_t write_buffer_read_file(struct write_buffer *buffer, int file_fd, uint64_t offset, size_t size);
 
 /*
- * The state of the plugin in a worker under a generation: a write buffer, and a reference to the current SSL_CTX of
+ * The state of the plugin in a worker under a generation: a write buffer, and a reference to the current credentials of
  * each host with files.
  */
 struct tls_worker {
@@ -221,11 +277,8 @@ struct tls_worker {
 struct tls_worker *tls_worker_new(struct mk_worker *worker, const struct tls_generation *t);
 void tls_worker_free(struct tls_worker *own);
 
-/*
- * Returns the current SSL_CTX of a host that has a certificate. Valid until the next call for the same host: the caller
- * makes or switches an SSL with it, which holds it then.
- */
-SSL_CTX *tls_worker_context(const struct mk_worker *worker, const struct tls_host *tls_host);
+/* Returns the current credentials of a host that has a certificate. Valid until the next call for the same host. */
+struct tls_credentials *tls_worker_credentials(const struct mk_worker *worker, const struct tls_host *tls_host);
 
 /* ── io.c: the size of the next record ── */
 
@@ -270,13 +323,14 @@ static inline size_t record_size_next(struct record_size *state, uint64_t now_ms
  *     socket ──► records ──► read
  *
  * During the handshake a connection that was accepted holds its worker, and so the generation. Afterwards, and from the
- * beginning if it was opened, it holds only the write buffer.
+ * beginning if it was opened, it holds only the write buffer, and the credentials that it was accepted with.
  */
 struct tls_conn {
-    SSL *ssl;                          /* NULL: the client speaks plain HTTP */
-    struct mk_worker *worker;          /* set during the handshake of an accepted connection only */
-    struct tls_generation *generation; /* set during the handshake only */
-    const void *listener;              /* of struct mk_io */
+    SSL *ssl;                            /* NULL: the client speaks plain HTTP */
+    struct mk_worker *worker;            /* set during the handshake of an accepted connection only */
+    struct tls_generation *generation;   /* set during the handshake only */
+    struct tls_credentials *credentials; /* of the host that the handshake has chosen; NULL: none yet, or is_client */
+    const void *listener;                /* of struct mk_io */
     struct mk_account *account;
     struct mk_loop *loop;
     struct write_buffer *write_buffer;
@@ -294,7 +348,6 @@ struct tls_conn {
     uint8_t name_len;
     bool is_client;        /* connect() has opened it */
     bool established;      /* the handshake is done */
-    bool has_host;         /* the handshake has chosen a host */
     bool name_refused;     /* no host has a certificate for `name`, or it is none */
     bool saw_first_byte;   /* the first byte was received */
     bool may_have_pending; /* the handshake may have read application data */
@@ -308,14 +361,13 @@ struct tls_conn {
     bool has_alert;
     int error;        /* what tls_conn_error() has returned when it became broken; 0: it has not */
     int error_reason; /* and the reason of libssl; 0: none */
-    unsigned char policy[TLS_HOST_POLICY_BYTES];
-    char name[256]; /* the client has asked for (SNI); of the server, if is_client */
+    char name[256];   /* the client has asked for (SNI); of the server, if is_client */
 };
 
 /* Sets the name that the client has sent, 255 bytes at most. */
 void tls_conn_set_name(struct tls_conn *conn, struct mk_str name);
-/* Sets the host of a connection during the handshake. */
-void tls_conn_set_host(struct tls_conn *conn, const struct tls_credentials *own);
+/* Sets the credentials of a connection during the handshake. Returns 0 or -ENOMEM: it must not continue. */
+int tls_conn_set_credentials(struct tls_conn *conn, struct tls_credentials *own);
 
 /*
  * Returns true if the certificate that was sent covers this name; of a resumed session, which has sent none, if all
@@ -452,8 +504,8 @@ bool ocsp_is_usable(const struct ocsp_response *ocsp);
 /* A load of a host's files. */
 struct tls_load {
     const struct tls_host *tls_host;
-    SSL_CTX *ctx;
-    struct tls_credentials *credentials; /* of `ctx` */
+    struct tls_credentials *credentials; /* what it makes */
+    SSL *trial;                          /* a connection, to check that libssl takes them */
     struct mk_buf *message; /* for errors, if the server runs, and warnings are logged; NULL: at the start, when both
                                are reported with the lines of the configuration */
 };
@@ -477,23 +529,22 @@ void selfsigned_stop(void);
 /* Logs its names and SHA-256 fingerprint, once. */
 void selfsigned_announce(void);
 
-/*
- * Makes SSL_CTXs: those of hosts, the one for a generation, and those for connections to servers. In the main thread,
- * and again in the thread that watches files.
- */
+/* Makes SSL_CTXs: those of generations, and those for connections to servers. */
 
-/* Returns an SSL_CTX with the settings that all hosts share; NULL without memory. */
+/* Returns an SSL_CTX with the settings that all hosts share, and no certificate; NULL without memory. */
 SSL_CTX *ssl_context_new(const struct tls_generation *t);
 /* Returns an SSL_CTX for connections to a server, which verifies nothing yet; NULL without memory. */
 SSL_CTX *ssl_context_new_client(void);
 
+/* ── load.c: the credentials of hosts; in the main thread, and again in the thread that watches files ── */
+
 /*
- * Makes the host's SSL_CTX from its files, and again when they change; does nothing if it has no certificate. Returns
- * 0, -EINVAL (errors were reported) or -ENOMEM. Call tls_host_release() in any case.
+ * Makes the host's credentials from its files, and again when they change; does nothing if it has no certificate.
+ * Returns 0, -EINVAL (errors were reported) or -ENOMEM. Call tls_host_release() in any case.
  */
-int ssl_context_open_host(struct tls_host *tls_host);
-/* Makes the SSL_CTX of a host that has no certificate, with this one. Returns 0, -EINVAL or -ENOMEM. */
-int ssl_context_make_self_signed(struct tls_host *tls_host, X509 *leaf, EVP_PKEY *key);
+int load_open_host(struct tls_host *tls_host);
+/* Makes the credentials of a host that has no certificate, with this one. Returns 0, -EINVAL or -ENOMEM. */
+int load_self_signed(struct tls_host *tls_host, X509 *leaf, EVP_PKEY *key);
 
 /* ── handshake.c ── */
 

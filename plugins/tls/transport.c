@@ -72,13 +72,12 @@ static int make_ssl(struct tls_conn *conn, SSL_CTX *ctx)
 static int open_conn(struct mk_io *io, struct mk_worker *worker)
 {
     struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
-    struct tls_host *tls_host = tls_host_by_name(t, io->listener, MK_STR(""));
     struct tls_conn *conn = new_conn(io, worker);
     if (!conn)
         return -ENOMEM;
     conn->worker = mk_worker_get(worker);
     conn->generation = t;
-    return make_ssl(conn, tls_host ? tls_worker_context(worker, tls_host) : t->default_ctx);
+    return make_ssl(conn, t->ctx);
 }
 
 static int connect_conn(struct mk_io *io, struct mk_worker *worker, struct mk_transport_client *client)
@@ -152,7 +151,8 @@ static int finish_handshake(struct tls_conn *conn)
         client_sessions_keep(conn->ssl);
         return 0;
     }
-    assert(conn->worker && conn->has_host); /* select_host() was called */
+    assert(conn->worker && conn->credentials); /* select_host() was called */
+    SSL_set_client_CA_list(conn->ssl, NULL);   /* a copy, which nothing uses any more */
     int err = save_client_subject(conn);
     conn->shown = SSL_session_reused(conn->ssl) ? NULL : SSL_get_certificate(conn->ssl);
     tls_counters_add_handshake(conn);
@@ -303,6 +303,7 @@ static void close_conn(struct mk_io *io)
             mk_account_free(account, conn->plaintext, conn->plaintext_len);
         if (conn->client)
             mk_account_free(account, conn->client, conn->client_len);
+        credentials_put(conn->credentials);
         write_buffer_put(conn->write_buffer);
         mk_account_free(account, conn, sizeof(*conn));
     }

@@ -47,6 +47,15 @@ int clock_gettime(clockid_t id, struct timespec *ret)
     return (int)r;
 }
 
+time_t time(time_t *ret)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (ret)
+        *ret = now.tv_sec;
+    return now.tv_sec;
+}
+
 static long long now_ms(void)
 {
     struct timespec now;

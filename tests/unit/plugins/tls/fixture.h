@@ -45,14 +45,16 @@ static inline void tls_fixture_open(void)
     tls_fixture.host.states[0] = &tls_fixture.tls_host;
     tls_fixture.server_conf.ticket_lifetime_ms = 3600000;
     tls_fixture.tls_host =
-        (struct tls_host){&tls_fixture.host_conf, &tls_fixture.host, &tls_fixture.tls, NULL, 0, NULL};
+        (struct tls_host){.conf = &tls_fixture.host_conf, .host = &tls_fixture.host, .generation = &tls_fixture.tls};
     tls_fixture.tls =
         (struct tls_generation){.g = &tls_fixture.g, .plugin = &mk_plugin_tls, .conf = &tls_fixture.server_conf};
     tls_counters_open();
     int err = socket_bio_start();
     err = err < 0 ? err : handshake_init();
     err = err < 0 ? err : selfsigned_get(&leaf, &key);
-    err = err < 0 ? err : ssl_context_make_self_signed(&tls_fixture.tls_host, leaf, key);
+    tls_fixture.tls.ctx = err < 0 ? NULL : ssl_context_new(&tls_fixture.tls);
+    err = err < 0 || tls_fixture.tls.ctx ? err : -ENOMEM;
+    err = err < 0 ? err : load_self_signed(&tls_fixture.tls_host, leaf, key);
     tls_fixture.worker = mk__thread_new_worker(&tls_fixture.thread, &tls_fixture.g);
     tls_fixture.client = SSL_CTX_new(TLS_client_method());
     if (err < 0 || !tls_fixture.worker || !tls_fixture.client)
@@ -65,6 +67,7 @@ static inline void tls_fixture_close(void)
     tls_worker_free(tls_fixture.worker->states[0]);
     mk__worker_free(tls_fixture.worker);
     tls_host_release(&tls_fixture.tls_host);
+    SSL_CTX_free(tls_fixture.tls.ctx);
     SSL_CTX_free(tls_fixture.client);
     handshake_cleanup();
     selfsigned_stop();
