@@ -235,10 +235,12 @@ def free_port():
 
 
 def make_certificate(folder):
-    """ECDSA P-256, as most sites have it; {"cert": path, "key": path, "pem": both in one file}"""
+    """ECDSA P-256, as most sites have it, also for the hosts of `wr scale`.
+    {"cert": path, "key": path, "pem": both in one file}"""
     cert, key, pem = (os.path.join(folder, name) for name in ("cert.pem", "key.pem", "both.pem"))
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
-    command = [*command.split(), "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", cert, "-keyout", key]
+    names = "subjectAltName=DNS:localhost,DNS:*.hosts.test,IP:127.0.0.1"
+    command = [*command.split(), "-extensions", "usr_cert", "-addext", names, "-out", cert, "-keyout", key]
     try:
         subprocess.run(command, check=True, capture_output=True)
     except FileNotFoundError:
