@@ -126,7 +126,7 @@ static void describe_conn(struct mk__conn *c, struct mk_inspect_conn *out)
         .transport = mk_str_c(c->sock.io.transport->name),
         .protocol = is_h2(c) ? "h2" : "http/1",
         .state = mk_inspect_core.conn_states[c->state].name,
-        .age_s = (uint32_t)(mk_loop_now_ms(c->http->loop) / 1000) - c->opened_s,
+        .age_s = ((uint32_t)(mk_loop_now_ms(c->http->loop) / 100) - c->opened_tenths) / 10,
         .requests = c->requests,
     };
     count_bytes(c, out);

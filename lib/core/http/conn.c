@@ -74,6 +74,17 @@ static bool run_accept_hooks(struct mk__conn *c)
     return !peer->refused && (peer->expects_proxy_header || mk__client_addr_notify(&c->handle, c->http) == 0);
 }
 
+static uint32_t get_tenths(const struct mk__context *http)
+{
+    return (uint32_t)(mk_loop_now_ms(http->loop) / 100);
+}
+
+/* Tells whether a connection is the last one, accepted a moment ago: it may be the one for which room is made. */
+static bool is_just_accepted(const struct mk__conn *c)
+{
+    return c->link.next == &c->http->conns && !c->requests && get_tenths(c->http) - c->opened_tenths < 2;
+}
+
 static MK_NOINLINE void close_conn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
@@ -367,7 +378,7 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, const struct
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
     c->handle.peer.address = *peer;
-    c->opened_s = (uint32_t)(mk_loop_now_ms(http->loop) / 1000);
+    c->opened_tenths = get_tenths(http);
     mk_list_add(&http->conns, &c->link);
     bool accepted = run_accept_hooks(c);
     if (http->inspector)
@@ -432,6 +443,8 @@ static unsigned evict_conns(struct mk__context *http, enum mk__conn_evict rank, 
         if (closed == n)
             break;
         if (mk__conn_states[c->state].evict != rank || c->running)
+            continue;
+        if (rank == MK__CONN_EVICT_LAST && is_just_accepted(c))
             continue;
         enter_state(c, MK__CONN_CLOSED);
         closed++;

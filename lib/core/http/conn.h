@@ -147,7 +147,7 @@ struct mk__conn {
     uint32_t requests;
     uint64_t armed_bytes;    /* count_moved_bytes() when the timer was armed */
     uint32_t armed_requests; /* `requests` when the timer was armed */
-    uint32_t opened_s;       /* seconds of the loop's clock */
+    uint32_t opened_tenths;  /* tenths of seconds of the loop's clock */
     struct mk_connection handle;
     struct mk_list handshaking; /* in http->handshaking, in the state HANDSHAKE */
     uint64_t stream_bytes;      /* body bytes of streams, passed to `sock` */
@@ -227,7 +227,8 @@ void mk__conn_drain_all(struct mk__context *http);
 bool mk__conn_all_drained(const struct mk__context *http);
 /*
  * Makes room by closing up to `n` connections, the oldest first: those that are idle or linger; if there are none, the
- * one that a protocol chooses; else those that have not sent a complete head. Returns how many.
+ * one that a protocol chooses; else those that have not sent a complete head, but for the newest one until a tenth of a
+ * second has passed. Returns how many.
  */
 unsigned mk__conn_close_idle(struct mk__context *http, unsigned n);
 /* While memory is low: lets up to `n` idle connections end that use much of it. */

@@ -220,6 +220,7 @@ TEST(one_that_waits_for_its_step_may_end, open_fixture, close_fixture)
         mk_test_send(clients[i], MK_STR("x"));
     assert_int_equal(mk__loop_turn(&w.loop), 0);
     assert_int_equal(clients[5]->handshake_steps, 1);
+    mk_test_pass(&w, 200);
     assert_int_equal(mk__conn_close_idle(&w.http, 6), 6);
     for (size_t i = 0; i < COUNT(clients); i++)
         assert_true(clients[i]->closed);
@@ -260,6 +261,8 @@ TEST(all_above_a_lowered_limit_give_way, open_fixture, close_fixture)
 TEST(room_is_made_of_handshakes, open_fixture, close_fixture)
 {
     struct mk_test_client *c = arrive();
+    assert_int_equal(mk__conn_close_idle(&w.http, 1), 0);
+    mk_test_pass(&w, 200);
     assert_int_equal(mk__conn_close_idle(&w.http, 1), 1);
     assert_true(c->closed);
     assert_int_equal(w.http.handshakes, 0);
