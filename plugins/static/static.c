@@ -302,8 +302,9 @@ static bool is_last_name(const struct static_location *at)
 static MK_COLD int serve_last_name(struct mk_request *req, const struct static_location *at)
 {
     struct mk_str last = mk__static_find_get_last_name(at->site->host);
-    if (!last.p || userdir_is_matched(at) || at->site->of_host)
-        return MK_DECLINED;
+    bool is_in_root = !userdir_is_matched(at) && !at->site->of_host;
+    if (!last.p || !is_in_root || !mk_host_asks_files(mk_request_host_conf(req), mk_request_path(req)))
+        return MK_DECLINED; /* 404: the section that has the path refuses it */
     mk_request_redirect_internally(req, last);
     return 0;
 }
