@@ -332,7 +332,7 @@ static MK_HOT int serve_request(struct mk_request *req)
     bool has_folders = site->aliases || site->host->user_dir.len;
     if (has_folders && !mk__static_alias_find(&at))
         mk__static_userdir_match(&at);
-    if (MK_UNLIKELY(mk_request_has_encoded_slash(req)) && !is_last_name(&at))
+    if (site->host->n_tries && MK_UNLIKELY(mk_request_has_encoded_slash(req)) && !is_last_name(&at))
         return serve_last_name(req, &at);
     if (!reads)
         return serve_other_method(req, &at);
