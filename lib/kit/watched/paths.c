@@ -9,6 +9,7 @@
 
 #include <monkey/base/arena.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -63,7 +64,36 @@ void mk__paths_release(struct mk__paths *p)
     *p = (struct mk__paths){0};
 }
 
+uint64_t mk__paths_hash(const struct mk__paths *p)
+{
+    uint64_t hash = MK_HASH_EMPTY;
+    for (unsigned i = 0; i < p->n; i++)
+        hash = mk_hash_add(hash, p->items[i].p, p->items[i].len + 1);
+    return hash;
+}
+
+static bool are_same(const struct mk__paths *a, const struct mk__paths *b)
+{
+    bool same = a->n == b->n;
+    for (unsigned i = 0; same && i < a->n; i++)
+        same = mk_str_eq(a->items[i], b->items[i]);
+    return same;
+}
+
 /* ── steps ── */
+
+bool mk__paths_copy_steps(struct mk__paths *p, const struct mk__paths *from)
+{
+    assert(!p->steps);
+    if (from->polls || !from->n_steps || !are_same(p, from))
+        return false;
+    p->steps = mk_account_alloc(NULL, from->n_steps * sizeof(*p->steps));
+    if (!p->steps)
+        return false;
+    memcpy(p->steps, from->steps, from->n_steps * sizeof(*p->steps));
+    p->n_steps = p->steps_size = from->n_steps;
+    return true;
+}
 
 static bool grow_steps(struct mk__paths *p)
 {

@@ -32,6 +32,14 @@ void mk__paths_release(struct mk__paths *p);
  */
 void mk__paths_watch(struct mk__paths *p, int inotify);
 
+/* Returns a number that is the same for the same paths. */
+uint64_t mk__paths_hash(const struct mk__paths *p);
+/*
+ * Takes the steps of paths that are watched with the same inotify descriptor. Returns false if the paths are others, or
+ * some of their changes are not reported, or without memory.
+ */
+bool mk__paths_copy_steps(struct mk__paths *p, const struct mk__paths *from);
+
 /* Returns whether an event of this folder may change the files; an empty name means all entries. */
 bool mk__paths_has_step(const struct mk__paths *p, int wd, const char *name);
 /* Returns whether a watch is that of one of the files. */

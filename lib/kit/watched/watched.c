@@ -10,6 +10,7 @@
 #include <monkey/base/poll.h>
 #include <monkey/base/thread_start.h>
 #include <monkey/base/time.h>
+#include <monkey/kit/hash_table.h>
 #include <monkey/log.h>
 
 #include "paths.h"
@@ -47,7 +48,8 @@ struct mk_watched_value {
 };
 
 struct mk_watched {
-    struct mk_list node, todo; /* in the lists of the watcher; `todo`: while due_ms or `unused` is set */
+    struct mk_list node, todo;    /* in the lists of the watcher; `todo`: while due_ms or `unused` is set */
+    struct mk_hash_node by_paths; /* in its table */
     const struct mk_watched_type *type;
     void *ctx;
     struct mk_str name;
@@ -59,6 +61,7 @@ struct mk_watched {
     unsigned failures;         /* loads of these files that have failed */
     bool moved;                /* a name on the way has changed: walk the paths again */
     bool written;              /* a file was closed after a write: load it even if it looks the same */
+    bool walked;               /* the steps are those of the paths, unless `moved` is set */
     bool busy;                 /* the thread works on it */
     bool repeats;              /* after a failure for lack of memory or descriptors */
     bool warned;               /* about files that this user may not read */
@@ -68,9 +71,10 @@ static struct {
     pthread_mutex_t life; /* held while the thread is started or joined; taken before the lock */
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock;     /* of what follows, and of all mk_watched */
-    pthread_cond_t done;      /* the thread has finished with one of them */
-    struct mk_list all, todo; /* all values, and those that the thread has something to do for, now or later */
+    pthread_mutex_t lock;          /* of what follows, and of all mk_watched */
+    pthread_cond_t done;           /* the thread has finished with one of them */
+    struct mk_list all, todo;      /* all values, and those that the thread has something to do for, now or later */
+    struct mk_hash_table by_paths; /* all values, to find those with the same files */
     int inotify, wake;
     uint64_t waits_until_ms; /* of the thread; 0: it does not wait, or is being woken */
     bool stops;
@@ -219,6 +223,21 @@ static void warn_of_limit(const struct mk_watched *w)
 }
 
 /*
+ * Takes the steps of another value with the same files, such as that of the generation before, under the lock: events
+ * that were not read yet concern both. Returns false if there is none.
+ */
+static bool copy_steps(struct mk_watched *w)
+{
+    struct mk_hash_node *n;
+    MK_HASH_EACH(&watcher.by_paths, mk__paths_hash(&w->paths), n) {
+        const struct mk_watched *other = MK_CONTAINER_OF(n, struct mk_watched, by_paths);
+        if (other->walked && !other->moved && mk__paths_copy_steps(&w->paths, &other->paths))
+            return true;
+    }
+    return false;
+}
+
+/*
  * Returns the signature of the files, walking their paths before if names have changed, or if not all changes are
  * reported. If a folder's mode has changed, the files tell whether that makes a difference.
  */
@@ -261,9 +280,12 @@ static void serve_value(struct mk_watched *w, bool due)
     bool moved = w->moved, written = w->written;
     w->busy = true;
     w->unused = NULL;
+    if (due && !w->walked)
+        moved = !copy_steps(w);
     if (due) {
         w->due_ms = w->since_ms = 0;
         w->moved = w->written = false;
+        w->walked = true;
     }
     pthread_mutex_unlock(&watcher.lock);
     free_values(w, unused);
@@ -479,19 +501,23 @@ static struct mk_watched *new_watched(const struct mk_watched_source *source, in
 
 /*
  * Adds it to those that are watched. A thread that runs already begins soon: a reload adds many, for which it is woken
- * once.
+ * once. Returns 0 or -ENOMEM.
  */
-static void add_watched(struct mk_watched *w)
+static int add_watched(struct mk_watched *w)
 {
     uint64_t due_ms = mk_time_monotonic_ms() + QUIET_MS;
     pthread_mutex_lock(&watcher.life);
     pthread_mutex_lock(&watcher.lock);
-    mark_due(w, due_ms);
-    mk_list_add(&watcher.all, &w->node);
-    if (watcher.running)
-        wake_thread(due_ms);
+    int err = mk_hash_insert(&watcher.by_paths, NULL, &w->by_paths, mk__paths_hash(&w->paths));
+    if (err == 0) {
+        mark_due(w, due_ms);
+        mk_list_add(&watcher.all, &w->node);
+        if (watcher.running)
+            wake_thread(due_ms);
+    }
     pthread_mutex_unlock(&watcher.lock);
     pthread_mutex_unlock(&watcher.life);
+    return err;
 }
 
 int mk_watched_open(const struct mk_watched_source *source, struct mk_buf *message, struct mk_watched **ret)
@@ -510,9 +536,14 @@ int mk_watched_open(const struct mk_watched_source *source, struct mk_buf *messa
         return err;
     }
     atomic_init(&w->current, value);
-    add_watched(w);
-    *ret = w;
-    return 0;
+    err = add_watched(w);
+    if (err == 0) {
+        *ret = w;
+        return 0;
+    }
+    free_values(w, value);
+    free_watched(w);
+    return err;
 }
 
 static bool is_unused(void)
@@ -531,6 +562,9 @@ void mk_watched_close(struct mk_watched *w)
     while (w->busy)
         pthread_cond_wait(&watcher.done, &watcher.lock);
     mk_list_del(&w->node);
+    mk_hash_remove(&watcher.by_paths, &w->by_paths);
+    if (!watcher.by_paths.n)
+        mk_hash_release(&watcher.by_paths, NULL);
     put_value(w, atomic_load_explicit(&w->current, memory_order_relaxed));
     mk_list_del(&w->todo);
     assert(!atomic_load_explicit(&w->current, memory_order_relaxed)->refs); /* all references were released */

@@ -211,13 +211,15 @@ static void end(struct fixture *fixture)
     assert_int_equal(values, 0);
 }
 
-/* Begins, and waits until the thread has looked at the file for the first time: it then looks at another one. */
+/* Begins, and waits until the thread has looked at the file for the first time: it then looks at another path. */
 static void begin_after_look(struct fixture *fixture, const char *name)
 {
     struct fixture next;
+    char other[64];
     unsigned before = watches;
     begin(fixture, name, name);
-    begin(&next, name, name);
+    snprintf(other, sizeof(other), "./%s", name);
+    begin(&next, other, other);
     WAIT_UNTIL(watches > before + 2 * count_steps(name));
     close_fixture(&next);
 }
@@ -240,6 +242,27 @@ TEST(rename_and_write_in_place, set_up, tear_down)
     wait_for_text(&fixture.ref, "four");
     WAIT_UNTIL(count_logged("test: loaded again") == 3);
     end(&fixture);
+}
+
+/* As a reload opens them: no watch is added, and both values notice what changes. */
+TEST(values_with_the_same_files, set_up, tear_down)
+{
+    struct fixture first, second, last;
+    mk_test_write("a", MK_STR("one"));
+    begin_after_look(&first, "a");
+    unsigned before = watches;
+    begin(&second, "a", "a");
+    begin(&last, "./././a", "a"); /* another path is walked, after the second value */
+    WAIT_UNTIL(watches >= before + count_steps("a") * 2);
+    assert_int_equal(watches, before + count_steps("a") * 2);
+    close_fixture(&last);
+    replace("a", "two");
+    wait_for_text(&first.ref, "two");
+    wait_for_text(&second.ref, "two");
+    close_fixture(&first);
+    mk_test_write("a", MK_STR("three"));
+    wait_for_text(&second.ref, "three");
+    end(&second);
 }
 
 /* As the volumes of Kubernetes: a -> ..data/a, ..data -> ..1; then ..data is switched, and ..1 removed. */
