@@ -176,10 +176,7 @@ static void serve_all(void)
     for (unsigned i = 0; i < st.n_channels; i++)
         if (st.channels[i] >= 0)
             serve_channel(i, POLLIN | POLLOUT);
-    if (st.has_reaped)
-        reap_orphans();
-    st.has_reaped = false;
-    scan_if_due();
+    finish_turn();
 }
 
 static void attach_channel(void)
@@ -348,7 +345,7 @@ static void end_run(void)
         kill_late();
         check_rows();
     }
-    scan_if_due();
+    finish_turn();
     require(st.n_rows == 0);
     for (unsigned i = 0; i < run.n_children; i++)
         require(run.children[i].state == CHILD_NONE);

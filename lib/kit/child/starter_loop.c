@@ -377,6 +377,15 @@ static void scan_if_due(void)
         scan_processes();
 }
 
+/* After all events: a scan may reap a child that has hidden orphans. */
+static void finish_turn(void)
+{
+    scan_if_due();
+    if (st.has_reaped)
+        reap_orphans();
+    st.has_reaped = false;
+}
+
 /* ── starts ── */
 
 /* Places the descriptors that have come. Returns false if their number is not that of the message. */
@@ -534,10 +543,7 @@ static void serve_channels(void)
             serve_channel(i - 2, st.polled[i].revents);
     if (n && st.polled[0].revents && !read_message(CONTROL_FD, -1))
         end_all();
-    if (st.has_reaped)
-        reap_orphans();
-    st.has_reaped = false;
-    scan_if_due();
+    finish_turn();
 }
 
 /* Closes all that is the server's. Returns false if that cannot be done. */
