@@ -14,7 +14,7 @@ from harness import build
 from harness.backend import Backend, answer, echo_websocket, replay, stay_silent
 from harness.failing_memory import fail_each, only_sanitized
 from harness.few_descriptors import fail_each_descriptor
-from harness.messages import request
+from harness.messages import lines, request, sized
 from harness.metrics import needs_status, scrape, status_of, status_section, total
 from harness.groups import GROUPS, PREFIX, ask_many, group, hold
 from harness.origins import Origin
@@ -292,6 +292,17 @@ def test_a_response_that_has_begun_is_not_repeated(serve_group, backends):
     with server.connect() as client:
         assert [client.ask("/").status for _ in range(4)] == [502, 502, 200, 200]
     assert len(two.peers) == 1
+
+
+def test_interim_responses_of_each_server(serve_group, backends):
+    """There is a limit for one server's; those of one that has failed do not count for the next."""
+    one, two = backends(2)
+    many = b"HTTP/1.1 102 Processing\r\n\r\n" * 10
+    one.scripts[:] = [replay(many)]
+    two.scripts[:] = [replay(many + lines("HTTP/1.1 200 OK", sized(b"")))]
+    server = serve_group([one, f"{two.address} backup"], {"Retry": "Idempotent"})
+    with server.connect() as client:
+        assert client.ask("/").status == 200
 
 
 @needs_status

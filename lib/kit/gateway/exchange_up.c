@@ -150,6 +150,7 @@ static void note_sent(struct mk__gw_exchange *x)
 
 void mk__gw_exchange_up_rewind(struct mk__gw_exchange *x)
 {
+    x->n_interim = 0;
     if (x->received.spooled) {
         x->up.body_begun = x->up.body_ended = false;
         mk__gw_received_rewind(&x->received); /* an error is found when it is read */
