@@ -316,15 +316,19 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return match < 0 ? match : match == 0;
 }
 
-/* A path that is redirected for all clients shows nothing; one that is rewritten, or redirected for some, may. */
+/*
+ * A host that is redirected as a whole shows nothing. Where only some paths are, what they name may still be sent as
+ * the index of a folder, or by a name of TryFiles.
+ */
 static bool denies_path(const struct mk_host *host, struct mk_str path)
 {
     const struct redirect_host *whole = mk_host_conf(host, &redirect_sections[RULES_HOST]);
     struct mk_str groups[MK_PATTERN_GROUPS];
-    int rewritten, redirected;
-    redirect_find_rule(host, RULES_REWRITE, path, NULL, groups, &rewritten);
-    const struct path_rule *r = redirect_find_rule(host, RULES_REDIRECT, path, NULL, groups, &redirected);
-    return rewritten == 0 && (redirected > 0 ? !r->when.n : redirected == 0 && whole->to.text.len);
+    int match;
+    const struct path_rule *r = redirect_find_rule(host, RULES_REDIRECT, path, NULL, groups, &match);
+    if (!r)
+        return match == 0 && whole->to.text.len;
+    return match > 0 && !r->when.n && mk_pattern_covers(&r->match, &all_paths);
 }
 
 static const struct mk_path_hooks path_hooks = {.allows_path = allows_path, .denies_path = denies_path};

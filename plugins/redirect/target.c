@@ -145,16 +145,26 @@ static const struct {
     {MK_STR_INIT("308"), A_STATUS("308")},
     {MK_STR_INIT("last"), LAST},
     {MK_STR_INIT("break"), LAST},
-    {MK_STR_INIT("[L]"), LAST},
-    {MK_STR_INIT("[R]"), A_STATUS("302")},
-    {MK_STR_INIT("[R,L]"), A_STATUS("302")},
-    {MK_STR_INIT("[R=301]"), A_STATUS("301")},
-    {MK_STR_INIT("[R=301,L]"), A_STATUS("301")},
-    {MK_STR_INIT("[L,R=301]"), A_STATUS("301")},
 };
+
+/* Those of Apache: [L], [R=301,L], [QSA] ... */
+static int check_bracket(const struct mk_conf_value *value, bool rewrite, struct mk_buf *error)
+{
+    uint32_t last = value->n ? value->n - 1 : 0;
+    if (!last || !mk_str_starts(value->words[last], MK_STR("[")) || !mk_str_ends(value->words[last], MK_STR("]")))
+        return 0;
+    return mk_conf_fault(value, last, 0, error,
+                         rewrite ? "flags in brackets are those of Apache: write lines, such as \"Last On\" for [L]; "
+                                   "the query is kept without one"
+                                 : "flags in brackets are those of Apache: write lines, such as \"Status 301\" for "
+                                   "[R=301]; the query is kept without one");
+}
 
 static int check_flags(const struct mk_conf_value *value, bool rewrite, struct mk_buf *error)
 {
+    int err = check_bracket(value, rewrite, error);
+    if (err < 0)
+        return err;
     for (uint32_t i = 0; value->n > 1 && i < value->n; i += value->n - 1)
         for (size_t k = 0; k < MK_COUNT_OF(flags); k++)
             if (mk_str_ieq(value->words[i], flags[k].word))

@@ -97,6 +97,8 @@ static bool sends_file(const struct sent *sent, struct mk_str file)
     int n = snprintf(path, sizeof(path), "%.*s%.*s", MK_STR_ARG(sent->site->prefix),
                      MK_STR_ARG(sent->name.len ? MK_STR("") : below));
     struct mk_str url = mk_str(path, (size_t)n);
+    if (!sent->site->of_host && mk__static_alias_find_pattern(sent->host, url))
+        return false; /* the path is that of an alias */
     return !mk_host_is_source(sent->host, MK_SOURCE_FILE, file) &&
            !mk_host_is_source(sent->host, MK_SOURCE_PATH, url) && mk_host_asks_files(sent->host, url) &&
            !mk_host_denies_path(sent->host, url);

@@ -23,8 +23,8 @@ static void check_index(const struct mk_conf_check *check, const struct mk_conf_
         if (name.len && memchr(name.p, ',', name.len))
             mk_conf_error_nth(check, offset, i, "\"Indexfile\": a blank separates names, not a comma");
         if (mk_str_starts(name, MK_STR("/")))
-            mk_conf_warn_nth(check, offset, i, "an index is a file of the folder that is asked for: write \"%.*s\"",
-                             MK_STR_ARG(mk_str_after(name, 1)));
+            mk_conf_warn_nth(check, offset, i,
+                             "an index is a file of the folder that is asked for: write its name without a slash");
     }
 }
 

@@ -69,11 +69,23 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
     mk__static_file_counters_add(req, found->coding != MK_CODING_IDENTITY);
 }
 
+/* Tells whether no file can have the path of the request: only TryFiles may have content for it. */
+static inline bool has_no_file(const struct mk_request *req, const struct static_site *site)
+{
+    return site->host->n_tries && MK_UNLIKELY(mk_request_has_encoded_slash(req));
+}
+
+/* Returns the path that is looked up for the request. */
+static struct mk_str get_found_path(const struct mk_request *req, const struct static_site *site)
+{
+    return has_no_file(req, site) ? mk__static_find_get_last_name(site->host) : mk_request_path(req);
+}
+
 /* Has another plugin run the index of the folder that is the request's path, or the last name of TryFiles. */
 static void run_program(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
-    size_t n = mk__static_find_write_path(site, found, mk_request_path(req), path);
+    size_t n = mk__static_find_write_path(site, found, get_found_path(req, site), path);
     if (n)
         mk_request_redirect_internally(req, mk_str(path, n));
     else
@@ -85,7 +97,7 @@ static MK_NOINLINE bool may_send(struct mk_request *req, const struct static_sit
                                  const struct find_result *found)
 {
     MK_UNINITIALIZED char text[STATIC_NAME_BYTES];
-    size_t n = mk__static_find_write_path(site, found, mk_request_path(req), text);
+    size_t n = mk__static_find_write_path(site, found, get_found_path(req, site), text);
     struct mk_str path = mk_str(text, n), decided = mk_request_decided_path(req);
     if (n && (mk_str_eq(path, mk_request_path(req)) || (decided.p && mk_str_eq(path, decided))))
         return true;
@@ -290,22 +302,21 @@ static int accept_encoded_slash(const struct mk_host *host, struct mk_str path)
 {
     const struct static_site *site = mk_host_state(host, &mk_plugin_static);
     (void)path;
-    return site && mk__static_find_get_last_name(site->host).p ? MK_ENCODED_SLASH_KEEP : MK_ENCODED_SLASH_REFUSE;
+    return site && mk__static_find_get_tries(site->host) == MK_TRIES_ALL ? MK_ENCODED_SLASH_KEEP
+                                                                         : MK_ENCODED_SLASH_REFUSE;
 }
 
-/* Tells whether the path is the last name of TryFiles: after the internal redirect of serve_last_name(). */
-static bool is_last_name(const struct static_location *at)
+/* Puts the last name in place of the path. Returns MK_AGAIN: look it up; 0: a status was sent; or MK_DECLINED. */
+static MK_COLD int replace_by_last_name(struct mk_request *req, struct static_location *at)
 {
-    return mk_str_eq(at->path, mk__static_find_get_last_name(at->site->host));
-}
-
-static MK_COLD int serve_last_name(struct mk_request *req, const struct static_location *at)
-{
-    struct mk_str last = mk__static_find_get_last_name(at->site->host);
     bool is_in_root = !userdir_is_matched(at) && !at->site->of_host;
-    if (!last.p || !is_in_root || !mk_host_asks_files(mk_request_host_conf(req), mk_request_path(req)))
+    if (!is_in_root || !mk_host_asks_files(mk_request_host_conf(req), mk_request_path(req)))
         return MK_DECLINED; /* 404: the section that has the path refuses it */
-    mk_request_redirect_internally(req, last);
+    if (!at->site->host->last_status) {
+        at->path = get_found_path(req, at->site);
+        return MK_AGAIN;
+    }
+    mk_response_error(req, at->site->host->last_status);
     return 0;
 }
 
@@ -314,9 +325,9 @@ static MK_HOT int serve_request(struct mk_request *req)
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     enum mk_method method = mk_request_method(req);
 
-    if (!site || !site->has_files)
-        return MK_DECLINED;
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
+    if (!site || !site->has_files || !mk_str_starts(at.path, MK_STR("/"))) /* OPTIONS *, CONNECT */
+        return MK_DECLINED;
     if (sources_have_path(site, at.path)) {
         mk_request_set_reason(req, MK_REASON_SOURCE);
         return MK_DECLINED; /* 404, unless a plugin after this one runs it */
@@ -332,8 +343,11 @@ static MK_HOT int serve_request(struct mk_request *req)
     bool has_folders = site->aliases || site->host->user_dir.len;
     if (has_folders && !mk__static_alias_find(&at))
         mk__static_userdir_match(&at);
-    if (site->host->n_tries && MK_UNLIKELY(mk_request_has_encoded_slash(req)) && !is_last_name(&at))
-        return serve_last_name(req, &at);
+    if (has_no_file(req, site)) {
+        int r = replace_by_last_name(req, &at);
+        if (r != MK_AGAIN)
+            return r;
+    }
     if (!reads)
         return serve_other_method(req, &at);
     if (alias_needs_slash(&at)) {

@@ -163,8 +163,9 @@ def test_redirects_and_rewrites(serve, tmp_path, name):
     ({"TryFiles": "$path /a.txt"}, "", 200, None),
     ({"TryFiles": "$path /a.txt"}, "[PROXY]\n    Match /pkg\n    To http://127.0.0.1:1\n", 404, None),
     ({"TryFiles": "$path /a.txt"}, "[PROXY]\n    Match /pk\n    To http://127.0.0.1:1\n", 200, None),
-    ({"TryFiles": "$path /a.txt"}, "[HANDLERS]\n    Match /pkg proxy\n[PROXY]\n    To http://127.0.0.1:1\n", 404, None),
+    ({"TryFiles": "$path /a.txt"}, "[PROXY]\n    To http://127.0.0.1:1\n[HANDLERS]\n    Match / static\n", 200, None),
     ({"TryFiles": "$path =404"}, "", 404, None),
+    ({"TryFiles": "$path =410"}, "", 410, None),
     ({"TryFiles": "$path $path.html"}, "", 404, None),
     ({"TryFiles": "$path /a.txt"}, "[RULES]\n    Match /a.txt\n    Action deny\n", 403, None),
     ({"TryFiles": "$path /a.txt"}, "[ALIAS]\n    Match /pkg\n    To ROOT/pkg\n", 404, None),
@@ -177,9 +178,21 @@ def test_without_content_that_accepts_it(serve, tmp_path, host, text, status, lo
     with server.connect() as client:
         got = client.ask("/pkg/@a%2Fb%20")
         assert (got.status, got["Location"], got.body == b"a.txt") == (status, location, status == 200)
-        assert client.ask("/pkg/@a%2Fb%20", method="POST").status in (404, 405 if status == 200 else status)
+        assert client.ask("/pkg/@a%2Fb%20", method="POST").status in {404, 405, status}
         if not (host or text):
             assert client.ask("/pkg/@a%252Fb%20").status == 200
+
+
+def test_headers_of_the_last_name(serve, tmp_path):
+    """They go by the path of the client, as for paths without such a slash."""
+    text = section("HEADERS", {"Match": "/a", "Set": "X-A 1"})
+    text += section("HEADERS", {"Match": "/i.html", "Set": "X-I 1"})
+    root = populate(tmp_path / "root", {"i.html": b"hello"})
+    with serve(root=root, host={"TryFiles": "$path /i.html"}, text=text).connect() as client:
+        for path in ("/a/b", "/a/b%2Fc"):
+            got = client.ask(path)
+            assert (got.body, got["X-A"], got["X-I"]) == (b"hello", "1", None)
+            assert got["Content-Type"].startswith("text/html")
 
 
 @pytest.mark.parametrize("value, method, status", [

@@ -72,11 +72,14 @@ ROWS = {
         '"Match": paths begin with a slash: write ~^/admin/x$',
     ),
     "a flag of Apache": (
-        HOST, "[REWRITE]\n    Match /a\n    To /b [L]\n", 6, 11, '"To": this has its own line: write "Last On"'
+        HOST, "[REWRITE]\n    Match /a\n    To /b [QSA,L]\n", 6, 11,
+        '"To": flags in brackets are those of Apache: write lines, such as "Last On" for [L]; the query is kept '
+        "without one",
     ),
     "flags of Apache": (
         HOST, "[REDIRECT]\n    Match /a\n    To /b [R=301,L]\n", 6, 11,
-        '"To": a status has its own line: write "Status 301"',
+        '"To": flags in brackets are those of Apache: write lines, such as "Status 301" for [R=301]; the query is kept '
+        "without one",
     ),
     "alternatives without their slash": (
         HOST, "[RULES]\n    Match ~^(admin|x(a|b)\\))(/|$)\n    Action deny\n", 5, 13,
@@ -175,7 +178,7 @@ WARNINGS = {
     ),
     "an index with a slash": (
         HOST, "    Indexfile index.php /index.html\n", 4, 25,
-        'an index is a file of the folder that is asked for: write "index.html"',
+        "an index is a file of the folder that is asked for: write its name without a slash",
     ),
     "one level of a login": (
         HOST, "[AUTH]\n    Match /*\n    Type Forward\n    To http://127.0.0.1:1/a\n", 5, 11, LEVEL.format("/")
@@ -196,6 +199,9 @@ VALID = {
     "an expression with an optional start": (HOST, "[HEADERS]\n    Match ~^a?/b\n    Set X-A b\n"),
     "alternatives, one with its slash": (HOST, "[HEADERS]\n    Match ~^(a|/b)\n    Set X-A b\n"),
     "alternatives, one with an optional start": (HOST, "[HEADERS]\n    Match ~^(a|b?/c)\n    Set X-A b\n"),
+    "alternatives outside of a group": (HOST, "[HEADERS]\n    Match ~^(a)|/b\n    Set X-A b\n"),
+    "an alternative without a group": (HOST, "[HEADERS]\n    Match ~^a|/b\n    Set X-A b\n"),
+    "alternatives with a quote": (HOST, "[HEADERS]\n    Match ~^(a\\Q)\\E|/x)\n    Set X-A b\n"),
     "alternatives that may be missing": (HOST, "[HEADERS]\n    Match ~^(a|b)?/c\n    Set X-A b\n"),
     "sources in single quotes": (HOST, "[HEADERS]\n    Set Content-Security-Policy default-src 'self'\n"),
     "a method of one's own": (HOST, "[CORS]\n    Origins *\n    Methods GET purge\n"),

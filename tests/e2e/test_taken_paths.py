@@ -233,6 +233,14 @@ def test_other_names_of_tryfiles_are_not_run(start, protocol, tries, path):
 
 
 @needs_gateways
+@pytest.mark.parametrize("name", RUN)
+def test_the_server_itself(start, protocol, name):
+    """`OPTIONS *` is about no path; a proxy for all passes it on."""
+    with protocol.connect(start(NAMES[name])) as client:
+        assert client.ask("*", method="OPTIONS").status == (200 if name == "proxy by a handler" else 204)
+
+
+@needs_gateways
 def test_an_index_of_other_folders(start, protocol, site):
     """The first name that is there is used, also behind one of a program; other folders have none."""
     populate(site, {"sub2/page.php": SECRET, "empty/a.txt": b"a\n"})

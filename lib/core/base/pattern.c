@@ -126,31 +126,39 @@ static int check_escapes(struct mk_pattern *pattern, struct mk_str text, struct 
     return -EINVAL;
 }
 
-static bool has_quantifier(struct mk_str expression, size_t i)
-{
-    return i < expression.len && memchr("?*{", expression.p[i], 3);
-}
-
 /* Tells whether an expression begins with a byte that is no slash. After one with a quantifier the slash may follow. */
 static bool begins_with_name(struct mk_str expression)
 {
-    return expression.len && mk_is_name_byte(expression.p[0], "-_") && !has_quantifier(expression, 1);
+    return expression.len && mk_is_name_byte(expression.p[0], "-_") &&
+           !(expression.len > 1 && memchr("?*{", expression.p[1], 3));
 }
 
-/* Tells whether all alternatives of a group do, `expression` being what follows the parenthesis. */
-static MK_COLD bool alternatives_begin_with_name(struct mk_str expression)
+/*
+ * Tells whether an expression, or each alternative in the group that it begins with, begins so. False also where that
+ * takes more to know: behind classes, quotes and an alternative outside of the group.
+ */
+static MK_COLD bool has_no_slash_first(struct mk_str expression)
 {
-    unsigned depth = 0;
-    bool all = begins_with_name(expression);
-    for (size_t i = 0; all && i < expression.len; i++) {
+    bool in_group = mk_str_starts(expression, MK_STR("("));
+    size_t start = !in_group ? 0 : mk_str_starts(expression, MK_STR("(?:")) ? 3 : 1;
+    unsigned depth = in_group;
+    bool all = begins_with_name(mk_str_after(expression, start));
+    for (size_t i = start; all && i < expression.len; i++) {
         char c = expression.p[i];
-        if (c == ')' && depth-- == 0)
-            return !has_quantifier(expression, i + 1);
-        depth += c == '(';
-        i += c == '\\';
-        all = c != '[' && (c != '|' || depth || begins_with_name(mk_str_after(expression, i + 1)));
+        if (c == ')' && depth && --depth == 0 && in_group) {
+            in_group = false;
+            all = i + 1 == expression.len || !memchr("?*{", expression.p[i + 1], 3);
+        } else if (c == '(') {
+            depth++;
+        } else if (c == '\\') {
+            all = ++i < expression.len && expression.p[i] != 'Q';
+        } else if (c == '|' && (!depth || (in_group && depth == 1))) {
+            all = depth && begins_with_name(mk_str_after(expression, i + 1));
+        } else if (c == '[' && in_group) {
+            all = false;
+        }
     }
-    return false;
+    return all;
 }
 
 /* Reports an expression for paths whose ^ is followed by a byte that is no slash. */
@@ -158,11 +166,7 @@ static MK_COLD int check_regex_start(struct mk_pattern *pattern, struct mk_str t
 {
     size_t start = mk_str_starts(text, MK_STR("~*")) ? 2 : 1;
     struct mk_str rest = text.len > start ? mk_str_after(text, start + 1) : MK_STR("");
-    bool is_group = mk_str_starts(rest, MK_STR("("));
-    if (!rest.len || text.p[start] != '^' || (!is_group && !begins_with_name(rest)))
-        return 0;
-    size_t parenthesis = mk_str_starts(rest, MK_STR("(?:")) ? 3 : 1;
-    if (is_group && !alternatives_begin_with_name(mk_str_after(rest, parenthesis)))
+    if (!rest.len || text.p[start] != '^' || !has_no_slash_first(rest))
         return 0;
     pattern->text = mk_str_after(text, start + 1);
     mk_buf_addf(error, "paths begin with a slash: write %.*s/%.*s", (int)start + 1, text.p, MK_STR_ARG(pattern->text));
