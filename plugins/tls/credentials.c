@@ -87,7 +87,7 @@ void credentials_put(struct tls_credentials *own)
 
 /* ── a handshake ── */
 
-/* Each call replaces what the SSL has; its parameters for verification are those of the SSL_CTX. */
+/* The parameters for verification are those of the SSL_CTX. */
 int credentials_apply(const struct tls_credentials *own, SSL *ssl)
 {
     assert(own->verify_mode == SSL_VERIFY_NONE || own->authorities);
@@ -96,12 +96,18 @@ int credentials_apply(const struct tls_credentials *own, SSL *ssl)
     SSL_set_client_CA_list(ssl, names);
     SSL_set_verify(ssl, own->verify_mode, NULL);
     SSL_set_verify_depth(ssl, own->verify_depth);
-    SSL_certs_clear(ssl);
-    for (unsigned i = 0; good && i < own->n_certs; i++)
-        good = SSL_use_cert_and_key(ssl, own->certs[i].leaf, own->certs[i].key, own->certs[i].chain, 1) == 1;
     good = good && SSL_set1_verify_cert_store(ssl, own->authorities) == 1 &&
            SSL_set_session_id_context(ssl, own->session_context, sizeof(own->session_context)) == 1 &&
            SSL_set_min_proto_version(ssl, own->min_version) == 1;
+    return good ? 0 : -ENOMEM;
+}
+
+int credentials_show(const struct tls_credentials *own, SSL *ssl)
+{
+    bool good = true;
+    SSL_certs_clear(ssl);
+    for (unsigned i = 0; good && i < own->n_certs; i++)
+        good = SSL_use_cert_and_key(ssl, own->certs[i].leaf, own->certs[i].key, own->certs[i].chain, 1) == 1;
     return good ? 0 : -ENOMEM;
 }
 

@@ -135,6 +135,14 @@ static int select_host(SSL *ssl, int *alert, void *ctx)
     return err == 0 ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
 }
 
+/* A resumed session needs none. Returns 1, or 0: the handshake fails. */
+static int provide_certificates(SSL *ssl, void *ctx)
+{
+    const struct tls_conn *conn = SSL_get_app_data(ssl);
+    (void)ctx;
+    return credentials_show(conn->credentials, ssl) == 0;
+}
+
 /* Tells the client that its name was used. select_host() has chosen the host already. */
 static int confirm_server_name(SSL *ssl, int *alert, void *ctx)
 {
@@ -268,6 +276,7 @@ int handshake_set_callbacks(SSL_CTX *ctx, const struct tls_generation *t)
     void *arg = (void *)(uintptr_t)t; /* the callbacks do not change it */
     SSL_CTX_set_client_hello_cb(ctx, select_host, arg);
     SSL_CTX_set_tlsext_servername_callback(ctx, confirm_server_name);
+    SSL_CTX_set_cert_cb(ctx, provide_certificates, NULL);
     SSL_CTX_set_alpn_select_cb(ctx, select_alpn, arg);
     SSL_CTX_set_tlsext_status_cb(ctx, provide_ocsp_response);
     if (SSL_CTX_set_session_ticket_cb(ctx, NULL, check_ticket, NULL) != 1)

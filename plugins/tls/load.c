@@ -125,6 +125,8 @@ static int end_load(struct tls_load *load, int err)
 {
     if (err == 0)
         err = credentials_apply(load->credentials, load->trial);
+    if (err == 0)
+        err = credentials_show(load->credentials, load->trial);
     ERR_clear_error();
     SSL_free(load->trial);
     if (err == 0)

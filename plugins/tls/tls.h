@@ -154,10 +154,12 @@ struct tls_credentials *credentials_get(struct tls_credentials *own);
 void credentials_put(struct tls_credentials *own);
 
 /*
- * Gives a connection all that it shows and asks, in place of what it had: also for a second ClientHello with another
- * name. The SSL holds what it needs of it. Returns 0 or -ENOMEM: the handshake must not continue.
+ * Gives a connection the rules of its host, before a session is resumed; and the certificates, if none is. Both replace
+ * what it has: a second ClientHello may have another name. The SSL holds what it needs of them. Return 0 or -ENOMEM:
+ * the handshake must not continue.
  */
 int credentials_apply(const struct tls_credentials *own, SSL *ssl);
+int credentials_show(const struct tls_credentials *own, SSL *ssl);
 
 /* What files are: it changes when they do. */
 struct credentials_stamp {

@@ -362,6 +362,7 @@ TEST(nothing_is_left_of_another_host)
     SSL *ssl = SSL_new(tls_fixture.tls.ctx);
     assert_non_null(ssl);
     assert_int_equal(credentials_apply(asking, ssl), 0);
+    assert_int_equal(credentials_show(asking, ssl), 0);
     assert_ptr_equal(SSL_get_certificate(ssl), asking->certs[0].leaf);
     assert_ptr_equal(get_store(ssl), asking->authorities);
     assert_int_equal(SSL_get_verify_mode(ssl), asking->verify_mode);
@@ -371,6 +372,7 @@ TEST(nothing_is_left_of_another_host)
     assert_true(X509_VERIFY_PARAM_get_flags(SSL_get0_param(ssl)) & X509_V_FLAG_PARTIAL_CHAIN);
 
     assert_int_equal(credentials_apply(own, ssl), 0);
+    assert_int_equal(credentials_show(own, ssl), 0);
     assert_int_equal(SSL_set_current_cert(ssl, SSL_CERT_SET_FIRST), 1);
     assert_ptr_equal(SSL_get_certificate(ssl), leaf);
     assert_int_equal(SSL_set_current_cert(ssl, SSL_CERT_SET_NEXT), 0);
