@@ -276,6 +276,7 @@ enum mk_reason {
     MK_REASON_METHOD,         /* neither GET nor HEAD for a file */
     MK_REASON_BODY,           /* MaxBodySize */
     MK_REASON_COLLECTED_BODY, /* MaxRequestSize */
+    MK_REASON_ENCODED_SLASH,  /* EncodedSlash */
     MK_REASON_COUNT,
 };
 

@@ -302,22 +302,18 @@ static int accept_encoded_slash(const struct mk_host *host, struct mk_str path)
 {
     const struct static_site *site = mk_host_state(host, &mk_plugin_static);
     (void)path;
-    return site && mk__static_find_get_tries(site->host) == MK_TRIES_ALL ? MK_ENCODED_SLASH_KEEP
-                                                                         : MK_ENCODED_SLASH_REFUSE;
+    return site && mk__static_find_get_last_name(site->host).p ? MK_ENCODED_SLASH_KEEP : MK_ENCODED_SLASH_REFUSE;
 }
 
-/* Puts the last name in place of the path. Returns MK_AGAIN: look it up; 0: a status was sent; or MK_DECLINED. */
-static MK_COLD int replace_by_last_name(struct mk_request *req, struct static_location *at)
+/* Puts the last name in place of the path. Returns false if that is for another plugin, or has no such name. */
+static MK_COLD bool replace_by_last_name(const struct mk_request *req, struct static_location *at)
 {
     bool is_in_root = !userdir_is_matched(at) && !at->site->of_host;
-    if (!is_in_root || !mk_host_asks_files(mk_request_host_conf(req), mk_request_path(req)))
-        return MK_DECLINED; /* 404: the section that has the path refuses it */
-    if (!at->site->host->last_status) {
-        at->path = get_found_path(req, at->site);
-        return MK_AGAIN;
-    }
-    mk_response_error(req, at->site->host->last_status);
-    return 0;
+    struct mk_str last = mk__static_find_get_last_name(at->site->host);
+    if (!is_in_root || !last.p || !mk_host_asks_files(mk_request_host_conf(req), mk_request_path(req)))
+        return false;
+    at->path = last;
+    return true;
 }
 
 static MK_HOT int serve_request(struct mk_request *req)
@@ -326,8 +322,10 @@ static MK_HOT int serve_request(struct mk_request *req)
     enum mk_method method = mk_request_method(req);
 
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
-    if (!site || !site->has_files || !mk_str_starts(at.path, MK_STR("/"))) /* OPTIONS *, CONNECT */
+    if (!site || !site->has_files)
         return MK_DECLINED;
+    if (!mk_str_starts(at.path, MK_STR("/"))) /* OPTIONS *, CONNECT */
+        return refuse_method(req);
     if (sources_have_path(site, at.path)) {
         mk_request_set_reason(req, MK_REASON_SOURCE);
         return MK_DECLINED; /* 404, unless a plugin after this one runs it */
@@ -343,11 +341,8 @@ static MK_HOT int serve_request(struct mk_request *req)
     bool has_folders = site->aliases || site->host->user_dir.len;
     if (has_folders && !mk__static_alias_find(&at))
         mk__static_userdir_match(&at);
-    if (has_no_file(req, site)) {
-        int r = replace_by_last_name(req, &at);
-        if (r != MK_AGAIN)
-            return r;
-    }
+    if (has_no_file(req, site) && !replace_by_last_name(req, &at))
+        return MK_DECLINED;
     if (!reads)
         return serve_other_method(req, &at);
     if (alias_needs_slash(&at)) {
@@ -357,6 +352,15 @@ static MK_HOT int serve_request(struct mk_request *req)
     return serve_location(req, &at, ATTEMPT_FIRST);
 }
 
+/* Tells whether a section has the path, or that of a program for it, and refuses its encoded slash: else none does. */
+static MK_COLD bool refuses_encoded_slash(const struct mk_request *req)
+{
+    const struct mk_host *host = mk_request_host_conf(req);
+    struct mk_str path = mk_request_path(req);
+    bool is_program = mk_host_is_source(host, MK_SOURCE_PATH, path) && mk_host_runs_source(host, path);
+    return is_program || !mk_host_asks_files(host, mk_request_original_path(req));
+}
+
 static MK_HOT void replace_error_page(struct mk_request *req)
 {
     if (mk_response_get_status(req) < 400) /* no error */
@@ -364,6 +368,8 @@ static MK_HOT void replace_error_page(struct mk_request *req)
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     if (site && site->hints_at_listing)
         mk__static_listing_hint_give(req, site);
+    if (mk_request_reason(req) == MK_REASON_ENCODED_SLASH && !refuses_encoded_slash(req))
+        mk_request_set_reason(req, MK_REASON_NONE);
     mk__static_reasons_log(req, site);
     if (site && site->errors)
         mk__static_errors_apply(req, site, &mk__static_settings_sections[SETTINGS_ERROR_PAGES]);

@@ -165,7 +165,7 @@ def test_redirects_and_rewrites(serve, tmp_path, name):
     ({"TryFiles": "$path /a.txt"}, "[PROXY]\n    Match /pk\n    To http://127.0.0.1:1\n", 200, None),
     ({"TryFiles": "$path /a.txt"}, "[PROXY]\n    To http://127.0.0.1:1\n[HANDLERS]\n    Match / static\n", 200, None),
     ({"TryFiles": "$path =404"}, "", 404, None),
-    ({"TryFiles": "$path =410"}, "", 410, None),
+    ({"TryFiles": "$path =410"}, "", 404, None),
     ({"TryFiles": "$path $path.html"}, "", 404, None),
     ({"TryFiles": "$path /a.txt"}, "[RULES]\n    Match /a.txt\n    Action deny\n", 403, None),
     ({"TryFiles": "$path /a.txt"}, "[ALIAS]\n    Match /pkg\n    To ROOT/pkg\n", 404, None),

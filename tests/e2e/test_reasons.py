@@ -170,6 +170,21 @@ def test_programs_of_other_sections(logged):
     assert [line for line in server.lines if "404 for /run.php: it is a program that another section runs" in line]
 
 
+def test_encoded_slashes(logged):
+    """Only where a section has the path, or runs the program for it."""
+    proxy = "[PROXY]\n    Match /api\n    To http://127.0.0.1:1\n"
+    asked = [get("/api/a%2Fb"), get("/a%2Fb"), get("/api/%2F..")]
+    server, found = logged({}, *asked, text=proxy)
+    assert found == [(404, "encoded-slash"), (404, None), (404, None)]
+    said = [line for line in server.lines if 'write "EncodedSlash Keep" or "EncodedSlash Decode" there' in line]
+    assert len(said) == 1 and "404 for /api/a%2Fb: it has an encoded slash" in said[0]
+
+
+def test_encoded_slashes_of_a_front_controller(logged):
+    _, found = logged({"TryFiles": "$path /run.php"}, get("/a%2Fb"), text=FASTCGI)
+    assert found == [(404, "encoded-slash")]
+
+
 def test_an_alias(logged, tmp_path):
     alias = section("ALIAS", {"Match": "/al", "To": tmp_path / "server0" / "root" / "alias"})
     server, found = logged({}, get("/al/empty/"), get("/al/none/"), text=alias)

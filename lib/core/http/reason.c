@@ -52,6 +52,11 @@ static const struct mk_reason_info rows[] = {
          "a handler collects the body in memory, and it is larger than MaxRequestSize: raise that "
          "in [SERVER] or [HOST], or for some paths in [LIMITS]",
          413},
+    [MK_REASON_ENCODED_SLASH] =
+        {"encoded-slash",
+         "it has an encoded slash, which the section for it refuses: write \"EncodedSlash Keep\" or \"EncodedSlash "
+         "Decode\" there",
+         404},
 };
 
 void mk_request_set_reason(struct mk_request *req, enum mk_reason reason)

@@ -68,6 +68,8 @@ static int call_hook(struct mk_request *req, const struct mk_generation *g)
 /* All plugins have declined the request. */
 static void respond_unhandled(struct mk_request *req)
 {
+    if (req->has_encoded_slash) /* the plugin static knows whether a section refuses it */
+        mk_request_set_reason(req, MK_REASON_ENCODED_SLASH);
     if (req->head.asterisk) { /* OPTIONS * asks for the server itself, RFC 9110 section 9.3.7 */
         mk_response_set_status(req, 204);
         mk_response_end(req);
