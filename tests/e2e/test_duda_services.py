@@ -179,7 +179,7 @@ def test_a_folder_of_packages_that_is_none(tmp_path, site_root):
     files["plugins/duda/duda.conf"] += f"    PackagesRoot {tmp_path}/nowhere\n"
     result = run("-c", write_config(tmp_path / "conf", site_root, files=files), "-t")
     assert result.returncode == 0
-    assert re.search(r"duda.conf:3:\d+: warning: PackagesRoot \S+/nowhere: No such file", result.stderr), result.stderr
+    assert re.search(r"duda.conf:4:\d+: warning: PackagesRoot \S+/nowhere: No such file", result.stderr), result.stderr
 
 
 def test_nothing_says_where_it_is(tmp_path, site_root):

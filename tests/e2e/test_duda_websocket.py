@@ -16,8 +16,8 @@ from harness import build
 from harness.client import ProtocolError
 from harness.duda_websocket import BINARY, CLOSE, PING, PONG, TEXT, WebSocket, build_frame, handshake_fields
 from harness.h2 import StreamReset
-from harness.server import await_true, section
-from harness.services import build_service, function_of, needs_duda, reload, web_service
+from harness.server import await_true
+from harness.services import build_service, duda_section, function_of, needs_duda, reload, web_service
 from harness.ways import WAYS
 from test_concurrent import in_parallel
 from test_duda_old import LEVELS, build_old
@@ -48,7 +48,7 @@ def begin(serve_services, folder, built, way, settings, **rest):
     services = folder / "services"
     services.mkdir()
     shutil.copy(built, services)
-    files = {"plugins/duda/duda.conf": section("DUDA", {"ServicesRoot": services})}
+    files = {"plugins/duda/duda.conf": duda_section(services)}
     text = web_service("web")
     server = way.start(serve_services, folder, {}, {"Workers": 2, **(settings or {})}, text=text, files=files, **rest)
     server.socket = lambda path, *fields, **more: WebSocket(server, way, f"/web{path}", *fields, **more)
@@ -91,7 +91,7 @@ def serve_old(serve_services, tmp_path):
     def begin_old(name, number, way):
         services = tmp_path / "services"
         build_old(services, name, number=number, any_level=number is None)
-        files = {"plugins/duda/duda.conf": section("DUDA", {"ServicesRoot": services})}
+        files = {"plugins/duda/duda.conf": duda_section(services)}
         server = way.start(serve_services, tmp_path, {}, {"Workers": 2}, text=web_service(name), files=files)
         server.socket = lambda path: WebSocket(server, way, f"/{name}{path}")
         return server

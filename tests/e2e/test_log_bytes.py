@@ -17,7 +17,7 @@ from harness.log_growth import limited_growth
 from harness.messages import lines, request
 from harness.proxies import proxy_section
 from harness.server import section
-from harness.services import HEAD, needs_duda, reload
+from harness.services import HEAD, duda_section, needs_duda, reload
 from test_h2_attacks import CALM, FLOODS, MALFORMED, FrameFlood, number
 
 pytestmark = [
@@ -290,9 +290,10 @@ int duda_main(void)
 
 @needs_duda
 @pytest.mark.parametrize("path, pattern", [("talk", "service talks: .*about"), ("err", "service talks: ")])
-def test_lines_of_a_service(serve_services, clock, path, pattern):
+def test_lines_of_a_service(serve_services, clock, tmp_path, path, pattern):
     """What it says while it starts is written in full."""
-    server = serve_services({"talks": SERVICE}, {"Workers": 2})
+    files = {CONF: duda_section(tmp_path / "services", LogLimit="On")}
+    server = serve_services({"talks": SERVICE}, {"Workers": 2}, files=files)
     assert server.log.count("of the start") == 100
     with limited_growth(server) as since:
         for _ in range(COUNT):
@@ -302,8 +303,9 @@ def test_lines_of_a_service(serve_services, clock, path, pattern):
 
 
 @needs_duda
-def test_lines_of_a_service_are_counted(serve_services, clock):
-    server = serve_services({"talks": SERVICE}, {"Workers": 2})
+def test_lines_of_a_service_are_counted(serve_services, clock, tmp_path):
+    files = {CONF: duda_section(tmp_path / "services", LogLimit="On")}
+    server = serve_services({"talks": SERVICE}, {"Workers": 2}, files=files)
     shown = 0
 
     def ask():
@@ -324,7 +326,7 @@ def test_lines_of_a_service_are_counted(serve_services, clock):
 @pytest.mark.parametrize("level, limit", [("debug", "On"), ("info", "Off")])
 def test_all_lines_of_a_service(serve_services, clock, tmp_path, level, limit):
     """For the author of the service; until a reload limits them again."""
-    text = section("DUDA", {"ServicesRoot": tmp_path / "services", "LogLimit": limit})
+    text = duda_section(tmp_path / "services", LogLimit=limit)
     services = {"talks": SERVICE, "early": EARLY}
     server = serve_services(services, {"Workers": 2, "LogLevel": level}, files={CONF: text})
     assert server.log.count("before the loop") == 2 * 30
