@@ -23,7 +23,7 @@ from .environment import ANSWERS
 from .proc import list_family
 from .redis import Redis
 
-START_SECONDS, STOP_SECONDS, ACCEPT_SECONDS = 10, 5, 5
+START_SECONDS, STOP_SECONDS, ACCEPT_SECONDS = 30, 5, 5  # 10,000 certificates take ten
 POLL_SECONDS = 0.02  # between two attempts to connect to a server that starts
 LAST_LINES = 5  # of a server's output, in messages
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 1, 24, 24
