@@ -123,13 +123,12 @@ static void configure_proxy(struct mk_server *server, const struct options *o)
     configure_log(server, o, "option --proxy");
 }
 
-/* Files are cached. */
 static void configure_one_shot(struct mk_server *server, const struct options *o)
 {
     mk_server_one_shot(server, o->root);
     if (o->list) /* a section with the defaults of all other keys */
         mk_server_set_plugin(server, "DIRLISTING", "ReadMe", "README.md", "option --list");
-    mk_server_set_plugin(server, "CACHE", "Memory", "32M", "option --one-shot");
+    mk_server_set_plugin(server, "CACHE", "Memory", "0", "option --one-shot"); /* loads it, with its defaults */
     configure_log(server, o, "option --one-shot");
 }
 

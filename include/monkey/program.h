@@ -37,8 +37,8 @@ MK_API bool mk_host_runs_source(const struct mk_host *host, struct mk_str path);
  */
 MK_API bool mk_host_asks_files(const struct mk_host *host, struct mk_str path);
 /*
- * Returns whether a plugin denies GET of a path to all clients, as a section [RULES] with no other condition: for
- * messages about what is sent. In generation_check.
+ * Returns whether a plugin denies GET of a path to all clients, as a section [RULES] with no other condition does, or
+ * redirects it with all others of the host: for messages about what is sent. In generation_check.
  */
 MK_API bool mk_host_denies_path(const struct mk_host *host, struct mk_str path);
 /*

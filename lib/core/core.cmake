@@ -3,9 +3,9 @@
 
 # In every build.
 set(MK_CORE_SOURCES
-    base/address.c base/arena.c base/base64.c base/buf.c base/civil.c base/clock.c base/counter_labels.c
+    base/address.c base/arena.c base/base64.c base/buf.c base/cgroup.c base/civil.c base/clock.c base/counter_labels.c
     base/counters.c base/counters_memory.c base/escape.c base/file.c base/library.c base/log.c base/log_limit.c
-    base/path_walk.c base/pattern.c base/pattern_index.c base/poll.c base/pool.c base/random.c base/random_pool.c
+    base/memory.c base/path_walk.c base/pattern.c base/pattern_index.c base/poll.c base/pool.c base/random.c base/random_pool.c
     base/sha1.c base/siphash.c base/str.c base/thread_start.c conf/bind.c conf/diagnostics.c conf/expand.c
     conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c conf/rule_index.c conf/scan.c conf/schema.c
     conf/section_values.c conf/show.c conf/skipped_files.c conf/unknown_key.c conf/value.c http/block.c

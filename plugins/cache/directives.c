@@ -2,11 +2,17 @@
 #include "entry.h"
 #include "worker.h"
 
+#include <monkey/base/memory.h>
 #include <monkey/kit/embedded.h>
 
 #include <errno.h>
 
-enum { INTERVAL_MS_MAX = 24 * 3600 * 1000, BODIES_IN_MEMORY_MIN = 64 };
+enum {
+    INTERVAL_MS_MAX = 24 * 3600 * 1000,
+    BODIES_IN_MEMORY_MIN = 64,
+    MEMORY_DEFAULT = 64 * 1024 * 1024,
+    MEMORY_SHARE = 16, /* of the memory of the machine or container */
+};
 
 const struct files_policy directives_default_policy = {.mode = FILES_NOTIFY, .interval_ms = 1000},
                           directives_off = {.mode = FILES_OFF};
@@ -151,9 +157,10 @@ static const struct mk_conf_key rule_keys[] = {
 /* ── memory ── */
 
 static const struct mk_conf_key server_keys[] = {
-    MK_CONF_KEY_SIZE(struct cache_conf, bytes_max, "Memory", "32M",
-                     "What the cache may take, of all workers together: bodies, heads, keys and tables.",
-                     .min = MK_STORE_BYTES_MIN, .max = INT64_C(1) << 40),
+    MK_CONF_KEY_SIZE(struct cache_conf, bytes_max, "Memory", "0",
+                     "What the cache may take, of all workers together: bodies, heads, keys and tables. 0: 64M, or a "
+                     "16th of the memory of the machine or container (control group) if that is less.",
+                     .min = 0, .max = INT64_C(1) << 40),
     MK_CONF_KEY_SIZE(struct cache_conf, body_bytes_max, "BodyMax", "15K",
                      "Files up to this size are kept in memory; of larger ones the descriptor is kept, and the kernel "
                      "sends them from its page cache.",
@@ -173,11 +180,20 @@ static const struct mk_conf_key server_keys[] = {
     {0},
 };
 
+static uint64_t find_default_memory(uint64_t least)
+{
+    uint64_t share = mk_memory_bytes() / MEMORY_SHARE;
+    share = share < MEMORY_DEFAULT ? share : MEMORY_DEFAULT;
+    return share > least ? share : least;
+}
+
 static void check_memory(const struct mk_conf_check *check, void *section)
 {
-    const struct cache_conf *conf = section;
+    struct cache_conf *conf = section;
     uint64_t least = (conf->body_bytes_max + ENTRY_HEAD_BYTES_MAX) * BODIES_IN_MEMORY_MIN;
-    if (conf->bytes_max < least)
+    if (!conf->bytes_max)
+        conf->bytes_max = find_default_memory(least);
+    else if (conf->bytes_max < least)
         mk_conf_error(
             check, offsetof(struct cache_conf, bytes_max),
             "\"Memory\" is too small for a body of \"BodyMax\" (%lluK), which may take a 64th of it: at least "

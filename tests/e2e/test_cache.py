@@ -834,7 +834,7 @@ def test_clients_come_before_kept_descriptors(cached, tmp_path):
 
 MISTAKES = {
     # the file, the row, its column, words of the message
-    "memory too small": ("cache", "Memory 511K", 12, ["Memory", "from 512K"]),
+    "memory too small": ("cache", "Memory 511K", 12, ["Memory", "BodyMax", "1024K"]),
     "memory too small for one body": ("cache", "Memory 512K", 12, ["Memory", "BodyMax", "1024K"]),
     "no number": ("cache", "Descriptors many", 17, ["many"]),
     "unknown key": ("cache", "Memorie 1M", 5, ["Memorie", "Memory"]),

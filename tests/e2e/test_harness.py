@@ -183,7 +183,8 @@ def copy_dev(tmp_path):
         for path, text in {"tests/lint/lint_test.py": "def test_it(): pass", **files}.items():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text(text + "\n")
-        return {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+        # pytest closes the folder of all runs to others
+        return {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "PYTEST_DEBUG_TEMPROOT": str(tmp_path)}
 
     return make
 

@@ -324,8 +324,8 @@ def test_a_server_is_killed_under_load(serve, serve_group, retry):
     failed = int(statuses[2])
     print(f"{failed} of {count} requests failed")
     assert f"{count} done" in output and int(statuses[1]) + failed == count, output
-    # `Connect` does not repeat what was sent on a new connection: a slow build has some under way
-    assert failed <= (0 if retry == "Idempotent" else 1 if build.OPTIMISED else 32), output
+    # `Connect` does not repeat what was sent on a new connection: some of 32 clients may be that far
+    assert failed <= (0 if retry == "Idempotent" else 32), output
     with server.connect() as client:  # if the load has ended before the fifth failure
 
         def is_ejected():

@@ -7,6 +7,8 @@
 
 #include <monkey/base/pattern.h>
 
+#include "conf/scan.h"
+
 #define CHECK(fact) \
     do { \
         if (!(fact)) \
@@ -78,7 +80,7 @@ static void check_match(const struct mk_pattern *pattern, struct mk_str path)
 static bool parse(struct mk_pattern *pattern, struct mk_str text, struct mk_arena *arena)
 {
     struct mk_buf error;
-    char storage[400];
+    char storage[MK__SCAN_LINE_MAX + 1024]; /* as conf/bind.c: a sentence may quote the line */
     mk_buf_init_fixed(&error, storage, sizeof(storage));
     int r = mk_pattern_parse(pattern, text, arena, &error);
     CHECK(r == 0 || (!error.err && error.len > 10));

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "conf/scan.h"
 #include "http/message/uri.h"
 #include "http/request.h"
 #include "server/generation/generation.h"
@@ -37,7 +38,7 @@ static struct mk_str cut_line(struct mk_str *rest)
 static bool parse(mk_conf_parse_fn fn, struct mk_str text, void *field)
 {
     struct mk_str words[WORDS_MAX], rest = text;
-    char storage[512];
+    char storage[MK__SCAN_LINE_MAX + 1024]; /* as conf/bind.c: a sentence may quote the line */
     struct mk_buf error;
     size_t fault = 0;
     uint32_t n = 0;

@@ -3,11 +3,11 @@
  * Opens shared objects while the program runs, and finds their symbols. A file that is incomplete, or is no regular
  * file, is an error; dlopen(3) would end the program or wait forever. All functions may block; any thread.
  *
- *     mode                   the file was replaced since the last   its bytes are overwritten,   an object that is
- *                            time (another inode has its name)      or it is truncated           open is returned again
- *     MK_LIBRARY_SHARED      the object of the old file             the program may crash        yes
- *     MK_LIBRARY_REPLACED    an object of the new file              the program may crash        if the file is the
- * same MK_LIBRARY_COPY        an object of the new file              no effect                    never
+ *     mode                  the file was replaced since the     its bytes are overwritten,   an object that is open
+ *                           last time (its inode is another)    or it is truncated           is returned again
+ *     MK_LIBRARY_SHARED     the object of the old file          the program may crash        yes
+ *     MK_LIBRARY_REPLACED   an object of the new file           the program may crash        for the same file
+ *     MK_LIBRARY_COPY       an object of the new file           no effect                    never
  *
  * Objects are opened with RTLD_NOW | RTLD_LOCAL: all symbols must be found, and others do not see those of the object.
  * They find the functions of the library also in a program that has opened it with RTLD_LOCAL: the first call opens it

@@ -26,6 +26,7 @@ REPORT = re.compile(
 )
 START_SECONDS = 60  # of a busy machine with sanitizers
 STOP_SECONDS = 60
+INOTIFY = "anon_inode:inotify"
 SETTLE_SECONDS = 30  # a busy machine closes the last descriptors late
 
 
@@ -222,7 +223,10 @@ class Server:
             except BaseException:
                 self.kill()
                 raise
-        self.baseline = self.descriptors()
+        names = []
+        with contextlib.suppress(FileNotFoundError):  # it has ended
+            names = self.files_but_logs()
+        self.baseline, self.inotify_at_start = len(names), names.count(INOTIFY)
 
     def merge(self, env):
         """With what a driven clock needs; its library comes after those of the test."""
@@ -333,18 +337,28 @@ class Server:
         return self.process.poll() is None
 
     def descriptors(self):
-        """Without the files that are kept open because of MONKEY_CACHE."""
+        """Without those of the file cache."""
         try:
-            return len(self.files_but_logs()) - (len(self.cached_files()) if build.CACHE else 0)
+            return len(self.without_cache(self.files_but_logs()))
         except FileNotFoundError:
             return 0
 
     def caches(self):
-        """May it keep files open? Its configuration says so, or did; or it serves a folder without one."""
-        self.has_cached |= self.conf is None and (build.PLUGINS / "cache.so").exists()
-        files = [path for path in pathlib.Path(self.conf or "/none").rglob("*") if path.is_file()]
-        self.has_cached |= any("[CACHE]" in path.read_text(errors="replace") for path in files)
+        """May it keep files open? It serves files, or did, and no `plugins.load` leaves the cache out."""
+        folder = pathlib.Path(self.conf or "/none")
+        texts = [path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file()]
+        word = "[CACHE]" if (folder / "plugins.load").exists() else "DocumentRoot"
+        serves = self.conf is None or any(word in text or "[CACHE]" in text for text in texts)
+        self.has_cached |= serves and (build.PLUGINS / "cache.so").exists()
         return self.has_cached
+
+    def without_cache(self, names):
+        """The names of open files without those that the cache keeps, and what reports their changes."""
+        if not self.caches():
+            return names
+        kept = collections.Counter(self.cached_files())
+        kept[INOTIFY] = min(1, names.count(INOTIFY) - self.inotify_at_start)  # which it opens for the first file
+        return list((collections.Counter(names) - kept).elements())
 
     def cached_files(self):
         """The names of regular files that are open for reading."""
@@ -412,10 +426,8 @@ class Server:
 
         def is_clean():
             left[:] = self.files_but_logs()  # the same look decides: a reload may still open something for a moment
-            if len(left) > allowed and self.caches():
-                kept = collections.Counter(self.cached_files())
-                kept["anon_inode:inotify"] += 1  # changes of what is kept
-                left[:] = (collections.Counter(left) - kept).elements()
+            if len(left) > allowed:
+                left[:] = self.without_cache(left)
             return len(left) <= allowed
 
         allowed = self.baseline

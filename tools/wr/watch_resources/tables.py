@@ -8,7 +8,7 @@ from . import stats
 from .analysis import compare_pairs, compare_relative, compare_unpaired, find_differences, read_cost, value_of
 from .ranks import ONE, Span, rank
 
-TITLES = {"monkey+cache": "monkey, file cache", "nginx+cache": "nginx, open_file_cache", "apache": "Apache",
+TITLES = {"monkey+nocache": "monkey, no file cache", "nginx+cache": "nginx, open_file_cache", "apache": "Apache",
           "haproxy": "HAProxy", "node": "Node.js", "microhttpd": "libmicrohttpd", "go": "Go",
           "actix": "actix-web"}  # fmt: skip
 LATENCIES = "p50", "p99", "p99.9"  # some generators have no p99.9

@@ -17,6 +17,7 @@ enum { NAME_BYTES = 256, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
 struct search {
     const char *const *names;
+    bool caches_files; /* with the plugin that serves files, the one that caches them */
     uint32_t found;
 };
 
@@ -59,6 +60,8 @@ static void match_line(struct mk_str section, struct mk_str name, const struct m
     name = find_plugin_name(name);
     bool transport = mk_str_ieq(name, MK_STR("Listen")) || mk_str_ieq(name, MK_STR("TransportLayer"));
     s->found |= mk__autoload_match_word(name, s->names);
+    if (s->caches_files && mk_str_eq(name, MK_STR("static")))
+        s->found |= mk__autoload_match_word(MK_STR("cache"), s->names);
     for (uint32_t i = 0; value && transport && i < value->n; i++)
         s->found |= mk__autoload_match_word(value->words[i], s->names);
 }
@@ -119,7 +122,7 @@ int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const c
 
 int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted)
 {
-    struct search s = {.names = names};
+    struct search s = {.names = names, .caches_files = true};
     int err = mk__autoload_visit_files(conf, dir, names, match_line, &s);
     *ret_wanted = s.found;
     return err;

@@ -11,11 +11,14 @@
 /*
  * Searches the files that the server reads below `dir`, and those that they include, for `names` (at most 32, ends with
  * NULL); case does not matter. `conf` is empty, and of no use afterwards but for its problems. `*ret_wanted` gets a bit
- * for each name that was found. Errors in the files are skipped: loading the configuration reports them. Returns 0 or
- * -ENOMEM.
+ * for each name that was found, and for "cache" where there is a DocumentRoot. Errors in the files are skipped: loading
+ * the configuration reports them. Returns 0 or -ENOMEM.
  */
 int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted);
-/* The same for a text in memory; adds the bits to `*ret_wanted`. */
+/*
+ * The same for a text in memory; adds the bits to `*ret_wanted`. The program that wrote the text chooses itself whether
+ * files are cached: only a section does that.
+ */
 int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const char *const *names,
                               uint32_t *ret_wanted);
 

@@ -112,6 +112,34 @@ TEST(variables)
     assert_int_equal(look() & 8, 8);
 }
 
+/* A folder of files is served with the cache, which a program that writes its configuration chooses itself. */
+TEST(files_are_cached)
+{
+    static const char *const files[] = {"static", "cache", NULL};
+    static const struct {
+        const char *text;
+        uint32_t from_files, from_text;
+    } cases[] = {
+        {"[HOST]\n    DocumentRoot /srv\n", 3, 1},
+        {"[HOST]\n    documentroot /srv\n", 3, 1},
+        {"[HOST]\n    ServerName a\n[PROXY]\n    To http://a\n", 0, 0},
+        {"[CACHE]\n    Files Off\n", 2, 2},
+        {"[HOST]\n    DocumentRoot /srv\n[CACHE]\n    Memory 1M\n", 3, 3},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        uint32_t from_files = 99, from_text = 0;
+        struct mk__conf *conf = mk__conf_new(), *other = mk__conf_new();
+        mk_test_write("monkey.conf", mk_str_c(cases[i].text));
+        assert_int_equal(mk__autoload_find_modules(conf, mk_test_folder, files, &from_files), 0);
+        assert_int_equal(mk__autoload_find_in_text(other, mk_str_c(cases[i].text), files, &from_text), 0);
+        mk__conf_free(conf);
+        mk__conf_free(other);
+        if (from_files != cases[i].from_files || from_text != cases[i].from_text)
+            fail_msg("case %zu: %u, %u", i, from_files, from_text);
+    }
+    mk_test_write("monkey.conf", MK_STR(""));
+}
+
 static int look_again(void *ctx)
 {
     uint32_t wanted;
