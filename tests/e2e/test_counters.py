@@ -24,7 +24,7 @@ from harness.load import Pausing
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section, total
 from harness.protocol import Client
-from harness.server import Server, await_true, section, thread_states, write_config
+from harness.server import UNCACHED, Server, await_true, section, thread_states, write_config
 from harness.ways import WAYS
 from test_h2_attacks import FLOODS, PATIENT, limits
 
@@ -357,7 +357,7 @@ def test_disks_that_take_too_long(count):
     """The head has been sent: the connection is closed. The disk thread continues meanwhile."""
     server = count({"HandlerTimeout": "300ms"})
     with slow_disk(server), server.connect() as client, pytest.raises(ProtocolError):
-        client.ask("/hello.txt")
+        client.ask("/large.bin")
     await_count(server, 1, "timeouts", state="disk")
     assert server.count("timeouts") == 1
 
@@ -487,7 +487,7 @@ def test_closed_windows(count):
 @needs_h2
 def test_stalled_streams(count):
     """Connections whose streams hold all descriptors give way to new ones."""
-    server, slow = count(PATIENT, nofile=160), []
+    server, slow = count(PATIENT, UNCACHED, nofile=160), []
     for _ in range(2):
         slow.append(f.FrameConnection(server.addresses[0], timeout=60, values={f.INITIAL_WINDOW_SIZE: 0}))
         slow[-1].send(*[f.headers(2 * i + 1, f.get("/large.bin")) for i in range(100)])

@@ -11,7 +11,7 @@ import pytest
 from harness import build
 from harness import frames as f
 from harness.h2 import GoneAway, StreamReset
-from harness.server import await_true, section
+from harness.server import UNCACHED, await_true, section
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -552,7 +552,7 @@ def test_streams_that_wait_for_their_bodies(victim):
 
 def test_files_that_are_not_taken(serve):
     """Each stream holds a file: two connections use all descriptors, and no other is accepted until they are closed."""
-    server = serve(PATIENT, nofile=128)
+    server = serve(PATIENT, config=UNCACHED, nofile=128)
     slow_clients = []
     for _ in range(2):
         slow_client = f.FrameConnection(server.addresses[0], timeout=60, values={f.INITIAL_WINDOW_SIZE: 0})

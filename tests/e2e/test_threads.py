@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(
 __all__ = ["users"]  # fixtures
 
 WATCHING = 3  # auth, mandril and tls
+OF_THE_CACHE = 1  # which is read by workers
 
 
 def listed_names():
@@ -63,13 +64,13 @@ def test_threads(serve, tmp_path, users, scheduler):
         "monkey: watch": WATCHING, **({"monkey: control": 1} if scheduler == "fair" else {}),
     }  # fmt: skip
     await_equal(lambda: collections.Counter(server.thread_names().values()), expected)
-    await_equal(lambda: len(inotify_files(server)), WATCHING)
+    await_equal(lambda: len(inotify_files(server)), WATCHING + OF_THE_CACHE)
     server.send_signal(signal.SIGHUP)
     server.wait_log("the new configuration is in use")
     if scheduler != "fair":
         server.baseline += 2  # of the control thread
     await_equal(lambda: set(server.thread_names().values()), {*expected, "monkey: control"})
-    await_equal(lambda: len(inotify_files(server)), WATCHING)
+    await_equal(lambda: len(inotify_files(server)), WATCHING + OF_THE_CACHE)
     for name in server.thread_names().values():
         assert any(re.fullmatch(pattern, name) for pattern in listed_names()), name
 

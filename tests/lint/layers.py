@@ -36,7 +36,7 @@ TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
 # The layer that a public header speaks for: a lower layer must not know it.
 PUBLIC = {f"{name}.h": layer for layer, names in {
     "base": """
-        base/address base/arena base/base64 base/buf base/escape base/file base/hash base/library base/list
+        base/address base/arena base/base64 base/buf base/escape base/file base/hash base/library base/list base/memory
         base/log_limit base/pattern base/poll base/random base/sha1 base/siphash base/str base/thread_start
         base/time base/utf8 counters kit/command kit/counter_table kit/hash_table kit/json kit/log_writer
         kit/status_set kit/watched log status""",

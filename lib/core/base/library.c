@@ -75,18 +75,30 @@ const char *mk_library_check(const char *path)
     return error;
 }
 
+static MK_COLD bool has_sanitizer(void)
+{
+    return dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path");
+}
+
 /*
  * dlopen() identifies objects by path, and would return the old object for a file that was replaced. So each call uses
- * a new path for the descriptor: a counter, written as slashes and dots between "/proc/self/fd" and the number.
+ * a new path: a counter, written as slashes and dots before the last part of the path. It is the file's, where
+ * debuggers and profilers find its symbols; that of its descriptor for a copy in memory (`file` NULL), a path that is
+ * too long, and a sanitizer, which reads the file that was opened also if another one has replaced it. The number of
+ * the process is in the latter, since a debugger would open and read what "self" means for itself: a pipe, without an
+ * end.
  */
-static void make_unique_path(int fd, char *to, size_t size)
+static void make_unique_path(int fd, const char *file, char *to, size_t size)
 {
+    const char *slash = file && !has_sanitizer() ? strrchr(file, '/') : NULL;
     static _Atomic uint32_t times;
     char number[sizeof(times) * 8 * 2 + 1] = "";
     uint32_t n = atomic_fetch_add(&times, 1);
     for (unsigned i = 0; i < sizeof(n) * 8; i++)
         memcpy(number + i * 2, n >> i & 1 ? "/." : "//", 2);
-    snprintf(to, size, "/proc/self/fd%s/%d", number, fd);
+    int len = slash ? snprintf(to, size, "%.*s%s/%s", (int)(slash - file), file, number, slash + 1) : (int)size;
+    if (len >= (int)size)
+        snprintf(to, size, "/proc/%d/fd%s/%d", getpid(), number, fd);
 }
 
 /*
@@ -97,7 +109,7 @@ static void make_unique_path(int fd, char *to, size_t size)
  * Sanitizers open an object by its path when they report an error. So where one is in the process, the descriptor whose
  * number is in that path stays open as long as the object.
  */
-enum { OBJECTS_MAX = 64, UNIQUE_PATH_BYTES = 96 };
+enum { OBJECTS_MAX = 64, UNIQUE_PATH_BYTES = 256 };
 
 static pthread_mutex_t objects_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct object {
@@ -152,7 +164,7 @@ static MK_COLD void *open_again(int fd, char path[UNIQUE_PATH_BYTES])
 /* Adds an object, or one more opening of it. Returns whether its descriptor is kept. */
 static MK_COLD bool add_object(void *handle, int fd, const char *path)
 {
-    bool has_sanitizer = dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path");
+    bool keeps = has_sanitizer();
     struct stat st;
     struct object *o = find_object(handle);
     if (o) {
@@ -162,9 +174,9 @@ static MK_COLD bool add_object(void *handle, int fd, const char *path)
     o = find_object(NULL);
     if (!o || fstat(fd, &st) < 0)
         return false;
-    *o = (struct object){handle, st.st_dev, st.st_ino, has_sanitizer ? fd : -1, 1, ""};
+    *o = (struct object){handle, st.st_dev, st.st_ino, keeps ? fd : -1, 1, ""};
     snprintf(o->path, sizeof(o->path), "%s", path);
-    return has_sanitizer;
+    return keeps;
 }
 
 /* Closes the descriptor that an object was opened by, or keeps it. `handle`: NULL if it was not opened. */
@@ -290,12 +302,12 @@ static int copy_file(int from, const char *name)
 }
 
 /* Opens the file by a path that no other has, or the object of it that is open. */
-static MK_COLD void *open_unique(int fd, char path[UNIQUE_PATH_BYTES], struct mk_buf *error)
+static MK_COLD void *open_unique(int fd, const char *file, char path[UNIQUE_PATH_BYTES], struct mk_buf *error)
 {
     void *handle = check_file(fd) ? NULL : open_again(fd, path);
     if (handle)
         return handle;
-    make_unique_path(fd, path, UNIQUE_PATH_BYTES);
+    make_unique_path(fd, file, path, UNIQUE_PATH_BYTES);
     return open_checked(fd, path, error);
 }
 
@@ -312,7 +324,7 @@ void *mk_library_open_copy(int fd, const char *name, int *ret_copy, struct mk_bu
         return NULL;
     }
     char path[UNIQUE_PATH_BYTES];
-    make_unique_path(copy, path, sizeof(path));
+    make_unique_path(copy, NULL, path, sizeof(path));
     void *handle = open_checked(copy, path, error);
     if (handle && ret_copy)
         *ret_copy = fcntl(copy, F_DUPFD_CLOEXEC, 0);
@@ -333,7 +345,7 @@ void *mk_library_open(const char *file, enum mk_library_mode mode, struct mk_buf
     }
     char path[UNIQUE_PATH_BYTES] = "";
     void *handle = mode == MK_LIBRARY_COPY       ? mk_library_open_copy(fd, slash ? slash + 1 : file, NULL, error)
-                   : mode == MK_LIBRARY_REPLACED ? open_unique(fd, path, error)
+                   : mode == MK_LIBRARY_REPLACED ? open_unique(fd, file, path, error)
                                                  : open_checked(fd, file, error);
     close_or_keep(fd, mode == MK_LIBRARY_REPLACED ? handle : NULL, path);
     return handle;

@@ -124,6 +124,8 @@ def section(name, keys):
     return "\n".join(rows) + "\n"
 
 
+# a file of a server that opens a file for each request
+UNCACHED = {"plugins/cache/cache.conf": section("CACHE", {"Files": "Off"})}
 # a file of a server that speaks no HTTP/2
 HTTP1_ONLY = {"plugins/static/static.conf": section("HTTP2", {"Enabled": "Off"})}
 
@@ -227,6 +229,7 @@ class Server:
         with contextlib.suppress(FileNotFoundError):  # it has ended
             names = self.files_but_logs()
         self.baseline, self.inotify_at_start = len(names), names.count(INOTIFY)
+        self.caches()  # while its configuration is there
 
     def merge(self, env):
         """With what a driven clock needs; its library comes after those of the test."""
@@ -346,7 +349,8 @@ class Server:
     def caches(self):
         """May it keep files open? It serves files, or did, and no `plugins.load` leaves the cache out."""
         folder = pathlib.Path(self.conf or "/none")
-        texts = [path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file()]
+        files = [folder] if folder.is_file() else folder.rglob("*")
+        texts = [path.read_text(errors="replace") for path in files if path.is_file()]
         word = "[CACHE]" if (folder / "plugins.load").exists() else "DocumentRoot"
         serves = self.conf is None or any(word in text or "[CACHE]" in text for text in texts)
         self.has_cached |= serves and (build.PLUGINS / "cache.so").exists()

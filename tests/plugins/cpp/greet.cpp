@@ -18,6 +18,7 @@
 #include <monkey/base/library.h>
 #include <monkey/base/list.h>
 #include <monkey/base/log_limit.h>
+#include <monkey/base/memory.h>
 #include <monkey/base/pattern.h>
 #include <monkey/base/poll.h>
 #include <monkey/base/random.h>
