@@ -179,12 +179,38 @@ static size_t read_file(int pid, const char *name, char *to, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
+/* ── folders ── */
+
+static bool is_same_folder(const char *a, const char *b)
+{
+    struct stat one, other;
+    return a && stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A relative path begins in the folder of the process. A daemon has left that, and it may be hidden: then in ours. */
+static bool is_folder_of(int pid, const char *folder, const char *own)
+{
+    char path[PATH_MAX], link[PROC_BYTES], here[2] = "";
+    snprintf(link, sizeof(link), "/proc/%d/cwd", pid);
+    bool left = readlink(link, here, sizeof(here)) < 0 || (here[0] == '/' && !here[1]);
+    if (folder[0] == '/' || left)
+        return is_same_folder(folder, own);
+    int n = snprintf(path, sizeof(path), "%s/%s", link, folder);
+    return n > 0 && n < (int)sizeof(path) && is_same_folder(path, own);
+}
+
 /* ── the command line ── */
 
-/* The folder that a command line names, and whether it names none because the program finds it. */
+/* The configuration that a command line names, and whether it names none because the program finds it. */
 struct command_line {
     char text[2 * PATH_MAX];
-    const char *folder; /* NULL: none */
+    const char *folder; /* or file; NULL: none */
     bool finds;
 };
 
@@ -199,9 +225,13 @@ static const char *get_value(const char *argument, const char *option, const cha
     return strncmp(argument + n, between, len) == 0 ? argument + n + len : NULL;
 }
 
-/* Reads the command line of a process; only flags may stand beside a folder that it finds. */
-static void read_command_line(int pid, struct command_line *c)
+/*
+ * Reads the command line of a process; only flags may stand next to a folder that it finds. A file without an option is
+ * known if it is `own`, the configuration of this process.
+ */
+static void read_command_line(int pid, const char *own, struct command_line *c)
 {
+    bool is_file = !is_directory(own);
     size_t len = read_file(pid, "cmdline", c->text, sizeof(c->text));
     const char *end = c->text + len;
     c->folder = NULL;
@@ -210,29 +240,10 @@ static void read_command_line(int pid, struct command_line *c)
         const char *next = argument + strlen(argument) + 1 < end ? argument + strlen(argument) + 1 : NULL;
         const char *short_form = get_value(argument, "-c", "", next);
         const char *value = short_form ? short_form : get_value(argument, "--config", "=", next);
-        c->folder = value ? value : c->folder;
+        if (value || (is_file && argument[0] != '-' && is_folder_of(pid, argument, own)))
+            c->folder = value ? value : argument;
         c->finds &= argument[0] == '-' && strncmp(argument, "-o", 2) != 0 && strncmp(argument, "--one-shot", 10) != 0;
     }
-}
-
-/* ── folders ── */
-
-static bool is_same_folder(const char *a, const char *b)
-{
-    struct stat one, other;
-    return a && stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
-/* A relative path begins in the folder of the process. A daemon has left that, and it may be hidden: then in ours. */
-static bool is_folder_of(int pid, const char *folder, const char *own)
-{
-    char path[PATH_MAX], link[PROC_BYTES], here[2] = "";
-    snprintf(link, sizeof(link), "/proc/%d/cwd", pid);
-    bool left = readlink(link, here, sizeof(here)) < 0 || (here[0] == '/' && !here[1]);
-    if (folder[0] == '/' || left)
-        return is_same_folder(folder, own);
-    int n = snprintf(path, sizeof(path), "%s/%s", link, folder);
-    return n > 0 && n < (int)sizeof(path) && is_same_folder(path, own);
 }
 
 /* Whether both are this program, by the names of their processes. */
@@ -249,7 +260,7 @@ bool own_server_is(int pid, void *options)
     struct command_line line;
     if (!o->dir || pid == getpid())
         return false;
-    read_command_line(pid, &line);
+    read_command_line(pid, o->dir, &line);
     if (line.folder)
         return is_folder_of(pid, line.folder, o->dir);
     return line.finds && is_same_program(pid) &&

@@ -90,7 +90,7 @@ static const struct option_row {
     int action;    /* enum action, or -1; the argument of an action is optional */
     size_t offset; /* in struct options, of the argument or of the flag */
 } rows[] = {
-    {'c', "config", "DIR", "read the configuration from DIR", FIELD(dir)},
+    {'c', "config", "DIR", "read the configuration from DIR, or from one FILE", FIELD(dir)},
     {'o', "one-shot", "DIR", "the same as DIR alone: serve it, without a configuration", FIELD(root)},
     {LONGOPT_PROXY, "proxy", "URL", "the same as proxy URL: pass requests on to URL", FIELD(backend)},
     {'p', "port", "PORT", "listen on PORT", FIELD(port)},
@@ -284,6 +284,12 @@ static int check_root(const char *word)
     return 0;
 }
 
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* Reads the words after the options: the directory to serve, or the name of a section or host. */
 static int read_operands(struct options *o, int argc, char **argv)
 {
@@ -303,16 +309,23 @@ static int read_operands(struct options *o, int argc, char **argv)
                 o->root ? o->root : argv[optind], argv[argc - 1]);
         return EXIT_OPTIONS;
     }
+    if (!o->dir && is_file(argv[optind])) {
+        o->dir = argv[optind];
+        return 0;
+    }
     o->root = argv[optind];
     return check_root(o->root);
 }
 
-/* Reports a configuration that is named by its file. Returns 0 or EXIT_OPTIONS. */
+/* Reports a folder that is named by its file monkey.conf: its sites would not be read. Returns 0 or EXIT_OPTIONS. */
 static int check_dir(const char *dir)
 {
-    struct stat st;
+    char sites[PATH_MAX];
     const char *slash = strrchr(dir, '/');
-    if (stat(dir, &st) < 0 || S_ISDIR(st.st_mode))
+    if (!is_file(dir) || strcmp(slash ? slash + 1 : dir, "monkey.conf") != 0)
+        return 0;
+    snprintf(sites, sizeof(sites), "%.*ssites", slash ? (int)(slash - dir + 1) : 0, dir);
+    if (access(sites, F_OK) < 0)
         return 0;
     fprintf(stderr, "monkey: --config wants the directory of monkey.conf, and \"%s\" is a file; write -c %.*s\n", dir,
             slash ? (int)(slash - dir + 1) : 1, slash ? dir : ".");

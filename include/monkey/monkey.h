@@ -35,10 +35,10 @@ MK_API struct mk_server *mk_server_new(void);
 MK_API void mk_server_free(struct mk_server *server);
 
 /*
- * Sets the folder of the configuration: `dir`/monkey.conf and the files that belong to it. The string must stay valid
- * until the last mk_server_load() or mk_server_reload().
+ * Sets the configuration: a folder, with monkey.conf and the files that belong to it, or one file, which is read alone,
+ * with what it includes. The string must stay valid until the last mk_server_load() or mk_server_reload().
  */
-MK_API void mk_server_configure(struct mk_server *server, const char *dir);
+MK_API void mk_server_configure(struct mk_server *server, const char *path);
 /* Sets a folder to serve without any configuration file, instead of mk_server_configure(). The string as there. */
 MK_API void mk_server_one_shot(struct mk_server *server, const char *root);
 /*

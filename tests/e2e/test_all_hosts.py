@@ -187,8 +187,7 @@ MISTAKES = {
     "a required key": ("[REDIRECT]\n    Match /k\n", 4, 'lacks "To"'),
     "found by the check of the section": ("[CORS]\n    Origins example.org\n", 5, "no page has the origin"),
     "found when a host is prepared": ("[REDIRECT]\n    Match /a\n    To /a/b\n", 6, "never ends"),
-    "of hosts only": ("[HOST]\n    ServerName x\n", 4, "[HOST] belongs in a file of sites/, not here"),
-    "a service": ("[WEB_SERVICE]\n    Name x\n", 4, "[WEB_SERVICE] belongs in a file of sites/, not here"),
+    "a service": ("[WEB_SERVICE]\n    Name x\n", 4, "[WEB_SERVICE] belongs in a file of sites/ or below a [HOST]"),
     "a certificate": ("[TLS]\n    Certificate x\n", 5, 'unknown key "Certificate" in [TLS]; it belongs in [TLS], in a'),
     "a misspelt section": ("[REDIRCT]\n    Match /\n", 4, "did you mean [REDIRECT]?"),
 }

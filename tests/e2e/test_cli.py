@@ -146,6 +146,7 @@ def test_what_other_programs_are_called_with(tmp_path, typed):
     (tmp_path / "r").mkdir()
     for folder in (tmp_path, tmp_path / "r"):
         (folder / "monkey.conf").write_text("[SERVER]\n")
+        (folder / "sites").mkdir()
     result = run(*typed, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"monkey: {TYPED[typed]}\n"

@@ -88,7 +88,7 @@ COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
 FILES_FIRST, BACKEND_COSTS = "Files of an application, and the application", "What a backend has cost"
 APPLICATION_PORT, LOGIN_PORT = free_port(), free_port()
-CHANGES_SEEN, WARMED = "How soon changes are seen", "After a start"
+CHANGES_SEEN, WARMED, ONE_FILE = "How soon changes are seen", "After a start", "One file"
 FIGURES, OWN_FIGURES = "Figures of a server", "Figures on their own listener"
 
 
@@ -175,7 +175,7 @@ def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
     tried |= {LOCAL, BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
     tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS, FIGURES, OWN_FIGURES, FILES_FIRST, BACKEND_COSTS}
-    tried |= {CHANGES_SEEN, WARMED}
+    tried |= {CHANGES_SEEN, WARMED, ONE_FILE}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | LOGINS | {"A service", AS_ROOT}
 
@@ -524,6 +524,16 @@ def test_sections_for_all_hosts(site, tmp_path):
 )
 def test_several_hosts(site, host, body):
     assert ask(site("Several hosts"), "/", host=host).body == body
+
+
+@pytest.mark.skipif(not (MODULES / "proxy.so").exists(), reason="the preset builds no proxy")
+def test_one_file(site):
+    server = site(ONE_FILE)
+    for name in ("example.org", "www.example.org", "other.example"):
+        answer = ask(server, "/", host=name)
+        assert (answer.body, answer["X-Content-Type-Options"]) == (TREE["www/index.html"], "nosniff")
+        assert ask(server, "/none", host=name).body == TREE["www/errors/404.html"]
+    assert ask(server, "/", host="app.example.org").status == 502  # nothing listens there
 
 
 def test_host_that_moved(site):

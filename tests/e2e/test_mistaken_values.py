@@ -101,16 +101,6 @@ ROWS = {
         HOST, "[HEADERS]\n    Match /{a,b}/\n    Set X-A b\n", 5, 12,
         '"Match": braces list nothing here: write an expression such as ~\\.(css|js)$',
     ),
-    "two hosts in a file": (
-        HOST,
-        "[HOST]\n    ServerName h{number}\n    DocumentRoot {root}\n"
-        "[HOST]\n    ServerName i{number}\n    DocumentRoot {root}\n", 5, 5,
-        '"ServerName" is set twice; the first time in line 2: write each host in its own file of sites/',
-    ),
-    "a name of a host twice": (
-        HOST, "[HOST]\n    ServerName h{number}\n    DocumentRoot {root}\n    ServerName i{number}\n", 4, 5,
-        '"ServerName" is set twice; the first time in line 2',
-    ),
     "include of nginx": (
         SERVER, "include conf.d/*.conf\n", 2, 1, 'another file is read by @INCLUDE: write "@INCLUDE FILE"',
     ),

@@ -355,10 +355,6 @@ ROWS = {
         HOST, "[HOST]\n    DocumentRoot /etc/passwd\n    ServerName h{number}\n", 2, 18,
         "cannot open the document root /etc/passwd: Not a directory",
     ),
-    "two hosts in a file": (
-        HOST, "[HOST]\n    DocumentRoot {root}\n[HOST]\n    DocumentRoot {root}\n    ServerName h{number}\n", 4, 5,
-        '"DocumentRoot" is set twice; the first time in line 2: write each host in its own file of sites/',
-    ),
 }  # fmt: skip
 TYPES = [
     ("text/javascript js", "a line is an extension without a dot, and a type: js text/javascript"),

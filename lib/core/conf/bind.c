@@ -195,21 +195,6 @@ void mk__bind_defaults(struct mk__conf *conf, struct mk__conf_values *values)
     }
 }
 
-/* Reports a key that is set twice in a file; of a second host in it only the first such key. */
-static void report_second_value(struct mk__conf *conf, const struct mk__conf_section *sec, const char *key,
-                                struct mk__conf_origin origin, uint32_t first)
-{
-    bool is_host = sec->again == origin.source && sec->type->scope == MK_CONF_SCOPE_HOST &&
-                   mk_str_ieq(sec->type->name, MK_STR("HOST"));
-    if (is_host && conf->second_host == origin.source)
-        mk__conf_suppress(conf);
-    else
-        mk__conf_error(conf, origin, "\"%s\" is set twice; the first time in line %u%s", key, first,
-                       is_host ? ": write each host in its own file of sites/" : "");
-    if (is_host)
-        conf->second_host = origin.source;
-}
-
 /* Returns the field for the value, or NULL after an error or without memory. */
 static void *find_field(struct mk__conf *conf, struct mk__conf_values *values, const struct mk_conf_key *key,
                         struct mk__conf_origin origin, bool *ret_wins)
@@ -222,7 +207,7 @@ static void *find_field(struct mk__conf *conf, struct mk__conf_values *values, c
     if (!*ret_wins) /* the value is checked all the same */
         return mk_arena_zalloc(&conf->arena, key->size);
     if (old && old->origin.source == origin.source && !repeat) {
-        report_second_value(conf, values->section, key->name, origin, old->origin.line);
+        mk__conf_error(conf, origin, "\"%s\" is set twice; the first time in line %u", key->name, old->origin.line);
         return NULL;
     }
     if (origin.source->level > level || !repeat)

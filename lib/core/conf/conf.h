@@ -99,6 +99,21 @@ MK_COLD int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, c
                               struct mk_str value, const char *origin);
 
 /*
+ * How hosts begin within files: by a section `section` of the scope of hosts, with values of its key `names` behind its
+ * name in the brackets ("[HOST example.org www.example.org]"). It and what follows in the file, up to the next such
+ * section, are read into the set that `begin` returns (NULL: without memory). There is no other set for
+ *
+ *     the first one of a host's own file,
+ *     one without names in a file that a host's part of another file includes: it is that host's.
+ */
+struct mk__conf_hosts {
+    const char *section, *names;
+    struct mk__conf_set *(*begin)(void *ctx);
+    void *ctx;
+};
+MK_COLD void mk__conf_on_host(struct mk__conf *conf, const struct mk__conf_hosts *hosts);
+
+/*
  * Appends the sections of hosts in `defaults` (a set of the server) to those of a host, for mk__conf_get() and
  * mk__conf_next(). Both sets must have been read completely.
  */
@@ -152,9 +167,15 @@ const void *mk__rule_index_next_cover(const struct mk__conf_set *set, const stru
  */
 MK_COLD struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset,
                                                unsigned nth);
+/* Returns whether the set has a part of a file: its section that begins a host is not the first one, or the server's.
+ */
+bool mk__conf_is_part(const struct mk__conf_set *set);
 /* Returns the file of a set, without a line: the one that was read, not one that it includes. */
 MK_COLD struct mk__conf_origin mk__conf_origin_file(const struct mk__conf_set *set);
-/* Returns its name without the folder; empty: the set is not of a file. Valid while the configuration is. */
+/*
+ * Returns its name without the folder; empty: the set is not of a file, or of a part of one. Valid while the
+ * configuration is.
+ */
 MK_COLD struct mk_str mk__conf_file_name(const struct mk__conf_set *set);
 
 /*

@@ -81,8 +81,7 @@ static inline struct mk__conf_values *mk__conf_values_of(const void *data)
 struct mk__conf_section {
     struct mk__conf_section *next;
     const struct mk__conf_section_type *type;
-    struct mk__conf_origin origin;       /* source NULL: it does not appear */
-    const struct mk__conf_source *again; /* the last file in which it appeared once more */
+    struct mk__conf_origin origin; /* source NULL: it does not appear */
     struct mk__conf_values *values;
     bool incomplete; /* lines of it may have been skipped after an error */
 };
@@ -99,6 +98,7 @@ struct mk__conf_set {
     struct mk__conf_section *sections, **last; /* in a set of the server also those of hosts, for all hosts */
     const struct mk__conf_set *defaults;       /* of a host: the server's set, whose sections follow; may be NULL */
     const struct mk__conf_source *source;      /* the file that was read last, not counting includes */
+    bool is_part;                              /* of that file: a section within it has begun this host */
     bool incomplete;                           /* lines of any section may have been skipped after an error */
 };
 
@@ -117,19 +117,19 @@ struct mk__conf {
     struct mk__conf_diagnostic *diagnostics, **last_diagnostic;
     const struct mk__variable *variables;
     unsigned errors;
-    unsigned suppressed;                       /* errors that only follow from a reported one */
-    unsigned kept, dropped;                    /* diagnostics in the list, and those beyond its limit */
-    unsigned includes;                         /* files that were included */
-    bool plugins_missing;                      /* unknown names may belong to a plugin that could not be loaded */
-    bool include_failed;                       /* an include failed, so variables may be missing */
-    bool includes_refused;                     /* no further file is included */
-    const struct mk__conf_source *second_host; /* the last file with two hosts, which was reported */
-    bool semicolon;                            /* the current value ends in an unquoted semicolon */
-    bool out_of_memory;                        /* an allocation has failed */
-    mk__conf_unknown_fn on_unknown;            /* called once, before the first unknown name is reported */
-    mk__conf_absent_fn on_absent;              /* NULL: messages name no place */
-    void *unknown_ctx;                         /* of both */
-    mk__conf_line_fn on_line;                  /* NULL: lines are stored in sets */
+    unsigned suppressed;            /* errors that only follow from a reported one */
+    unsigned kept, dropped;         /* diagnostics in the list, and those beyond its limit */
+    unsigned includes;              /* files that were included */
+    struct mk__conf_hosts hosts;    /* `section` NULL: hosts begin with files only */
+    bool plugins_missing;           /* unknown names may belong to a plugin that could not be loaded */
+    bool include_failed;            /* an include failed, so variables may be missing */
+    bool includes_refused;          /* no further file is included */
+    bool semicolon;                 /* the current value ends in an unquoted semicolon */
+    bool out_of_memory;             /* an allocation has failed */
+    mk__conf_unknown_fn on_unknown; /* called once, before the first unknown name is reported */
+    mk__conf_absent_fn on_absent;   /* NULL: messages name no place */
+    void *unknown_ctx;              /* of both */
+    mk__conf_line_fn on_line;       /* NULL: lines are stored in sets */
     void *line_ctx;
     struct mk__words words; /* words of the current line; the last member, because it is not zeroed */
 };
@@ -164,8 +164,8 @@ const struct mk__conf_section_type *mk__schema_find_default_key(const struct mk_
 bool mk__schema_is_for_server(const struct mk_conf_section *section);
 
 /* unknown_key.c: report a name that no loaded table has. Return the name that was probably meant, or NULL. */
-MK_COLD const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
-                                                   struct mk__conf_origin origin);
+MK_COLD const char *mk__unknown_key_report_section(struct mk__conf *conf, const struct mk__conf_set *set,
+                                                   struct mk_str name, struct mk__conf_origin origin);
 MK_COLD const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type,
                                            struct mk_str name, struct mk__conf_origin origin);
 
@@ -175,6 +175,10 @@ MK_COLD int mk__rule_index_make(struct mk__conf *conf, struct mk__conf_set *set)
 /* section_values.c: returns the section that the following keys belong to; NULL after an error, which is recorded. */
 MK_COLD struct mk__conf_section *mk__section_values_enter_section(struct mk__conf *conf, struct mk__conf_set *set,
                                                                   struct mk_str name, struct mk__conf_origin origin);
+
+/* section_values.c: returns where a section that cannot repeat first appeared in the set; source NULL: nowhere. */
+MK_COLD struct mk__conf_origin mk__section_values_find(const struct mk__conf *conf, const struct mk__conf_set *set,
+                                                       struct mk_str name);
 
 /* section_values.c: adds an instance of a section that repeats. Returns NULL without memory. */
 MK_COLD struct mk__conf_section *mk__section_values_add_section(struct mk__conf *conf, struct mk__conf_set *set,

@@ -114,13 +114,71 @@ static bool expand_value(struct reader *r, const struct mk__scan_line *line)
     return false;
 }
 
+/* ── sections ── */
+
+void mk__conf_on_host(struct mk__conf *conf, const struct mk__conf_hosts *hosts)
+{
+    assert(hosts->section && hosts->names && hosts->begin);
+    conf->hosts = *hosts;
+}
+
+/* Returns "HOST" of "HOST example.org"; the names of other sections are whole lines. */
+static struct mk_str get_section_name(const struct reader *r, const struct mk__scan_line *line, bool *ret_is_host)
+{
+    struct mk_str first = mk_str_until(line->name, " \t");
+    *ret_is_host = r->conf->hosts.section && mk_str_ieq(first, mk_str_c(r->conf->hosts.section));
+    return *ret_is_host ? first : line->name;
+}
+
+/* Returns whether a section that may begin a host does so here, and is not one of the host whose part is being read. */
+static bool begins_host(const struct reader *r, struct mk_str name, bool has_names)
+{
+    if (r->set->scope == MK_CONF_SCOPE_SERVER)
+        return true;
+    struct mk__conf_origin first = mk__section_values_find(r->conf, r->set, name);
+    return first.source && (has_names || first.source == r->source);
+}
+
+static void begin_host(struct reader *r)
+{
+    struct mk__conf_set *set = r->conf->hosts.begin(r->conf->hosts.ctx);
+    if (!set) {
+        mk__conf_out_of_memory(r->conf);
+        return;
+    }
+    set->source = r->source;
+    set->is_part = true;
+    r->set = set;
+}
+
+/* Reads the names behind the name of a section, which are values of one of its keys. */
+static void read_names(struct reader *r, const struct mk__scan_line *names)
+{
+    struct mk_str key = mk_str_c(r->conf->hosts.names);
+    if (names->kind == MK__SCAN_ERROR)
+        mk__conf_error(r->conf, make_origin(r, names->col), "%s", names->error);
+    if (names->kind != MK__SCAN_ERROR && expand_value(r, names))
+        mk__bind_key(r->conf, r->sec, key, make_origin(r, names->value_col));
+    else
+        mk__bind_failure(r->conf, r->sec, key, make_origin(r, names->value_col), MK__SETTING_FAILED);
+}
+
 static void read_section(struct reader *r, const struct mk__scan_line *line)
 {
     struct mk__conf_origin origin = make_origin(r, line->col);
-    r->sec = mk__section_values_enter_section(r->conf, r->set, line->name, origin);
+    bool is_host;
+    struct mk_str name = get_section_name(r, line, &is_host);
+    struct mk__scan_line names;
+    mk__scan_names(line, name.len, &names);
+    bool has_names = names.value.len || names.kind == MK__SCAN_ERROR;
+    if (is_host && begins_host(r, name, has_names))
+        begin_host(r);
+    r->sec = mk__section_values_enter_section(r->conf, r->set, name, origin);
     r->skip_keys = !r->sec;
     r->sec_origin = origin;
     r->hosts = NULL;
+    if (r->sec && is_host && has_names)
+        read_names(r, &names);
 }
 
 /*

@@ -133,6 +133,15 @@ static void scan_value(struct mk__scan_line *l, struct mk_str text, size_t at)
         l->value.len = (size_t)(end - l->value.p);
 }
 
+void mk__scan_names(const struct mk__scan_line *section, size_t at, struct mk__scan_line *ret)
+{
+    assert(section->kind == MK__SCAN_SECTION);
+    *ret = (struct mk__scan_line){.kind = MK__SCAN_KEY, .col = 1};
+    scan_value(ret, section->name, at);
+    ret->col += section->value_col - 1;
+    ret->value_col += section->value_col - 1;
+}
+
 static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t indent)
 {
     assert(text.p[indent] == '[');
@@ -151,6 +160,7 @@ static void scan_section(struct mk__scan_line *l, struct mk_str text, size_t ind
     l->kind = MK__SCAN_SECTION;
     l->col = 1;
     l->name = mk_str_trim(mk_str(text.p + 1, close - 1));
+    l->value_col = (uint32_t)(l->name.p - text.p) + 1;
     if (!l->name.len)
         set_error(l, 1, "a section needs a name");
     else if (after < text.len && text.p[after] != '#')

@@ -35,9 +35,9 @@ struct mk__scan {
 
 struct mk__scan_line {
     enum mk__scan_kind kind;
-    struct mk_str name;      /* name of the section, key or variable */
-    struct mk_str value;     /* from the first word to the last, with quotes; empty: none */
-    uint32_t col, value_col; /* from 1, in bytes; column of an error */
+    struct mk_str name;  /* of the key or variable; of a section all that its brackets hold, without blanks around */
+    struct mk_str value; /* from the first word to the last, with quotes; empty: none */
+    uint32_t col, value_col; /* from 1, in bytes; column of an error; value_col of a section: that of its name */
     bool section;            /* with an error: the line is that of a section */
     char error[320];
 };
@@ -55,6 +55,12 @@ MK_COLD void mk__scan_init(struct mk__scan *s, struct mk_str text);
  * continue.
  */
 void mk__scan_next(struct mk__scan *s, struct mk__scan_line *line);
+
+/*
+ * Scans what stands behind the first `at` bytes of a section's name as a value: sets `kind` to MK__SCAN_KEY or, after a
+ * mistake, MK__SCAN_ERROR.
+ */
+MK_COLD void mk__scan_names(const struct mk__scan_line *section, size_t at, struct mk__scan_line *ret);
 
 /*
  * Cuts the next word off `rest`.

@@ -148,7 +148,7 @@ void mk__conf_set_defaults(const struct mk__conf *conf, struct mk__conf_set *set
 static void report_section(struct mk__conf *conf, const struct mk__conf_set *set, struct mk_str name,
                            struct mk__conf_origin origin)
 {
-    const char *meant = mk__unknown_key_report_section(conf, set->scope, name, origin);
+    const char *meant = mk__unknown_key_report_section(conf, set, name, origin);
     const struct mk__conf_section_type *type = meant ? mk__schema_find_type(conf, mk_str_c(meant), set->scope) : NULL;
     struct mk__conf_section *sec = type ? find_section(set, type) : NULL;
     if (sec)
@@ -168,11 +168,17 @@ struct mk__conf_section *mk__section_values_enter_section(struct mk__conf *conf,
     }
     struct mk__conf_section *sec =
         type->flags & MK_CONF_REPEAT ? add_section(conf, set, type) : find_section(set, type);
-    if (sec && sec->origin.source)
-        sec->again = origin.source;
-    else if (sec)
+    if (sec && !sec->origin.source)
         sec->origin = origin;
     return sec;
+}
+
+struct mk__conf_origin mk__section_values_find(const struct mk__conf *conf, const struct mk__conf_set *set,
+                                               struct mk_str name)
+{
+    const struct mk__conf_section_type *type = mk__schema_find_type(conf, name, set->scope);
+    const struct mk__conf_section *sec = type ? find_section(set, type) : NULL;
+    return sec ? sec->origin : (struct mk__conf_origin){0};
 }
 
 /* Returns the values that this struct is part of; NULL: there is no struct, or it is of another set. */
@@ -219,6 +225,11 @@ static bool is_of_field(const struct mk__conf_setting *setting, size_t offset)
     return offset < sizeof(struct mk_conf_pairs);
 }
 
+bool mk__conf_is_part(const struct mk__conf_set *set)
+{
+    return set->is_part;
+}
+
 struct mk__conf_origin mk__conf_origin_file(const struct mk__conf_set *set)
 {
     return (struct mk__conf_origin){.source = set->source};
@@ -227,7 +238,7 @@ struct mk__conf_origin mk__conf_origin_file(const struct mk__conf_set *set)
 struct mk_str mk__conf_file_name(const struct mk__conf_set *set)
 {
     const struct mk__conf_source *source = set->source;
-    return source && source->dir.len ? mk_str_c(source->name + source->dir.len) : MK_STR("");
+    return source && source->dir.len && !set->is_part ? mk_str_c(source->name + source->dir.len) : MK_STR("");
 }
 
 struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)

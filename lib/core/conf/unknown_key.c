@@ -136,9 +136,10 @@ static const char *report_foreign_key(struct mk__conf *conf, const struct mk__co
     return key ? key->name : NULL;
 }
 
-const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
+const char *mk__unknown_key_report_section(struct mk__conf *conf, const struct mk__conf_set *set, struct mk_str name,
                                            struct mk__conf_origin origin)
 {
+    enum mk_conf_scope scope = set->scope;
     char place[PLACE_BYTES];
     declare_absent_plugins(conf);
     enum mk_conf_scope other = scope == MK_CONF_SCOPE_SERVER ? MK_CONF_SCOPE_HOST : MK_CONF_SCOPE_SERVER;
@@ -159,8 +160,12 @@ const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_s
                        "[%.*s] belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load%s",
                        MK_STR_ARG(here->name), here->registrations->owner, here->registrations->owner,
                        describe_place(conf, here->registrations->owner, place, sizeof(place)));
+    else if (there && set->is_part)
+        mk__conf_error(conf, origin, "[%.*s] is of the server: write it in monkey.conf, above the first [%s]",
+                       MK_STR_ARG(there->name), conf->hosts.section);
     else if (there)
-        mk__conf_error(conf, origin, "[%.*s] belongs in %s, not here", MK_STR_ARG(there->name), file_names[other]);
+        mk__conf_error(conf, origin, "[%.*s] belongs in %s%s, not here", MK_STR_ARG(there->name), file_names[other],
+                       conf->hosts.section && other == MK_CONF_SCOPE_HOST ? " or below a [HOST]" : "");
     else if (suggestion)
         mk__conf_error(conf, origin, "unknown section [%.*s]" MK__SUGGEST_PHRASE "[%s]?", MK_STR_ARG(name), suggestion);
     else

@@ -21,6 +21,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ── calls at the wrong time, or by the wrong process or thread ── */
@@ -129,9 +131,21 @@ void mk_server_free(struct mk_server *s)
     mk_account_free(NULL, s, sizeof(*s));
 }
 
-void mk_server_configure(struct mk_server *s, const char *dir)
+/* Returns the folder of a file, in memory of the server. */
+static const char *keep_folder(struct mk_server *s, const char *file)
 {
-    s->source.dir = dir;
+    const char *slash = strrchr(file, '/');
+    int len = slash ? (int)(slash + (slash == file) - file) : 1;
+    snprintf(s->folder, sizeof(s->folder), "%.*s", len, slash ? file : ".");
+    return s->folder;
+}
+
+void mk_server_configure(struct mk_server *s, const char *path)
+{
+    struct stat st;
+    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    s->source.file = is_file ? path : NULL;
+    s->source.dir = is_file ? keep_folder(s, path) : path;
 }
 
 void mk_server_one_shot(struct mk_server *s, const char *root)

@@ -13,6 +13,8 @@
 #include "server/worker/balancer.h"
 #include "server/worker/control_thread.h"
 
+#include <limits.h>
+
 /* In this order; a stop leads back to the first. */
 enum mk__server_state {
     MK__SERVER_STOPPED,
@@ -57,6 +59,7 @@ struct mk_server {
     const struct mk__embedded_ops *embedded_ops;
     mk_server_is_own_fn is_own_fn; /* of mk_server_on_check() */
     void *is_own_ctx;
+    char folder[PATH_MAX]; /* of source.file */
 };
 
 /* Returns whether the workers exist. */

@@ -71,7 +71,8 @@ struct mk__program {
 
 /* Where a configuration comes from. */
 struct mk__generation_source {
-    const char *dir;                   /* of monkey.conf, or NULL */
+    const char *dir;                   /* of monkey.conf or of `file`, or NULL */
+    const char *file;                  /* the only file that is read, with those that it includes; or NULL */
     const char *root;                  /* of one-shot mode, or NULL */
     const char *root_origin;           /* how it was passed, for messages */
     bool check_only;                   /* it will not be started */

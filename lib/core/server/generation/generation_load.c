@@ -236,7 +236,9 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
     g->set = mk__conf_set_new(g->conf, MK_CONF_SCOPE_SERVER);
     if (!g->set)
         return -ENOMEM;
-    if (source->dir)
+    if (source->file)
+        mk__conf_read(g->conf, g->set, source->file);
+    else if (source->dir)
         read_server_files(g, source->dir);
     else if (source->program && source->program->server)
         mk__conf_read_text(g->conf, g->set, "text", source->program->server->text);
@@ -263,6 +265,11 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
 
 /* ── hosts ── */
 
+static uint32_t count_names(const struct mk_host *host)
+{
+    return host->settings ? host->settings->names.n : 0; /* NULL: its file could not be read */
+}
+
 static struct mk_host *add_host(struct mk_generation *g)
 {
     struct mk_host *host = mk_arena_zalloc(&g->arena, sizeof(*host));
@@ -275,6 +282,13 @@ static struct mk_host *add_host(struct mk_generation *g)
     *(g->last_host ? &g->last_host->next : &g->hosts) = host;
     g->last_host = host;
     return host;
+}
+
+/* Begins a host within a file; see struct mk__conf_hosts. */
+static struct mk__conf_set *begin_host(void *ctx)
+{
+    struct mk_host *host = add_host(ctx);
+    return host ? host->set : NULL;
 }
 
 /* Returns whether a section of the plugin has errors, in the server's files or in this host's. */
@@ -350,6 +364,15 @@ static bool is_skipped(struct mk_generation *g, const char *path)
     return true;
 }
 
+/* Finishes this host and those after it, which sections within files have begun. */
+static int finish_hosts(struct mk_generation *g, struct mk_host *host, const struct mk__generation_source *source)
+{
+    int err = 0;
+    for (; host && err == 0; host = host->next)
+        err = finish_host(g, host, source);
+    return err;
+}
+
 static int read_host(struct mk_generation *g, const struct mk__generation_source *source, struct mk_str path)
 {
     if (is_skipped(g, path.p))
@@ -361,31 +384,69 @@ static int read_host(struct mk_generation *g, const struct mk__generation_source
     if (mk_str_ends(path, MK_STR("/default")))
         g->default_host = host;
     if (err == 0 || err == -EINVAL)
-        return finish_host(g, host, source);
+        return finish_hosts(g, host, source);
     return err == -ENOMEM ? err : 0;
 }
 
-static int read_hosts(struct mk_generation *g, const struct mk__generation_source *source)
+/* Reads the files of sites/. Without that folder there are the hosts of the server's files. */
+static int read_sites(struct mk_generation *g, const struct mk__generation_source *source, bool *ret_is_listed)
 {
     struct mk_arena arena;
     struct mk_str *files;
     size_t n = 0;
-    if (!mk__file_exists(source->dir))
-        return 0; /* reported already: monkey.conf cannot be read */
     mk_arena_init(&arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     int err = mk__file_glob(mk_str_c(source->dir), MK_STR("/sites/*"), MK__FILE_OR_FOLDER, &arena, &files, &n);
-    bool is_listed = err == 0;
+    *ret_is_listed = err == 0 || (err == -ENOENT && g->hosts);
     if (err < 0 && err != -ENOMEM) {
-        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the folder %s/sites cannot be listed: %s", source->dir,
-                       strerror(-err));
+        if (!*ret_is_listed)
+            mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the folder %s/sites cannot be listed: %s",
+                           source->dir, strerror(-err));
         err = 0;
     }
     for (size_t i = 0; i < n && err == 0; i++)
         err = read_host(g, source, files[i]);
     mk_arena_release(&arena);
+    return err;
+}
+
+/* Returns how well a host answers for names that no host has: at all listeners, and best without a name of its own. */
+static unsigned rank_default(const struct mk_host *host)
+{
+    bool is_known = host->settings; /* else it has errors, which were reported */
+    return 1u + 2 * (is_known && !host->settings->listeners.n) + (is_known && !count_names(host));
+}
+
+/* Without sites/default the default is one of the hosts of the server's files, the first of those of the best rank. */
+static void choose_default_host(struct mk_generation *g, const struct mk_host *first_of_sites)
+{
+    unsigned best = 0;
+    for (struct mk_host *host = g->hosts; host != first_of_sites; host = host->next) {
+        unsigned rank = rank_default(host);
+        if (rank > best)
+            g->default_host = host;
+        best = rank > best ? rank : best;
+    }
+}
+
+static int read_hosts(struct mk_generation *g, const struct mk__generation_source *source)
+{
+    bool is_listed = false;
+    if (!mk__file_exists(source->dir))
+        return 0; /* reported already: monkey.conf cannot be read */
+    struct mk_host *last = g->last_host;
+    int err = finish_hosts(g, g->hosts, source);
+    if (err == 0 && !source->file)
+        err = read_sites(g, source, &is_listed);
+    if (err == 0 && !g->default_host)
+        choose_default_host(g, last ? last->next : g->hosts);
+    if (err == 0 && source->file && !g->hosts)
+        mk__conf_error(g->conf, mk__conf_file_origin(g->conf, source->file),
+                       "there is no host: it begins with [HOST example.org], or [HOST] for all names");
     if (err == 0 && is_listed && !g->default_host)
         mk__conf_error(g->conf, (struct mk__conf_origin){0},
-                       "%s/sites/default is missing: it answers for every name that no other host has", source->dir);
+                       "%s/sites/default is missing: it answers for every name that no other host has; a section "
+                       "[HOST] in monkey.conf does that, too",
+                       source->dir);
     return err;
 }
 
@@ -405,12 +466,15 @@ static int make_one_shot_host(struct mk_generation *g, const struct mk__generati
 static int read_program_hosts(struct mk_generation *g, const struct mk__generation_source *source)
 {
     const struct mk__program_text *one = source->program ? source->program->hosts : NULL;
-    int err = source->root || !one ? make_one_shot_host(g, source) : 0;
+    int err = finish_hosts(g, g->hosts, source);
+    choose_default_host(g, NULL);
+    if (err == 0 && (source->root || (!one && !g->hosts)))
+        err = make_one_shot_host(g, source);
     for (; one && err == 0; one = one->next) {
         struct mk_host *host = add_host(g);
         err = host ? mk__conf_read_text(g->conf, host->set, "text", one->text) : -ENOMEM;
         if (err == 0 || err == -EINVAL)
-            err = finish_host(g, host, source);
+            err = finish_hosts(g, host, source);
         if (!g->default_host)
             g->default_host = host;
     }
@@ -425,11 +489,6 @@ static int make_hosts(struct mk_generation *g, const struct mk__generation_sourc
 }
 
 /* ── names of hosts ── */
-
-static uint32_t count_names(const struct mk_host *host)
-{
-    return host->settings ? host->settings->names.n : 0; /* NULL: its file could not be read */
-}
 
 static struct mk__conf_origin origin_of_name(const struct mk_host *host, uint32_t nth)
 {
@@ -460,13 +519,23 @@ static int add_name(struct mk_generation *g, struct mk_host *host, uint32_t nth)
     return err == -ENOMEM ? err : 0;
 }
 
-/* No request can reach a host without a name, unless it is the default host. */
-static void warn_nameless(struct mk_generation *g, const struct mk_host *host)
+/* No request can reach a host without a name, unless it is the default host. A part of a file is not so by mistake. */
+static void report_nameless(struct mk_generation *g, const struct mk_host *host)
 {
+    const struct mk_host *other = g->default_host;
     struct mk__conf_origin origin = mk__conf_origin(host->set, host->settings, MK__CONF_SECTION, 0);
+    MK_BUF_ON_STACK(place, PATH_BYTES);
     if (mk__conf_is_consequence(host->set, host->settings, offsetof(struct mk__host_settings, names), 0))
         return;
-    if (origin.source) /* else the file has errors, which were reported */
+    if (!other || !other->settings) /* it has errors, which were reported */
+        return;
+    mk__conf_origin_print(mk__conf_origin(other->set, other->settings, MK__CONF_SECTION, 0), &place);
+    if (origin.source && mk__conf_is_part(host->set)) /* without a place the file has errors, which were reported */
+        mk__conf_error(g->conf, origin,
+                       "no request can reach this host: it has no name, and the host in %s answers for names that no "
+                       "other host has: write [HOST example.org]",
+                       mk_buf_cstr(&place));
+    else if (origin.source)
         mk__conf_warn(g->conf, origin,
                       "no request can reach this host: it has no \"ServerName\", and is not sites/default");
 }
@@ -483,7 +552,7 @@ static int make_vhosts(struct mk_generation *g)
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "the system has no random bytes: %s", strerror(-err));
     for (struct mk_host *host = g->hosts; host && err == 0; host = host->next) {
         if (!count_names(host) && !mk__bound_hosts_is_default(host))
-            warn_nameless(g, host);
+            report_nameless(g, host);
         for (uint32_t i = 0; i < count_names(host) && err == 0; i++)
             err = add_name(g, host, i);
     }
@@ -503,7 +572,10 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
 {
     mk_arena_init(&g->arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     g->conf = mk__conf_new();
-    int err = g->conf ? mk__plugins_read(g, source) : -ENOMEM;
+    if (!g->conf)
+        return -ENOMEM;
+    mk__conf_on_host(g->conf, &(struct mk__conf_hosts){"HOST", "ServerName", begin_host, g});
+    int err = mk__plugins_read(g, source);
     if (err == 0)
         err = mk__transports_load_needed(g, source);
     if (err == 0)

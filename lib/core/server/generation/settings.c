@@ -436,7 +436,9 @@ static const struct mk_conf_key host_keys[] = {
         struct mk__host_settings, names, "ServerName", NULL,
         "The names of this host, as clients ask for them, without a port: a name, `*.example.org` for all "
         "names below it, or an address (`192.0.2.1`, `[2001:db8::1]`). A name wins over a wildcard, a long "
-        "wildcard over a shorter one; no name may appear twice, in one host or in two."),
+        "wildcard over a shorter one; no name may appear twice, in one host or in two. Names may also stand in the "
+        "section's brackets: `[HOST example.org www.example.org]`.",
+        .flags = MK_CONF_REPEAT),
     MK_CONF_KEY_LIST(
         struct mk__host_settings, listeners, "Listener", NULL,
         "Answer only at these listeners, by the address of their `Listen` lines; at others the host does not exist. "
@@ -462,9 +464,12 @@ const struct mk_conf_section mk__section_host = {
     .keys = host_keys,
     .foreign = host_foreign,
     .doc = MK_CONF_DOC(
-        "One host; each file in `sites/` holds one. `sites/default` answers for every name that no other host "
-        "has. Copies that editors and package managers leave (`*~`, `*.bak`, `*.orig`, `*.swp`, `*.dpkg-old`, "
-        "`*.rpmnew`, `#*#` and the like) are skipped with a warning; names that begin with a dot without one."),
+        "One host: a file in `sites/`, or what follows a line `[HOST example.org]` in `monkey.conf` or another file, "
+        "up to the next such line. `sites/default` answers for every name that no other host has; without that file "
+        "the first host of `monkey.conf` without a name, else its first one. A file that a host includes continues "
+        "that host with `[HOST]` alone. Copies in `sites/` that editors and package managers leave (`*~`, `*.bak`, "
+        "`*.orig`, `*.swp`, `*.dpkg-old`, `*.rpmnew`, `#*#` and the like) are skipped with a warning; names that begin "
+        "with a dot without one."),
 };
 
 static void check_types(const struct mk_conf_check *check, void *section)

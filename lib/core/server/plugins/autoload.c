@@ -21,10 +21,8 @@ struct search {
     uint32_t found;
 };
 
-/* The files of a configuration. */
-struct files {
-    const char *dir;
-    const char *const *names; /* of plugins, which may have a file each */
+struct visit {
+    const struct mk__autoload_files *files;
     struct mk__conf *conf;
     struct mk__conf_set *set;
 };
@@ -66,41 +64,48 @@ static void match_line(struct mk_str section, struct mk_str name, const struct m
         s->found |= mk__autoload_match_word(value->words[i], s->names);
 }
 
-static int visit_files(struct files *s, struct mk_arena *arena, struct mk_str pattern)
+static int visit_file(struct visit *v, const char *path)
 {
-    struct mk_str *files;
+    return mk__conf_read(v->conf, v->set, path) == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int visit_matches(struct visit *v, struct mk_arena *arena, struct mk_str pattern)
+{
+    struct mk_str *paths;
     size_t n = 0;
-    int err = mk__file_glob(mk_str_c(s->dir), pattern, MK__FILE_ONLY, arena, &files, &n) == -ENOMEM ? -ENOMEM : 0;
+    struct mk_str dir = mk_str_c(v->files->dir);
+    int err = mk__file_glob(dir, pattern, MK__FILE_ONLY, arena, &paths, &n) == -ENOMEM ? -ENOMEM : 0;
     for (size_t i = 0; i < n && err == 0; i++)
-        if (!mk__skipped_files_describe(files[i].p))
-            err = mk__conf_read(s->conf, s->set, files[i].p) == -ENOMEM ? -ENOMEM : 0;
+        if (!mk__skipped_files_describe(paths[i].p))
+            err = visit_file(v, paths[i].p);
     return err;
 }
 
 /* The files in the order in which the server reads them, because variables are valid in later files too. */
-static int visit_dir(struct files *s)
+static int visit_dir(struct visit *v)
 {
+    const char *const *names = v->files->names;
     struct mk_arena arena;
     mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    int err = visit_files(s, &arena, MK_STR("/monkey.conf"));
-    for (unsigned i = 0; s->names[i] && err == 0; i++) {
+    int err = visit_matches(v, &arena, MK_STR("/monkey.conf"));
+    for (unsigned i = 0; names[i] && err == 0; i++) {
         MK_BUF_ON_STACK(name, NAME_BYTES);
-        mk_buf_addf(&name, "/plugins/%s/%s.conf", s->names[i], s->names[i]);
-        err = visit_files(s, &arena, mk_buf_str(&name));
+        mk_buf_addf(&name, "/plugins/%s/%s.conf", names[i], names[i]);
+        err = visit_matches(v, &arena, mk_buf_str(&name));
     }
-    err = err < 0 ? err : visit_files(s, &arena, MK_STR("/sites/*"));
+    err = err < 0 ? err : visit_matches(v, &arena, MK_STR("/sites/*"));
     mk_arena_release(&arena);
     return err;
 }
 
-int mk__autoload_visit_files(struct mk__conf *conf, const char *dir, const char *const *names, mk__conf_line_fn fn,
+int mk__autoload_visit_files(struct mk__conf *conf, const struct mk__autoload_files *files, mk__conf_line_fn fn,
                              void *ctx)
 {
-    struct files s = {.dir = dir, .names = names, .conf = conf};
-    s.set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
-    if (s.set)
-        mk__conf_on_line(conf, fn, ctx);
-    return s.set ? visit_dir(&s) : -ENOMEM;
+    struct visit v = {files, conf, mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER)};
+    if (!v.set)
+        return -ENOMEM;
+    mk__conf_on_line(conf, fn, ctx);
+    return files->file ? visit_file(&v, files->file) : visit_dir(&v);
 }
 
 int mk__autoload_visit_text(struct mk__conf *conf, struct mk_str text, mk__conf_line_fn fn, void *ctx)
@@ -120,10 +125,10 @@ int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const c
     return err;
 }
 
-int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted)
+int mk__autoload_find_modules(struct mk__conf *conf, const struct mk__autoload_files *files, uint32_t *ret_wanted)
 {
-    struct search s = {.names = names, .caches_files = true};
-    int err = mk__autoload_visit_files(conf, dir, names, match_line, &s);
+    struct search s = {.names = files->names, .caches_files = true};
+    int err = mk__autoload_visit_files(conf, files, match_line, &s);
     *ret_wanted = s.found;
     return err;
 }

@@ -284,10 +284,11 @@ static void load_module(struct mk_generation *g, const struct mk__generation_sou
 }
 
 /* Keeps the problems of the files, such as includes without end, if the memory of a configuration does not suffice. */
-static int find_modules(struct mk_generation *g, const char *dir, uint32_t *ret_wanted)
+static int find_modules(struct mk_generation *g, const struct mk__generation_source *source, uint32_t *ret_wanted)
 {
     struct mk__conf *conf = mk__conf_new();
-    int err = conf ? mk__autoload_find_modules(conf, dir, mk__plugin_order, ret_wanted) : -ENOMEM;
+    const struct mk__autoload_files files = {source->dir, source->file, mk__plugin_order};
+    int err = conf ? mk__autoload_find_modules(conf, &files, ret_wanted) : -ENOMEM;
     if (err < 0)
         g->load_conf = conf;
     else
@@ -323,7 +324,7 @@ static bool is_left_out(const struct mk__generation_source *source, const char *
 static int load_defaults(struct mk_generation *g, const struct mk__generation_source *source)
 {
     uint32_t wanted = 0;
-    int err = source->dir ? find_modules(g, source->dir, &wanted) : 0;
+    int err = source->dir ? find_modules(g, source, &wanted) : 0;
     if (err == 0 && source->program && !source->dir)
         err = search_program(source->program, &wanted);
     for (unsigned i = 0; i < source->n_overrides; i++)
@@ -408,7 +409,7 @@ static int read_plugins(struct mk_generation *g, const struct mk__generation_sou
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/plugins.load", source->dir ? source->dir : "");
-    if (!source->dir || !mk__file_exists(path))
+    if (!source->dir || source->file || !mk__file_exists(path))
         return load_defaults(g, source);
     g->load_conf = mk__conf_new();
     if (!g->load_conf || mk__conf_declare(g->load_conf, &mk__section_plugins, NULL) < 0)

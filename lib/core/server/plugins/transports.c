@@ -66,7 +66,8 @@ static int search_texts(struct search *s, const struct mk__program_text *text)
 static int search_files(struct search *s)
 {
     struct mk__conf *conf = mk__conf_new();
-    int err = conf ? mk__autoload_visit_files(conf, s->source->dir, mk__plugin_order, match_line, s) : -ENOMEM;
+    const struct mk__autoload_files files = {s->source->dir, s->source->file, mk__plugin_order};
+    int err = conf ? mk__autoload_visit_files(conf, &files, match_line, s) : -ENOMEM;
     bool reported = conf && mk__conf_errors(conf);
     mk__conf_free(conf);
     return reported ? 0 : err;

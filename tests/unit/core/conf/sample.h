@@ -106,7 +106,7 @@ struct sample_host {
     struct mk_str root;
 };
 static const struct mk_conf_key sample_host_keys[] = {
-    MK_CONF_KEY_LIST(struct sample_host, names, "ServerName", NULL, "Names of the host."),
+    MK_CONF_KEY_LIST(struct sample_host, names, "ServerName", NULL, "Names of the host.", .flags = MK_CONF_REPEAT),
     MK_CONF_KEY_PATH(struct sample_host, root, "DocumentRoot", NULL, "The files.", .flags = MK_CONF_REQUIRED),
     {0},
 };

@@ -129,7 +129,9 @@ static const struct {
      "monkey.conf:2:12: error: there is no option but proxy, and no loaded plugin \"ghost\" can carry connections: it "
      "takes the file "},
     {"conf/plugins.load", "[PLUGINS]\n    Load liana\n", "static"}, /* whose keys are in use */
-    {"conf/sites/default", NULL, "sites/default is missing: it answers for every name that no other host has\n"},
+    {"conf/sites/default", NULL,
+     "sites/default is missing: it answers for every name that no other host has; a section [HOST] in monkey.conf "
+     "does that, too\n"},
     {"conf/sites/default", "[HOST]\n", "DocumentRoot"},
     {"conf/sites/default", "", "HOST"},
     {"conf/sites/default", "[HOST]\n    DocumentRoot nowhere\n", "default:2:18: error: cannot open the document root"},

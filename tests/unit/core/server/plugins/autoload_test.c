@@ -12,7 +12,8 @@ static const char *const names[] = {"alpha", "beta", "gamma", "delta", NULL};
 static int search(const char *dir, uint32_t *ret_wanted)
 {
     struct mk__conf *conf = mk__conf_new();
-    int err = conf ? mk__autoload_find_modules(conf, dir, names, ret_wanted) : -ENOMEM;
+    const struct mk__autoload_files files = {.dir = dir, .names = names};
+    int err = conf ? mk__autoload_find_modules(conf, &files, ret_wanted) : -ENOMEM;
     mk__conf_free(conf);
     return err;
 }
@@ -115,7 +116,8 @@ TEST(variables)
 /* A folder of files is served with the cache, which a program that writes its configuration chooses itself. */
 TEST(files_are_cached)
 {
-    static const char *const files[] = {"static", "cache", NULL};
+    static const char *const plugins[] = {"static", "cache", NULL};
+    const struct mk__autoload_files files = {.dir = mk_test_folder, .names = plugins};
     static const struct {
         const char *text;
         uint32_t from_files, from_text;
@@ -130,14 +132,29 @@ TEST(files_are_cached)
         uint32_t from_files = 99, from_text = 0;
         struct mk__conf *conf = mk__conf_new(), *other = mk__conf_new();
         mk_test_write("monkey.conf", mk_str_c(cases[i].text));
-        assert_int_equal(mk__autoload_find_modules(conf, mk_test_folder, files, &from_files), 0);
-        assert_int_equal(mk__autoload_find_in_text(other, mk_str_c(cases[i].text), files, &from_text), 0);
+        assert_int_equal(mk__autoload_find_modules(conf, &files, &from_files), 0);
+        assert_int_equal(mk__autoload_find_in_text(other, mk_str_c(cases[i].text), plugins, &from_text), 0);
         mk__conf_free(conf);
         mk__conf_free(other);
         if (from_files != cases[i].from_files || from_text != cases[i].from_text)
             fail_msg("case %zu: %u, %u", i, from_files, from_text);
     }
     mk_test_write("monkey.conf", MK_STR(""));
+}
+
+/* Of a configuration that is one file nothing else is read. */
+TEST(one_file)
+{
+    char path[512];
+    uint32_t wanted = 0;
+    struct mk__conf *conf = mk__conf_new();
+    mk_test_write("one.conf", MK_STR("[HOST example.org]\n    DocumentRoot /srv\n[ALPHA]\n@INCLUDE extra/other\n"));
+    mk_test_write("extra/other", MK_STR("[DELTA]\n"));
+    snprintf(path, sizeof(path), "%s/one.conf", mk_test_folder);
+    const struct mk__autoload_files files = {.dir = mk_test_folder, .file = path, .names = names};
+    assert_int_equal(mk__autoload_find_modules(conf, &files, &wanted), 0);
+    assert_int_equal(wanted, 9);
+    mk__conf_free(conf);
 }
 
 static int look_again(void *ctx)
