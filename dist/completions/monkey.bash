@@ -21,7 +21,7 @@ _monkey() {
     -*) ;;
     *) [ "$before" = --reference ] || {
         compopt -o filenames 2>/dev/null || : # a test calls this without a line that is edited
-        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$word")
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word") # folders, and files of configurations
     } ;;
     esac
 }

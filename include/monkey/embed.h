@@ -40,8 +40,8 @@ MK_C_BEGIN
 /* ── before the start ── */
 
 /*
- * Sets the configuration as text, in place of files. What is before the first line [HOST] is as in monkey.conf; each
- * line [HOST] begins a host, as a file of sites/ does: the first one answers for names that no other has. @INCLUDE is
+ * Sets the configuration as text, in place of files. It is as a configuration of one file: each line [HOST
+ * example.org] begins a host, the first of which answers for names that no other has. @INCLUDE is
  * refused; relative paths begin at the working directory. Plugins that the text mentions are loaded. Without a
  * DocumentRoot no files are served. A second call replaces the first.
  *

@@ -60,71 +60,18 @@ int mk__embed_fail(struct mk_server *s, int err, const char *format, ...)
 
 /* ── the text ── */
 
-/* Returns whether a line, which may end with its newline, is the head of a host. */
-static bool is_host(struct mk_str line)
-{
-    return mk_str_ieq(mk_str_trim(mk_str_strip_end(line, "\r\n")), MK_STR("[HOST]"));
-}
-
-/* Cuts the first line off, with its end. */
-static struct mk_str split_line(struct mk_str *rest)
-{
-    const char *end = memchr(rest->p, '\n', rest->len);
-    struct mk_str line = mk_str(rest->p, end ? (size_t)(end - rest->p) + 1 : rest->len);
-    *rest = mk_str(rest->p + line.len, rest->len - line.len);
-    return line;
-}
-
-/* Copies a part of the text after as many empty lines as come before it: messages have the lines of the whole. */
-static struct mk__program_text *copy_part(struct mk_arena *arena, struct mk_str part, size_t lines_before)
-{
-    struct mk__program_text *one = mk_arena_zalloc(arena, sizeof(*one));
-    char *copy = mk_arena_alloc(arena, lines_before + part.len + 1);
-    if (!one || !copy)
-        return NULL;
-    memset(copy, '\n', lines_before);
-    memcpy(copy + lines_before, part.p, part.len);
-    one->text = mk_str(copy, lines_before + part.len);
-    return one;
-}
-
-/* Splits the text into `*ret_server` and a list of hosts. Returns 0 or -ENOMEM. */
-static int split_text(struct mk_arena *arena, struct mk_str text, struct mk__program *ret)
-{
-    struct mk__program_text **link = &ret->server;
-    struct mk_str rest = text, part = mk_str(text.p, 0);
-    size_t lines = 0, lines_before = 0;
-    ret->server = ret->hosts = NULL;
-    for (bool more = true; more; lines++) {
-        struct mk_str line = rest.len ? split_line(&rest) : MK_STR_NONE;
-        more = line.len;
-        if (more && !is_host(line)) {
-            part.len += line.len;
-            continue;
-        }
-        *link = copy_part(arena, part, lines_before);
-        if (!*link)
-            return -ENOMEM;
-        link = link == &ret->server ? &ret->hosts : &(*link)->next;
-        part = line;
-        lines_before = lines;
-    }
-    return 0;
-}
-
 int mk_server_text(struct mk_server *s, const char *text)
 {
     struct mk__embedded *e;
-    struct mk__program split;
     int err = mk__embed_configure(s, &e);
     if (err == 0 && !text)
         err = mk__server_refuse(s, -EINVAL, "mk_server_text(): the text is NULL");
-    if (err == 0)
-        err = split_text(&e->arena, mk_str_c(text), &split);
     if (err < 0)
         return err;
-    e->program.server = split.server;
-    e->program.hosts = split.hosts;
+    struct mk_str copy = mk_arena_dup(&e->arena, mk_str_c(text));
+    if (!copy.p)
+        return -ENOMEM;
+    e->program.text = copy;
     return 0;
 }
 

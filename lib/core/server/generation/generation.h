@@ -55,16 +55,10 @@ struct mk_host {
     bool uses_access;  /* a plugin asks mk_request_access() */
 };
 
-/* A part of the configuration that the program has passed as text. */
-struct mk__program_text {
-    struct mk__program_text *next;
-    struct mk_str text;
-};
-
 /* What a program that embeds the server adds to a configuration, or passes in place of files. */
 struct mk__program {
-    bool in_caller;                          /* it has one worker, in the thread that calls mk_server_run_once() */
-    struct mk__program_text *server, *hosts; /* each text of `hosts` is one host */
+    bool in_caller;     /* it has one worker, in the thread that calls mk_server_run_once() */
+    struct mk_str text; /* of the server and its hosts; the first host is the default; `p` NULL: none */
     const struct mk_plugin *plugins[MK__PROGRAM_PLUGINS_MAX];
     unsigned n_plugins;
 };

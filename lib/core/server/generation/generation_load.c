@@ -240,8 +240,8 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
         mk__conf_read(g->conf, g->set, source->file);
     else if (source->dir)
         read_server_files(g, source->dir);
-    else if (source->program && source->program->server)
-        mk__conf_read_text(g->conf, g->set, "text", source->program->server->text);
+    else if (source->program && source->program->text.p)
+        mk__conf_read_text(g->conf, g->set, "text", source->program->text);
     apply_overrides(g, g->set, MK_CONF_SCOPE_SERVER, source);
     int err = mk__conf_check(g->conf, g->set);
     g->settings = mk__conf_get(g->set, &mk__section_server);
@@ -462,23 +462,12 @@ static int make_one_shot_host(struct mk_generation *g, const struct mk__generati
     return finish_host(g, host, source);
 }
 
-/* The hosts of the program's texts. The folder of one-shot mode is the default host, else the first of the texts. */
+/* The hosts of the program's text. The folder of one-shot mode is the default host, else the first of the text. */
 static int read_program_hosts(struct mk_generation *g, const struct mk__generation_source *source)
 {
-    const struct mk__program_text *one = source->program ? source->program->hosts : NULL;
+    g->default_host = g->hosts;
     int err = finish_hosts(g, g->hosts, source);
-    choose_default_host(g, NULL);
-    if (err == 0 && (source->root || (!one && !g->hosts)))
-        err = make_one_shot_host(g, source);
-    for (; one && err == 0; one = one->next) {
-        struct mk_host *host = add_host(g);
-        err = host ? mk__conf_read_text(g->conf, host->set, "text", one->text) : -ENOMEM;
-        if (err == 0 || err == -EINVAL)
-            err = finish_hosts(g, host, source);
-        if (!g->default_host)
-            g->default_host = host;
-    }
-    return err;
+    return err == 0 && (source->root || !g->hosts) ? make_one_shot_host(g, source) : err;
 }
 
 static int make_hosts(struct mk_generation *g, const struct mk__generation_source *source)

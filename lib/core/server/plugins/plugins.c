@@ -296,22 +296,15 @@ static int find_modules(struct mk_generation *g, const struct mk__generation_sou
     return err;
 }
 
-/* Finds the modules that the texts of the program mention. Returns 0 or -ENOMEM. */
-static int search_texts(const struct mk__program_text *text, uint32_t *ret_wanted)
-{
-    int err = 0;
-    for (; text && err == 0; text = text->next) {
-        struct mk__conf *conf = mk__conf_new();
-        err = conf ? mk__autoload_find_in_text(conf, text->text, mk__plugin_order, ret_wanted) : -ENOMEM;
-        mk__conf_free(conf);
-    }
-    return err;
-}
-
+/* Finds the modules that the text of the program mentions. Returns 0 or -ENOMEM. */
 static int search_program(const struct mk__program *program, uint32_t *ret_wanted)
 {
-    int err = search_texts(program->server, ret_wanted);
-    return err == 0 ? search_texts(program->hosts, ret_wanted) : err;
+    if (!program->text.p)
+        return 0;
+    struct mk__conf *conf = mk__conf_new();
+    int err = conf ? mk__autoload_find_in_text(conf, program->text, mk__plugin_order, ret_wanted) : -ENOMEM;
+    mk__conf_free(conf);
+    return err;
 }
 
 /* Returns whether a server without a folder of files does without the plugin, which would ask for one. */

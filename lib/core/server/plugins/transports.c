@@ -54,14 +54,6 @@ static int search_text(struct search *s, struct mk_str text)
     return err;
 }
 
-static int search_texts(struct search *s, const struct mk__program_text *text)
-{
-    int err = 0;
-    for (; text && err == 0; text = text->next)
-        err = search_text(s, text->text);
-    return err;
-}
-
 /* Files with problems, such as includes without end, are not searched to the end: reading them reports that. */
 static int search_files(struct search *s)
 {
@@ -92,8 +84,7 @@ int mk__transports_load_needed(struct mk_generation *g, const struct mk__generat
                    mk_str_trim(mk_str_c(source->overrides[i].value)));
     if (source->dir)
         return search_files(&s);
-    int err = program ? search_texts(&s, program->server) : 0;
-    return err == 0 && program ? search_texts(&s, program->hosts) : err;
+    return program && program->text.p ? search_text(&s, program->text) : 0;
 }
 
 /* ── for plugins ── */

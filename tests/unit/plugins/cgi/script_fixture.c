@@ -194,11 +194,10 @@ static const struct mk_plugin rules = {
 static void load(const char *keys)
 {
     static char text[4096];
-    static struct mk__program_text server = {NULL, MK_STR_INIT("[SERVER]\n    Listen 127.0.0.1:0\n")}, host;
     static struct mk__program program;
-    snprintf(text, sizeof(text), "[HOST]\n    ServerName h\n[CGI]\n    Match /cgi\n    Root /tmp\n%s", keys);
-    host = (struct mk__program_text){NULL, mk_str_c(text)};
-    program = (struct mk__program){.server = &server, .hosts = &host, .plugins = {&rules}, .n_plugins = 1};
+    snprintf(text, sizeof(text), "[SERVER]\n    Listen 127.0.0.1:0\n[HOST h]\n[CGI]\n    Match /cgi\n    Root /tmp\n%s",
+             keys);
+    program = (struct mk__program){.text = mk_str_c(text), .plugins = {&rules}, .n_plugins = 1};
     const struct mk__generation_source source = {.program = &program};
     int err = mk__generation_load(&site.generation, &source);
     if (err < 0) {
