@@ -11,6 +11,7 @@
 #include <monkey/kit/target.h>
 
 #include <errno.h>
+#include <time.h>
 
 extern const struct mk_plugin mk_plugin_upstream;
 
@@ -27,6 +28,8 @@ struct generation {
 enum {
     FIRST_LOOKUP_MS = 2000, /* of all names of a configuration that are new */
     PLACE_BYTES_MAX = 8192,
+    GONE_PAUSES = 50,
+    GONE_PAUSE_NS = 200 * 1000,
 };
 
 /* ── for other plugins ── */
@@ -163,6 +166,17 @@ static void stop_names(struct runner_user *user)
     names_stop(&MK_CONTAINER_OF(user, struct generation, names_user)->names);
 }
 
+/*
+ * Frees the servers that have gone, with their counters. A loop that is in a turn delays that until another one goes,
+ * which may be never: turns are short, so that they are waited for.
+ */
+static void free_gone_servers(void)
+{
+    const struct timespec pause = {.tv_nsec = GONE_PAUSE_NS};
+    for (unsigned i = 0; i < GONE_PAUSES && mk_epoch_reclaim(servers_retired()); i++)
+        nanosleep(&pause, NULL);
+}
+
 static void stop_generation(struct mk_generation *g, void *state)
 {
     struct generation *own = state;
@@ -175,6 +189,7 @@ static void stop_generation(struct mk_generation *g, void *state)
     }
     mk_account_free(NULL, own, sizeof(*own));
     upstream_process.generations--;
+    free_gone_servers();
 }
 
 static int add_group(struct generation *own, const struct upstream_conf *conf, const struct check_conf *check)
