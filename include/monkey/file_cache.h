@@ -100,6 +100,11 @@ struct mk_file_cache {
     struct mk_named_file (*open)(struct mk_request *req, const struct mk_file_name *name);
     /* The request may have changed files: those that are revalidated in each turn are revalidated again. */
     void (*forget_turn)(struct mk_request *req);
+    /*
+     * Returns whether files of the generation's hosts may be kept, once they are loaded; NULL: they may. Where none is,
+     * the plugin that serves files opens them itself. Any thread.
+     */
+    bool (*is_used)(const struct mk_generation *g);
 };
 
 /* Keeps names in a cache without a request; a plugin embeds it in a struct with its results. */
@@ -162,7 +167,7 @@ MK_API const struct mk_file_server *mk_generation_file_server(const struct mk_ge
 MK_API struct mk_str mk_host_mime(const struct mk_host *host, struct mk_str path);
 MK_API uint64_t mk_host_mime_id(const struct mk_host *host);
 
-/* Returns the functions of the generation's plugin that caches files; NULL: none is loaded. Any thread. */
+/* Returns the functions of the generation's plugin that caches files; NULL: none is loaded, or used. Any thread. */
 MK_API const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation *g);
 
 MK_C_END

@@ -18,6 +18,7 @@ extern const struct mk_plugin mk_plugin_cache;
 struct cache_generation {
     uint64_t number; /* from 1 */
     bool has_rules;  /* a host has sections about files */
+    bool is_used;    /* a host has files that may be kept */
     struct warm warm;
 };
 
@@ -138,7 +139,13 @@ static void forget_turn(struct mk_request *req)
     parents_forget(w);
 }
 
-static const struct mk_file_cache file_cache = {.open = open_name, .forget_turn = forget_turn};
+static bool is_used(const struct mk_generation *g)
+{
+    const struct cache_generation *state = mk_generation_state(g, &mk_plugin_cache);
+    return state && state->is_used;
+}
+
+static const struct mk_file_cache file_cache = {.open = open_name, .forget_turn = forget_turn, .is_used = is_used};
 
 /* ── the process ── */
 
@@ -219,6 +226,19 @@ static int check_generation(struct mk_generation *g, void *state)
     return 0;
 }
 
+/* Returns whether a host has files that may be kept: its sections do not say `Files Off` for all paths. */
+static bool may_keep(const struct mk_host *host)
+{
+    const struct mk_conf_section *section = &directives_sections[DIRECTIVES_RULES];
+    for (const struct cache_rule *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
+        if (directives_is_about_files(r) && r->files.mode != FILES_OFF)
+            return true;
+        if (directives_is_about_files(r) && r->match.kind == MK_PATTERN_PREFIX && mk_str_eq(r->match.text, MK_STR("/")))
+            return false;
+    }
+    return true;
+}
+
 /*
  * The state of a host is its first section with Admin. Others have none: the server does not ask this plugin to answer
  * their requests.
@@ -228,6 +248,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     int result = 0;
     const struct mk_conf_section *section = &directives_sections[DIRECTIVES_RULES];
     struct cache_generation *g = mk_generation_state(mk_host_generation(host), &mk_plugin_cache);
+    g->is_used |= may_keep(host);
     for (const struct cache_rule *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
         g->has_rules |= directives_is_about_files(r);
         if (r->admin.len && !*ret_state) {

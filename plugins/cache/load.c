@@ -45,13 +45,15 @@ static ssize_t read_bytes(const struct opened *o, char *to)
 }
 
 /*
- * Reads the body of one version. Returns 0, 1 (the file has changed; `o->id` is the new one), -EAGAIN (that would wait
- * for a disk) or another -errno.
+ * Reads the body of one version; of a file with weak validators, which do not promise the same bytes, what there is.
+ * Returns 0, 1 (the file has changed; `o->id` is the new one), -EAGAIN (that would wait for a disk) or another -errno.
  */
-static int read_once(struct opened *o, char *body)
+static int read_once(struct opened *o, char *body, bool is_weak)
 {
     struct file_identity after;
     ssize_t n = read_bytes(o, body);
+    if (is_weak && n >= 0 && (uint64_t)n == o->id.bytes)
+        return 0;
     int err = n < 0 ? (int)n : entry_identify_fd(o->fd, &after);
     if (err < 0)
         return err;
@@ -151,7 +153,7 @@ static struct mk_item *keep_body(struct cache_lookup *l, struct opened *o)
     if (!item)
         return NULL;
     struct entry *e = entry_of(item);
-    if (read_once(o, e->bytes + e->block.text.len) != 0) {
+    if (read_once(o, e->bytes + e->block.text.len, false) != 0) {
         mk_store_discard(l->cache->store, item);
         return NULL;
     }
@@ -185,7 +187,10 @@ static struct mk_named_file make_waiting(const struct cache_lookup *l)
     return entry_make_missing(EAGAIN);
 }
 
-/* Reads a small file into the request's arena. Returns 0 or -errno: -EAGAIN if that would wait for a disk. */
+/*
+ * Reads a small file into the request's arena; as the plugin that serves files does without a cache, if it may not be
+ * kept. Returns 0 or -errno: -EAGAIN if that would wait for a disk.
+ */
 static int read_content(const struct cache_lookup *l, struct opened *o, struct mk_str *ret_content)
 {
     int r = 1;
@@ -194,7 +199,8 @@ static int read_content(const struct cache_lookup *l, struct opened *o, struct m
         if (bytes > l->cache->body_bytes_max)
             return -EFBIG;
         char *body = mk_arena_alloc(mk_request_arena(l->req), bytes + 1);
-        r = body ? read_once(o, body) : -ENOMEM;
+        struct mk_file file = entry_make_file(&o->id);
+        r = body ? read_once(o, body, !mk_file_is_settled(&file, l->wall_seconds)) : -ENOMEM;
         if (r == 0)
             *ret_content = mk_str(body, bytes);
     }

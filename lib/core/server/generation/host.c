@@ -228,10 +228,10 @@ void *mk_generation_plugin_state(const struct mk_generation *g, const struct mk_
 
 const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation *g)
 {
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_cache))
-            return MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_cache);
-    return NULL;
+    const struct mk_file_cache *cache = NULL;
+    for (unsigned i = 0; i < g->n_plugins && !cache; i++)
+        cache = MK_PLUGIN_HOOK(g->plugins[i], interfaces, file_cache);
+    return cache && (!cache->is_used || cache->is_used(g)) ? cache : NULL;
 }
 
 const struct mk_upstreams *mk_generation_upstreams(const struct mk_generation *g)

@@ -159,7 +159,7 @@ static int answer_file(struct mk_request *req)
                                      .version = disk.version,
                                      .name = mk_str_c(name)};
     begin_failure(req);
-    struct mk_named_file named = mk_generation_file_cache(site.current)->open(req, &file_name);
+    struct mk_named_file named = mk_plugin_cache.interfaces->file_cache->open(req, &file_name);
     end_failure();
     call_after_open();
     if (!named.file.block)
