@@ -22,7 +22,7 @@ from harness.certificates import Authority, TlsClient
 from harness.content import HELLO, populate
 from harness.messages import request
 from harness.protocol import Client
-from harness.server import Server, await_true, run, section, write_config
+from harness.server import UNCACHED, UNLOADED, Server, await_true, run, section, write_config
 from harness.services import HEAD, needs_duda
 
 pytestmark = pytest.mark.budget
@@ -89,12 +89,12 @@ class Way:
             if not build.speaks(protocol):
                 pytest.skip(f"the preset {build.PRESET} has no {protocol}")
         if not self.secure:
-            return serve(settings, **rest), None
+            return serve(settings, config=UNCACHED, **rest), None
         ca = Authority(folder / "ca")
         root = populate(folder / "secure", {"hello.txt": HELLO})
         host = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
         host += section("TLS", ca.make("localhost", "localhost").keys())
-        return serve({"Listen": "127.0.0.1:0 tls", **settings}, config={"sites/default": host}, **rest), ca
+        return serve({"Listen": "127.0.0.1:0 tls", **settings}, config={**UNCACHED, "sites/default": host}, **rest), ca
 
 
 WAYS = {
@@ -328,7 +328,7 @@ def test_no_stall_in_a_pipeline(serve):
 
 
 def measure_idle(serve):
-    server = serve({"Workers": 1})
+    server = serve({"Workers": 1}, config=UNLOADED)
     with server.connect() as client:
         client.assert_open()
     server.settle()

@@ -9,8 +9,8 @@ import pytest
 from harness import build, limits
 from harness.caching import ask_many, await_kept, await_settled, needs_cache, start_cached
 from harness.content import HELLO, pattern, populate
-from harness.server import await_true
-from test_budgets import Trace, count_calls_of_turns
+from harness.server import UNLOADED, await_true
+from test_budgets import EACH, Trace, count_calls_of_turns
 
 pytestmark = [needs_cache, pytest.mark.budget]
 
@@ -70,6 +70,24 @@ def test_calls_of_a_large_file(count_calls, files):
     assert calls == {**THREE, **looks, "sendfile": 1}
 
 
+def test_calls_of_a_server_as_it_is_installed(serve, tmp_path):
+    """Without a section [CACHE]: the fourth call asks whether the kernel has reported changes. A file that was changed
+    lately is opened for each request, and read as without the cache."""
+    server = serve({"MaxKeepAliveRequest": 1_000_000, "KeepAliveTimeout": "60s"}, files={"hello.txt": HELLO})
+    os.utime(server.root / "hello.txt")
+    client, calls = server.connect(), []
+    for wait in (lambda: None, lambda: await_settled(server.root)):
+        wait()
+        for _ in range(5):
+            client.assert_open()
+        trace = Trace(server, tmp_path / f"trace{len(calls)}")
+        for _ in range(50):
+            client.assert_open()
+        calls.append(count_calls_of_turns(trace.end(), 50))
+    assert calls[0] == {**dict.fromkeys(EACH, 1), "ioctl": 1}
+    assert calls[1] == {**THREE, "ioctl": 1} and sum(calls[1].values()) == limits.KEPT_CALLS
+
+
 def test_calls_of_many_small_files(serve, tmp_path):
     """At random, as in a comparison with 10,000 files."""
     names = {f"{n}.txt": pattern(1000 + n, n) for n in range(500)}
@@ -112,8 +130,8 @@ def test_memory_of_an_idle_cache(serve):
     for path in (build.binary(), build.PLUGINS / "cache.so"):  # what was just linked is dirty in the page cache
         with open(path, "rb") as file:
             os.fsync(file.fileno())
-    config = {"plugins/cache/cache.conf": "[CACHE]\n    Memory 32M\n"}
-    plain, caching = median_kb(serve), median_kb(serve, config=config)
+    config = {"plugins/cache/cache.conf": "[CACHE]\n    Memory 64M\n"}
+    plain, caching = median_kb(serve, config=UNLOADED), median_kb(serve, config=config)
     added = [more - less for less, more in zip(plain, caching, strict=True)]
     print(f"{added[0]} KB more before the first request, {added[1]} after it")
     assert all(kb <= limit for kb, limit in zip(added, limits.CACHE_KB, strict=True)), added

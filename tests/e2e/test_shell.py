@@ -23,7 +23,7 @@ from harness.h2 import H2Client
 from harness.messages import request
 from harness.scripts import write_scripts
 from harness.secure import serve_secure
-from harness.server import Server, await_true, is_alive, run, section, write_config
+from harness.server import UNCACHED, Server, await_true, is_alive, run, section, write_config
 from harness.terminal import Terminal
 
 pytestmark = [
@@ -1708,7 +1708,7 @@ def test_idle_costs_no_system_call(shown, tmp_path):
     assert shutil.which("strace")
     counts = []
     for cheetah in (True, False):
-        server = shown({"Workers": 1}) if cheetah else Server("-c", bare_config(tmp_path))
+        server = shown({"Workers": 1}, config=UNCACHED) if cheetah else Server("-c", bare_config(tmp_path))
         counts.append(count_calls(server, tmp_path / f"trace{cheetah}"))
         if not cheetah:
             server.stop()
@@ -1719,7 +1719,7 @@ def bare_config(tmp_path):
     root = tmp_path / "root"
     root.mkdir(exist_ok=True)
     (root / "hello.txt").write_bytes(b"hello")
-    return write_config(tmp_path / "bare", root, {"Workers": 1})
+    return write_config(tmp_path / "bare", root, {"Workers": 1}, files=UNCACHED)
 
 
 def count_calls(server, out):

@@ -13,8 +13,8 @@ def read_limits():
 
 LIMITS = read_limits()
 BINARY_KB = dict(zip(("release", "small"), LIMITS["binary, stripped"], strict=True))
-(IDLE_KB,) = LIMITS["private dirty memory, idle, KB"]
+(IDLE_KB,) = LIMITS["private dirty memory, idle, without the file cache, KB"]
 CACHE_KB = LIMITS["the same, more with the file cache, before / after the first request, KB"]
 (CONNECTION_BYTES,) = LIMITS["memory per idle keep-alive connection, bytes"]
 TLS_KB, H2_KB, H2_TLS_KB = LIMITS["the same over TLS / HTTP/2 / HTTP/2 over TLS, KB"]
-(REQUEST_CALLS,) = LIMITS["system calls per keep-alive request of a small file"]
+KEPT_CALLS, REQUEST_CALLS = LIMITS["system calls per keep-alive request of a small file, kept / opened for it"]

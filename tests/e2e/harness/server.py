@@ -124,7 +124,8 @@ def section(name, keys):
     return "\n".join(rows) + "\n"
 
 
-# a file of a server that opens a file for each request
+# files of a server without the cache, and of one that opens a file for each request
+UNLOADED = {"plugins.load": section("PLUGINS", {"Load": "liana static"})}
 UNCACHED = {"plugins/cache/cache.conf": section("CACHE", {"Files": "Off"})}
 # a file of a server that speaks no HTTP/2
 HTTP1_ONLY = {"plugins/static/static.conf": section("HTTP2", {"Enabled": "Off"})}
