@@ -24,7 +24,7 @@ def cells_of(line):
 
 
 @pytest.mark.parametrize("page, rounds, mark, rows", [
-    ("README.md", ROUNDS, "monkey, file cache", 25),
+    ("README.md", ROUNDS, "nginx, open_file_cache", 25),
     ("docs/internals/cache.md", CACHE, "lighttpd", 8),
 ])  # fmt: skip
 def test_table(page, rounds, mark, rows):
