@@ -187,12 +187,6 @@ static bool is_same_folder(const char *a, const char *b)
     return a && stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* A relative path begins in the folder of the process. A daemon has left that, and it may be hidden: then in ours. */
 static bool is_folder_of(int pid, const char *folder, const char *own)
 {
@@ -231,7 +225,7 @@ static const char *get_value(const char *argument, const char *option, const cha
  */
 static void read_command_line(int pid, const char *own, struct command_line *c)
 {
-    bool is_file = !is_directory(own);
+    bool is_file = options_is_file(own);
     size_t len = read_file(pid, "cmdline", c->text, sizeof(c->text));
     const char *end = c->text + len;
     c->folder = NULL;

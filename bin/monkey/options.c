@@ -284,7 +284,7 @@ static int check_root(const char *word)
     return 0;
 }
 
-static bool is_file(const char *path)
+bool options_is_file(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
@@ -309,7 +309,7 @@ static int read_operands(struct options *o, int argc, char **argv)
                 o->root ? o->root : argv[optind], argv[argc - 1]);
         return EXIT_OPTIONS;
     }
-    if (!o->dir && is_file(argv[optind])) {
+    if (!o->dir && options_is_file(argv[optind])) {
         o->dir = argv[optind];
         return 0;
     }
@@ -322,7 +322,7 @@ static int check_dir(const char *dir)
 {
     char sites[PATH_MAX];
     const char *slash = strrchr(dir, '/');
-    if (!is_file(dir) || strcmp(slash ? slash + 1 : dir, "monkey.conf") != 0)
+    if (!options_is_file(dir) || strcmp(slash ? slash + 1 : dir, "monkey.conf") != 0)
         return 0;
     snprintf(sites, sizeof(sites), "%.*ssites", slash ? (int)(slash - dir + 1) : 0, dir);
     if (access(sites, F_OK) < 0)

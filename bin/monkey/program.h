@@ -28,6 +28,9 @@ struct options {
 /* Reads the command line. Returns 0, or EXIT_OPTIONS after a message on stderr. */
 int options_read(struct options *o, int argc, char **argv);
 
+/* Returns whether this path of a configuration is that of one file. */
+bool options_is_file(const char *path);
+
 /* Prints the options and exit codes on stdout. */
 void options_help(void);
 
