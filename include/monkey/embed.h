@@ -40,10 +40,10 @@ MK_C_BEGIN
 /* ── before the start ── */
 
 /*
- * Sets the configuration as text, in place of files. It is as a configuration of one file: each line [HOST
- * example.org] begins a host, the first of which answers for names that no other has. @INCLUDE is
- * refused; relative paths begin at the working directory. Plugins that the text mentions are loaded. Without a
- * DocumentRoot no files are served. A second call replaces the first.
+ * Sets the configuration as text, in place of files. It is that of one file: each line [HOST example.org] begins a
+ * host, and the first host answers for names that no other has. @INCLUDE is refused; relative paths begin at the
+ * working directory. Plugins that the text mentions are loaded. Without a DocumentRoot no files are served. A second
+ * call replaces the first.
  *
  * A server that runs keeps its text: the call changes nothing then, and mk_server_reload() loads the same text again,
  * with plugins and files that have changed. For another one call mk_server_stop(), mk_server_text(), mk_server_start().
