@@ -10,6 +10,7 @@
 import collections
 import contextlib
 import ctypes
+import fcntl
 import os
 import pathlib
 import queue
@@ -34,6 +35,7 @@ LEAK_SECONDS = 20  # to look for leaks and to name their frames
 LAST_LINES = 200  # a stack trace has 64 addresses, and more lines than these because of functions that were inlined
 LINE_BYTES_MAX = 1 << 16
 READS_MAX = 64  # before notifications are looked at again; more than the log's pipe holds
+LOG_PIPE_BYTES = 1 << 20  # what the kernel lets a user have
 PR_SET_PDEATHSIG = 1
 CREDENTIALS = struct.Struct("3i")  # process, user, group: struct ucred
 # What the server says about its configuration, of which only the services can be wrong, and about duda_main().
@@ -112,6 +114,8 @@ class Server:
         self.pidfd = os.pidfd_open(self.process.pid)
         self.flushes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         os.set_blocking(self.process.stderr.fileno(), False)
+        with contextlib.suppress(OSError):  # the server loses what does not fit: it does not wait for its log
+            fcntl.fcntl(self.process.stderr, fcntl.F_SETPIPE_SZ, LOG_PIPE_BYTES)
         self.reader = threading.Thread(target=self.read_events, daemon=True)
         self.reader.start()
 
