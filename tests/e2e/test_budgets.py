@@ -537,14 +537,14 @@ def count_own_kb(server):
 
 @needs_duda
 def test_memory_of_a_server_with_a_service(serve_services):
-    """Alone, so that it shares its pages with no other server."""
+    """As it is installed: 100 KB are code of the file cache. Another server that runs beside it shares its pages."""
     sync_binaries()
     server = serve_services({"hello": HELLO_SERVICE}, {"Workers": 1})
     with server.connect() as client:
         for _ in range(100):
             ask_hello(client)
     server.settle()
-    assert count_own_kb(server) <= 1100
+    assert count_own_kb(server) <= 1280
 
 
 # ── sizes ──
