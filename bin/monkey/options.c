@@ -120,6 +120,7 @@ void options_help(void)
     printf("monkey serves web sites.\n\n"
            "    monkey DIR [-p PORT]    serve the files in DIR\n"
            "    monkey [-c DIR]         serve what the configuration in DIR says\n"
+           "    monkey FILE             serve what the configuration FILE says\n"
            "    monkey proxy URL        pass requests on to URL, from HTTPS\n"
            "    monkey shell [COMMAND]  show and control the running server\n\n");
     for (unsigned i = 0; i < ROWS; i++) {
@@ -290,10 +291,14 @@ bool options_is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Reads the words after the options: the directory to serve, or the name of a section or host. */
+/* Reads the words after the options: a configuration that is a file, the directory to serve, or the name of a section
+ * or host. */
 static int read_operands(struct options *o, int argc, char **argv)
 {
     bool named = o->action == ACTION_SHOW || o->action == ACTION_REFERENCE;
+    bool configured = o->action == ACTION_SERVE || o->action == ACTION_TEST || o->action == ACTION_SHOW;
+    if (configured && !o->dir && optind < argc && options_is_file(argv[optind]))
+        o->dir = argv[optind++];
     if (optind == argc || read_backend(o, argc - optind, argv + optind))
         return 0;
     if (named && !o->name && optind + 1 == argc) {
@@ -308,10 +313,6 @@ static int read_operands(struct options *o, int argc, char **argv)
         fprintf(stderr, "monkey: one directory can be served, not \"%s\" and \"%s\"\n",
                 o->root ? o->root : argv[optind], argv[argc - 1]);
         return EXIT_OPTIONS;
-    }
-    if (!o->dir && options_is_file(argv[optind])) {
-        o->dir = argv[optind];
-        return 0;
     }
     o->root = argv[optind];
     return check_root(o->root);
