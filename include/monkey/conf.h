@@ -168,13 +168,30 @@ struct mk_conf_foreign {
         old, "it is called " new \
     }
 
+/* A word of a short form, and the value that it means; NULL: the default. */
+struct mk_conf_short_value {
+    const char *word, *means;
+};
+/*
+ * A key of [HOST] that means a section of that host: the line is read as the section with one key. Before the value may
+ * stand a pattern for the section's key Match, if it has one: "Proxy /api http://127.0.0.1:3000".
+ */
+struct mk_conf_short_form {
+    const char *name; /* of the key of [HOST]. A section of hosts may have a key of that name if there are `values`,
+                         and gets all others. */
+    const char *key;  /* of the section */
+    const struct mk_conf_short_value *values; /* the words to write, up to one without a name; NULL: those of `key` */
+    const char *doc;                          /* manual text: Markdown, whole sentences */
+};
+
 struct mk_conf_section {
     const char *name;
     uint8_t scope, flags;
     uint32_t size;                  /* size of the struct that the keys fill; unused without them */
     const struct mk_conf_key *keys; /* ends with a row without a name; may be NULL with PAIRS */
     const char *doc;
-    const struct mk_conf_foreign *foreign; /* ends with a row without a name; may be NULL */
+    const struct mk_conf_foreign *foreign;       /* ends with a row without a name; may be NULL */
+    const struct mk_conf_short_form *short_form; /* may be NULL */
     /* Checks the struct once everything is read, even if it holds only defaults; reports with mk_conf_error(). */
     void (*check)(const struct mk_conf_check *check, void *section);
 };

@@ -48,7 +48,7 @@ MK_C_BEGIN
  * Changes when this header, one that it includes, or <monkey/hooks.h> changes so that compiled plugins must be compiled
  * again.
  */
-enum { MK_PLUGIN_ABI = 30 };
+enum { MK_PLUGIN_ABI = 31 };
 
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_generation;

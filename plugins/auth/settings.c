@@ -366,6 +366,14 @@ static void check_auth(const struct mk_conf_check *check, void *section)
     checks[c->type](check, c);
 }
 
+static const struct mk_conf_short_form short_form = {
+    .name = "Login",
+    .key = "Users",
+    .doc = MK_CONF_DOC(
+        "Clients must log in as one of the users in a file that `mk_passwd` has written: `Login users.txt`, "
+        "or for some paths only `Login /private users.txt`."),
+};
+
 enum { HOST, LIMITS };
 
 const struct mk_conf_section auth_sections[] = {
@@ -375,6 +383,7 @@ const struct mk_conf_section auth_sections[] = {
               .size = sizeof(struct auth_conf),
               .keys = host_keys,
               .foreign = foreign,
+              .short_form = &short_form,
               .check = check_auth,
               .doc =
                   MK_CONF_DOC("Paths for which clients must log in. The first section that matches a path is used, as "

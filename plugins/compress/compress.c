@@ -135,6 +135,15 @@ static void check_rule(const struct mk_conf_check *check, void *section)
                 MK_STR_ARG(r->types.items[i]));
 }
 
+static const struct mk_conf_short_value short_values[] = {{"On", NULL}, {"Off", "none"}, {0}};
+
+static const struct mk_conf_short_form short_form = {
+    .name = "Compress",
+    .key = "Codings",
+    .values = short_values,
+    .doc = MK_CONF_DOC("Compresses responses, or does not: `Compress On`, `Compress /downloads Off`."),
+};
+
 enum { SERVER, HOST };
 
 static const struct mk_conf_section sections[] = {
@@ -148,6 +157,7 @@ static const struct mk_conf_section sections[] = {
      .flags = MK_CONF_REPEAT,
      .size = sizeof(struct compress_rule),
      .keys = host_keys,
+     .short_form = &short_form,
      .check = check_rule,
      .doc = MK_CONF_DOC("Compresses responses of this host. The first section that matches a path is used.")},
     {0},

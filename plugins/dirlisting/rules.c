@@ -119,6 +119,12 @@ static void check_rule(const struct mk_conf_check *check, void *section)
                               MK_STR_ARG(r->readme.items[i]));
 }
 
+static const struct mk_conf_short_form short_form = {
+    .name = "Listing",
+    .key = "Enabled",
+    .doc = MK_CONF_DOC("Lists folders that have no index: `Listing On`, or for some paths only `Listing /pub On`."),
+};
+
 const struct mk_conf_section rules_sections[] = {
     [RULES_LIMITS] = {.name = "DIRLISTING_LIMITS",
                       .scope = MK_CONF_SCOPE_SERVER,
@@ -130,6 +136,7 @@ const struct mk_conf_section rules_sections[] = {
                     .flags = MK_CONF_REPEAT,
                     .size = sizeof(struct listing_rule),
                     .keys = rule_keys,
+                    .short_form = &short_form,
                     .check = check_rule,
                     .doc = MK_CONF_DOC("Lists folders that have no index. The first section that matches a path is "
                                        "used.")},

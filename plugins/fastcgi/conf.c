@@ -343,12 +343,20 @@ static void check_section(const struct mk_conf_check *check, void *section)
     mk_gateway_conf_finish(&c->gateway);
 }
 
+static const struct mk_conf_short_form short_form = {
+    .name = "PHP",
+    .key = "To",
+    .doc = MK_CONF_DOC("Passes requests for PHP scripts to php-fpm, and serves all other files: "
+                       "`PHP unix:/run/php/php-fpm.sock`."),
+};
+
 const struct mk_conf_section fastcgi_sections[] = {
     [FASTCGI_SECTION] = {.name = "FASTCGI",
                          .scope = MK_CONF_SCOPE_HOST,
                          .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
                          .size = sizeof(struct fastcgi_conf),
                          .keys = fastcgi_keys,
+                         .short_form = &short_form,
                          .check = check_section,
                          .doc = MK_CONF_DOC("Passes requests to a FastCGI server, such as php-fpm. The first section "
                                             "that matches a path is used, as a whole.")},

@@ -287,6 +287,13 @@ static const struct mk_conf_foreign foreign[] = {
     {0},
 };
 
+static const struct mk_conf_short_form short_form = {
+    .name = "Proxy",
+    .key = "To",
+    .doc = MK_CONF_DOC("Passes requests to a backend: `Proxy http://127.0.0.1:3000`, or for some paths only "
+                       "`Proxy /api http://127.0.0.1:3000`. The first of several lines that fits a path is used."),
+};
+
 const struct mk_conf_section proxy_sections[] = {
     {.name = "PROXY",
      .scope = MK_CONF_SCOPE_HOST,
@@ -294,6 +301,7 @@ const struct mk_conf_section proxy_sections[] = {
      .size = sizeof(struct proxy_conf),
      .keys = keys,
      .foreign = foreign,
+     .short_form = &short_form,
      .check = check_section,
      .doc = MK_CONF_DOC("Passes requests to a backend. The first section that matches a path is used, as a whole.")},
     {0},

@@ -101,6 +101,9 @@ static void check_host(const struct mk_conf_check *check, void *section)
     check_index(check, &((struct static_host *)section)->index, offsetof(struct static_host, index));
 }
 
+static const struct mk_conf_short_form short_root = {
+    .name = "Root", .key = "DocumentRoot", .doc = MK_CONF_DOC("Another name of `DocumentRoot`: `Root /srv/www`.")};
+
 const struct mk_conf_section mk__static_settings_sections[] = {
     {.name = "SERVER",
      .scope = MK_CONF_SCOPE_SERVER,
@@ -112,6 +115,7 @@ const struct mk_conf_section mk__static_settings_sections[] = {
      .scope = MK_CONF_SCOPE_HOST,
      .size = sizeof(struct static_host),
      .keys = host_keys,
+     .short_form = &short_root,
      .doc = MK_CONF_DOC("The files of this host."),
      .check = check_host},
     {.name = "ERROR_PAGES",

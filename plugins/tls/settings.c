@@ -193,6 +193,15 @@ static void check_host(const struct mk_conf_check *check, void *section)
                       "a host that asks clients for certificates needs its own \"Certificate\"");
 }
 
+static const struct mk_conf_short_value short_values[] = {{"https", "https"}, {0}};
+
+static const struct mk_conf_short_form short_form = {
+    .name = "Redirect",
+    .key = "Redirect",
+    .values = short_values,
+    .doc = MK_CONF_DOC("Redirects unencrypted requests to the same URI with https: `Redirect https`."),
+};
+
 enum { SERVER, HOST };
 
 const struct mk_conf_section tls_sections[] = {
@@ -207,6 +216,7 @@ const struct mk_conf_section tls_sections[] = {
               .scope = MK_CONF_SCOPE_HOST,
               .size = sizeof(struct tls_host_conf),
               .keys = host_keys,
+              .short_form = &short_form,
               .check = check_host,
               .doc = MK_CONF_DOC("Certificates and settings of this host at listeners with `tls`. A host without a "
                                  "certificate uses that of the default host.")},

@@ -88,7 +88,8 @@ COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
 FILES_FIRST, BACKEND_COSTS = "Files of an application, and the application", "What a backend has cost"
 APPLICATION_PORT, LOGIN_PORT = free_port(), free_port()
-CHANGES_SEEN, WARMED, ONE_FILE = "How soon changes are seen", "After a start", "One file"
+CHANGES_SEEN, WARMED = "How soon changes are seen", "After a start"
+ONE_FILE, SHORT_FORMS = "One file", "Short forms"
 FIGURES, OWN_FIGURES = "Figures of a server", "Figures on their own listener"
 
 
@@ -159,6 +160,7 @@ def needs_modules(heading):
     text = "".join(SECTIONS[heading].values())
     needed = ["tls"] * ("[TLS]" in text) + ["auth"] * ("[AUTH]" in text) + ["mandril"] * ("[RULES]" in text)
     needed += ["cache"] * ("[CACHE]" in text) + ["status"] * ("[STATUS]" in text) + ["proxy"] * ("[PROXY]" in text)
+    needed += ["proxy", "auth", "compress", "dirlisting"] * (heading == SHORT_FORMS)
     for name in re.findall("Load (compress|logger)", text) + needed:
         if not (modules / f"{name}.so").exists():
             pytest.skip(f"the preset {build.PRESET} does not build {name}")
@@ -175,7 +177,7 @@ def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
     tried |= {LOCAL, BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
     tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS, FIGURES, OWN_FIGURES, FILES_FIRST, BACKEND_COSTS}
-    tried |= {CHANGES_SEEN, WARMED, ONE_FILE}
+    tried |= {CHANGES_SEEN, WARMED, ONE_FILE, SHORT_FORMS}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | LOGINS | {"A service", AS_ROOT}
 
@@ -534,6 +536,14 @@ def test_one_file(site):
         assert (answer.body, answer["X-Content-Type-Options"]) == (TREE["www/index.html"], "nosniff")
         assert ask(server, "/none", host=name).body == TREE["www/errors/404.html"]
     assert ask(server, "/", host="app.example.org").status == 502  # nothing listens there
+
+
+def test_short_forms(site):
+    needs_modules(SHORT_FORMS)
+    server = site(SHORT_FORMS)
+    assert ask(server, "/").body == TREE["www/index.html"] and ask(server, "/internal/").status == 401
+    assert ask(server, "/long.txt", "Accept-Encoding: gzip")["Content-Encoding"] == "gzip"
+    assert ask(server, "/api/").status == 502  # nothing listens there
 
 
 def test_host_that_moved(site):

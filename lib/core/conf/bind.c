@@ -52,6 +52,12 @@ static void clear_key(struct mk__conf_values *values, const struct mk_conf_key *
     }
 }
 
+/* Returns the name of a key as the line has it. */
+static const char *get_written_name(const struct mk__conf *conf, const struct mk_conf_key *key)
+{
+    return conf->short_form ? conf->short_form : key->name;
+}
+
 /* Returns the words of a line in a form that can be read again. */
 static struct mk_str quote_words(struct mk__conf *conf)
 {
@@ -131,7 +137,7 @@ static bool reject_semicolon(struct mk__conf *conf, const struct mk_conf_key *ke
                       "it is meant to end with one");
     else
         mk__conf_error(conf, origin, "lines do not end with a semicolon: remove it from the value of \"%s\"",
-                       key->name);
+                       get_written_name(conf, key));
     return !text;
 }
 
@@ -174,8 +180,9 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
         return mk__conf_out_of_memory(conf);
     if (r < 0) {
         origin.col = r == -E2BIG ? w->col[1] : find_column(w, origin, fault);
-        mk__conf_error(conf, origin, "%s\"%s\"%.*s%s", origin.source ? "" : "the default of ", key->name,
-                       MK_STR_ARG(mk_buf_str(&error)), conf->semicolon ? "; lines do not end with a semicolon" : "");
+        mk__conf_error(conf, origin, "%s\"%s\"%.*s%s", origin.source ? "" : "the default of ",
+                       get_written_name(conf, key), MK_STR_ARG(mk_buf_str(&error)),
+                       conf->semicolon ? "; lines do not end with a semicolon" : "");
     }
     return r;
 }
@@ -207,7 +214,11 @@ static void *find_field(struct mk__conf *conf, struct mk__conf_values *values, c
     if (!*ret_wins) /* the value is checked all the same */
         return mk_arena_zalloc(&conf->arena, key->size);
     if (old && old->origin.source == origin.source && !repeat) {
-        mk__conf_error(conf, origin, "\"%s\" is set twice; the first time in line %u", key->name, old->origin.line);
+        if (conf->short_form)
+            mk__conf_error(conf, origin, "\"%s\" sets \"%s\" of [%s], which is set already in line %u",
+                           conf->short_form, key->name, values->registration->section->name, old->origin.line);
+        else
+            mk__conf_error(conf, origin, "\"%s\" is set twice; the first time in line %u", key->name, old->origin.line);
         return NULL;
     }
     if (origin.source->level > level || !repeat)
@@ -296,7 +307,8 @@ void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, str
     if (!pairs && (!ref.key || ref.registration->absent)) {
         mk__bind_unknown(conf, sec, name, origin);
     } else if (!conf->words.n) {
-        mk__conf_error(conf, origin, "\"%.*s\" wants a value", MK_STR_ARG(name));
+        mk__conf_error(conf, origin, "\"%.*s\" wants a value",
+                       MK_STR_ARG(conf->short_form ? mk_str_c(conf->short_form) : name));
         mk__bind_failure(conf, sec, name, origin, MK__SETTING_FAILED);
     } else if (pairs && (!ref.key || ref.registration->absent))
         bind_pair(conf, sec->values, name, origin);

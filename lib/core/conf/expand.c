@@ -172,6 +172,20 @@ bool mk__expand(const struct mk__variable *variables, struct mk_str value, uint3
     return true;
 }
 
+void mk__words_drop_first(struct mk__words *words)
+{
+    assert(words->n > 1);
+    size_t shift = (size_t)(words->word[1].p - words->text.data);
+    words->n--;
+    words->text.len -= shift;
+    memmove(words->text.data, words->text.data + shift, words->text.len);
+    memmove(words->word, words->word + 1, words->n * sizeof(words->word[0]));
+    memmove(words->col, words->col + 1, words->n * sizeof(words->col[0]));
+    memmove(words->quoted, words->quoted + 1, words->n * sizeof(words->quoted[0]));
+    for (uint32_t i = 0; i < words->n; i++)
+        words->word[i].p -= shift;
+}
+
 bool mk__expand_literal(struct mk_str word, struct mk__words *words)
 {
     reset_words(words);

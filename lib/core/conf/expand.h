@@ -39,6 +39,9 @@ struct mk__expand_error {
 MK_COLD bool mk__expand(const struct mk__variable *variables, struct mk_str value, uint32_t col,
                         struct mk__words *words, struct mk__expand_error *ret_error);
 
+/* Removes the first word of several. */
+MK_COLD void mk__words_drop_first(struct mk__words *words);
+
 /* Makes one word without resolving anything. Returns false if it is too long or contains control bytes. */
 MK_COLD bool mk__expand_literal(struct mk_str word, struct mk__words *words);
 

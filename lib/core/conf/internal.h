@@ -124,6 +124,7 @@ struct mk__conf {
     bool plugins_missing;           /* unknown names may belong to a plugin that could not be loaded */
     bool include_failed;            /* an include failed, so variables may be missing */
     bool includes_refused;          /* no further file is included */
+    const char *short_form;         /* that is read, for messages; NULL: none */
     bool semicolon;                 /* the current value ends in an unquoted semicolon */
     bool out_of_memory;             /* an allocation has failed */
     mk__conf_unknown_fn on_unknown; /* called once, before the first unknown name is reported */
@@ -168,6 +169,22 @@ MK_COLD const char *mk__unknown_key_report_section(struct mk__conf *conf, const 
                                                    struct mk_str name, struct mk__conf_origin origin);
 MK_COLD const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type,
                                            struct mk_str name, struct mk__conf_origin origin);
+
+/* short_form.c: returns whether short forms may stand in the section: it is [HOST]. */
+bool mk__short_form_may_stand(const struct mk__conf_section_type *type);
+/*
+ * short_form.c: return the section that a key of this section means, by its name and by the words of the line, if they
+ * could be expanded; and one of a plugin that is not loaded. NULL: it is no short form.
+ */
+MK_COLD const struct mk__conf_registration *mk__short_form_find(const struct mk__conf *conf,
+                                                                const struct mk__conf_section_type *type,
+                                                                struct mk_str name);
+MK_COLD const struct mk__conf_registration *mk__short_form_find_absent(const struct mk__conf *conf,
+                                                                       const struct mk__conf_section_type *type,
+                                                                       struct mk_str name);
+/* short_form.c: sets keys of such a section to the words of the line. */
+MK_COLD void mk__short_form_bind(struct mk__conf *conf, const struct mk__conf_section *sec,
+                                 const struct mk__conf_registration *reg, struct mk__conf_origin origin);
 
 /* rule_index.c: indexes the sections of a set that have a Match and are many. Returns 0 or -ENOMEM. */
 MK_COLD int mk__rule_index_make(struct mk__conf *conf, struct mk__conf_set *set);

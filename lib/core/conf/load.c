@@ -195,6 +195,18 @@ static struct mk__conf_section *choose_section(struct reader *r, struct mk_str k
     return r->hosts;
 }
 
+/* Adds the section that a short form means. Without a line only records that its key was reported as wrong. */
+static void read_short_form(struct reader *r, const struct mk__conf_registration *form,
+                            const struct mk__scan_line *line, struct mk__conf_origin origin)
+{
+    struct mk__conf_section *sec =
+        mk__section_values_enter_section(r->conf, r->set, mk_str_c(form->section->name), origin);
+    if (sec && line && expand_value(r, line)) /* again: the defaults of a new section have replaced the words */
+        mk__short_form_bind(r->conf, sec, form, origin);
+    else if (sec)
+        mk__bind_failure(r->conf, sec, mk_str_c(form->section->short_form->key), origin, MK__SETTING_FAILED);
+}
+
 static void report_sign(struct reader *r, const struct mk__foreign_key *key)
 {
     int shown = key->value.len > 80 ? 80 : (int)key->value.len;
@@ -213,9 +225,13 @@ static bool reject_sign(struct reader *r, const struct mk__scan_line *line)
     struct mk__conf_section *sec = choose_section(r, key.name);
     struct mk__conf_origin origin = make_origin(r, line->col);
     struct mk__conf_key_ref ref = sec ? mk__schema_find_key(sec->type, key.name) : (struct mk__conf_key_ref){0};
-    if (sec && !pairs && (!ref.key || ref.registration->absent)) {
-        if (!mk__expand_literal(key.value, &r->conf->words)) /* what the key means elsewhere may depend on its value */
-            r->conf->words.n = 0;
+    if (!mk__expand_literal(key.value, &r->conf->words)) /* what the key means may depend on its value */
+        r->conf->words.n = 0;
+    const struct mk__conf_registration *form = sec ? mk__short_form_find(r->conf, sec->type, key.name) : NULL;
+    if (form) {
+        report_sign(r, &key);
+        read_short_form(r, form, NULL, origin);
+    } else if (sec && !pairs && (!ref.key || ref.registration->absent)) {
         mk__bind_unknown(r->conf, sec, key.name, origin);
     } else if (sec) {
         report_sign(r, &key);
@@ -236,10 +252,15 @@ static void read_key(struct reader *r, const struct mk__scan_line *line)
     if (!sec)
         return;
     r->conf->semicolon = line->value.len && line->value.p[line->value.len - 1] == ';';
-    if (expand_value(r, line))
-        mk__bind_key(r->conf, sec, line->name, make_origin(r, line->col));
+    bool expanded = expand_value(r, line);
+    struct mk__conf_origin origin = make_origin(r, line->col);
+    const struct mk__conf_registration *form = mk__short_form_find(r->conf, sec->type, line->name);
+    if (form)
+        read_short_form(r, form, expanded ? line : NULL, origin);
+    else if (expanded)
+        mk__bind_key(r->conf, sec, line->name, origin);
     else
-        mk__bind_failure(r->conf, sec, line->name, make_origin(r, line->col), MK__SETTING_FAILED);
+        mk__bind_failure(r->conf, sec, line->name, origin, MK__SETTING_FAILED);
     r->conf->semicolon = false;
 }
 

@@ -58,7 +58,28 @@ static void describe_key(const struct mk_conf_key *key, const char *owner, struc
     mk_buf_addf(out, "*\n\n%s\n", key->doc ? key->doc : "");
 }
 
-static void describe_section(const struct mk__conf_section_type *type, struct mk_buf *out)
+static void describe_short_form(const struct mk_conf_section *section, const char *owner, struct mk_buf *out)
+{
+    const struct mk_conf_short_form *form = section->short_form;
+    mk_buf_addf(out, "\n### `%s`\n\n*short for `[%s]` with `%s`", form->name, section->name, form->key);
+    for (const struct mk_conf_short_value *value = form->values; value && value->word; value++)
+        mk_buf_addf(out, "%s`%s`", value == form->values ? ": " : ", ", value->word);
+    if (mk__rule_index_match_key(section))
+        mk_buf_addf(out, "; a pattern of paths may stand before it");
+    if (owner)
+        mk_buf_addf(out, "; plugin `%s`", owner);
+    mk_buf_addf(out, "*\n\n%s\n", form->doc);
+}
+
+static void describe_short_forms(const struct mk__conf *conf, struct mk_buf *out)
+{
+    for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
+        for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
+            if (reg->section->short_form)
+                describe_short_form(reg->section, reg->owner, out);
+}
+
+static void describe_section(const struct mk__conf *conf, const struct mk__conf_section_type *type, struct mk_buf *out)
 {
     bool for_all = type->scope == MK_CONF_SCOPE_HOST && mk__schema_is_for_server(type->registrations->section);
     mk_buf_addf(out, "\n## `[%.*s]`\n\n%s%s.%s%s\n", MK_STR_ARG(type->name), file_names[type->scope],
@@ -71,6 +92,8 @@ static void describe_section(const struct mk__conf_section_type *type, struct mk
     for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
         for (const struct mk_conf_key *key = reg->section->keys; key && key->name; key++)
             describe_key(key, reg->owner, out);
+    if (mk__short_form_may_stand(type))
+        describe_short_forms(conf, out);
 }
 
 void mk__conf_reference(const struct mk__conf *conf, struct mk_buf *out)
@@ -79,5 +102,5 @@ void mk__conf_reference(const struct mk__conf *conf, struct mk_buf *out)
     for (int scope = MK_CONF_SCOPE_SERVER; scope <= MK_CONF_SCOPE_HOST; scope++)
         for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
             if (type->scope == scope)
-                describe_section(type, out);
+                describe_section(conf, type, out);
 }

@@ -179,7 +179,8 @@ const char *mk__unknown_key_report_section(struct mk__conf *conf, const struct m
 static const struct mk__conf_section_type *find_type_with_key(const struct mk__conf *conf, struct mk_str key)
 {
     for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
-        if (mk__schema_find_key(type, key).key)
+        if (mk__schema_find_key(type, key).key || mk__short_form_find(conf, type, key) ||
+            mk__short_form_find_absent(conf, type, key))
             return type;
     return NULL;
 }
@@ -191,12 +192,22 @@ static void offer_keys(const struct mk__conf_section_type *type, struct mk__sugg
             mk__suggest_add(suggestion, key->name);
 }
 
+static void offer_short_forms(const struct mk__conf *conf, struct mk__suggestion *suggestion)
+{
+    for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
+        for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
+            if (reg->section->short_form)
+                mk__suggest_add(suggestion, reg->section->short_form->name);
+}
+
 static const char *suggest_key(const struct mk__conf *conf, const struct mk__conf_section_type *type,
                                struct mk_str name)
 {
     struct mk__suggestion suggestion = mk__suggest_init(name);
     const struct mk__conf_section_type *hosts = mk__schema_find_default(conf, type->name);
     offer_keys(type, &suggestion);
+    if (mk__short_form_may_stand(type))
+        offer_short_forms(conf, &suggestion);
     if (hosts && type->scope == MK_CONF_SCOPE_SERVER)
         offer_keys(hosts, &suggestion);
     return suggestion.name;
@@ -219,7 +230,9 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
 {
     char place[PLACE_BYTES];
     declare_absent_plugins(conf);
-    struct mk__conf_key_ref absent = mk__schema_find_key(type, name);
+    struct mk__conf_key_ref ref = mk__schema_find_key(type, name);
+    const struct mk__conf_registration *form = mk__short_form_find_absent(conf, type, name);
+    const struct mk__conf_registration *absent = ref.key ? ref.registration : form;
     const char *instead = find_foreign(type, name);
     const char *suggestion = suggest_key(conf, type, name);
     const struct mk__conf_section_type *there = find_type_with_key(conf, name);
@@ -229,15 +242,15 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
 
     if (there && there->scope != type->scope)
         suggestion = NULL; /* a name that is right, in the wrong file */
-    if (foreign && !absent.key && !conf->plugins_missing)
+    if (foreign && !absent && !conf->plugins_missing)
         return report_foreign_key(conf, type, name, &word, origin);
-    if (conf->plugins_missing && (absent.key || (!instead && !suggestion && !there)))
+    if (conf->plugins_missing && (absent || (!instead && !suggestion && !there)))
         mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
-    else if (absent.key)
+    else if (absent)
         mk__conf_error(conf, origin,
                        "\"%s\" belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load%s",
-                       absent.key->name, absent.registration->owner, absent.registration->owner,
-                       describe_place(conf, absent.registration->owner, place, sizeof(place)));
+                       ref.key ? ref.key->name : form->section->short_form->name, absent->owner, absent->owner,
+                       describe_place(conf, absent->owner, place, sizeof(place)));
     else if (instead)
         mk__conf_error(conf, origin, "\"%.*s\" is not a key of [%.*s] here; %s", MK_STR_ARG(name),
                        MK_STR_ARG(type->name), instead);
@@ -249,5 +262,5 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
                        MK_STR_ARG(type->name), MK_STR_ARG(there->name), file_names[there->scope]);
     else
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]", MK_STR_ARG(name), MK_STR_ARG(type->name));
-    return absent.key || instead ? NULL : suggestion;
+    return absent || instead ? NULL : suggestion;
 }

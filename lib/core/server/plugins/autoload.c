@@ -35,27 +35,43 @@ uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names)
     return 0;
 }
 
-/* Sections that are not named like their plugin. */
-static struct mk_str find_plugin_name(struct mk_str section)
+/* Names of sections and keys, and a value, that mean a plugin of another name. */
+static const struct {
+    struct mk_str section, name, value, plugin; /* `.p` NULL: any */
+} others[] = {{.name = MK_STR("WEB_SERVICE"), .plugin = MK_STR("duda")},
+              {.name = MK_STR("DocumentRoot"), .plugin = MK_STR("static")},
+              {.section = MK_STR("HOST"), .name = MK_STR("Root"), .plugin = MK_STR("static")},
+              {.section = MK_STR("HOST"), .name = MK_STR("PHP"), .plugin = MK_STR("fastcgi")},
+              {.section = MK_STR("HOST"), .name = MK_STR("Login"), .plugin = MK_STR("auth")},
+              {.section = MK_STR("HOST"), .name = MK_STR("Listing"), .plugin = MK_STR("dirlisting")},
+              {MK_STR("HOST"), MK_STR("Redirect"), MK_STR("https"), MK_STR("tls")},
+              {.name = MK_STR("REWRITE"), .plugin = MK_STR("redirect")},
+              {.name = MK_STR("RULES"), .plugin = MK_STR("mandril")},
+              {.name = MK_STR("CLIENT_LIMITS"), .plugin = MK_STR("mandril")},
+              {.name = MK_STR("CONNECTIONS"), .plugin = MK_STR("mandril")},
+              {.name = MK_STR("AUTH_LIMITS"), .plugin = MK_STR("auth")},
+              {.name = MK_STR("DIRLISTING_LIMITS"), .plugin = MK_STR("dirlisting")},
+              {.name = MK_STR("SCGI"), .plugin = MK_STR("fastcgi")}};
+
+static bool is_or_any(struct mk_str wanted, struct mk_str text)
 {
-    static const struct {
-        struct mk_str section, plugin;
-    } others[] = {{MK_STR("WEB_SERVICE"), MK_STR("duda")},      {MK_STR("DocumentRoot"), MK_STR("static")},
-                  {MK_STR("REWRITE"), MK_STR("redirect")},      {MK_STR("RULES"), MK_STR("mandril")},
-                  {MK_STR("CLIENT_LIMITS"), MK_STR("mandril")}, {MK_STR("CONNECTIONS"), MK_STR("mandril")},
-                  {MK_STR("AUTH_LIMITS"), MK_STR("auth")},      {MK_STR("DIRLISTING_LIMITS"), MK_STR("dirlisting")},
-                  {MK_STR("SCGI"), MK_STR("fastcgi")}};
+    return !wanted.p || mk_str_ieq(wanted, text);
+}
+
+static struct mk_str find_plugin_name(struct mk_str section, struct mk_str name, struct mk_str value)
+{
     for (unsigned i = 0; i < MK_COUNT_OF(others); i++)
-        if (mk_str_ieq(section, others[i].section))
+        if (mk_str_ieq(name, others[i].name) && is_or_any(others[i].section, section) &&
+            is_or_any(others[i].value, value))
             return others[i].plugin;
-    return section;
+    return name;
 }
 
 static void match_line(struct mk_str section, struct mk_str name, const struct mk_conf_value *value, void *ctx)
 {
     struct search *s = ctx;
-    (void)section;
-    name = find_plugin_name(name);
+    name = mk_str_until(name, ":="); /* a sign behind a key, which is reported later */
+    name = find_plugin_name(mk_str_until(section, " \t"), name, value ? value->text : MK_STR_NONE);
     bool transport = mk_str_ieq(name, MK_STR("Listen")) || mk_str_ieq(name, MK_STR("TransportLayer"));
     s->found |= mk__autoload_match_word(name, s->names);
     if (s->caches_files && mk_str_eq(name, MK_STR("static")))

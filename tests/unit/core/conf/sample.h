@@ -163,6 +163,29 @@ static const struct mk_conf_section sample_service = {
     .keys = sample_auth_keys, .size = sizeof(struct sample_auth),
 };
 
+/* sections with short forms: with a pattern of paths, and with words for values */
+struct sample_route {
+    struct mk_pattern match;
+    struct mk_conf_list to;
+};
+static const struct mk_conf_key sample_route_keys[] = {
+    MK_CONF_KEY_PATTERN(struct sample_route, match, "Match", "/", "Which paths."),
+    MK_CONF_KEY_LIST(struct sample_route, to, "To", "here", "Where they lead."),
+    {0},
+};
+static const struct mk_conf_short_form sample_route_form = {.name = "Route", .key = "To", .doc = "A way."};
+static const struct mk_conf_section sample_route = {
+    .name = "ROUTE", .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT, .keys = sample_route_keys,
+    .size = sizeof(struct sample_route), .short_form = &sample_route_form, .doc = "Ways.",
+};
+static const struct mk_conf_short_value sample_detour_values[] = {
+    {"On", NULL}, {"Off", "a b"}, {"all", "\"a b\""}, {0}};
+static const struct mk_conf_short_form sample_detour_form = {
+    .name = "Detour", .key = "To", .values = sample_detour_values, .doc = "A detour."};
+static const struct mk_conf_section sample_detour = {
+    .name = "DETOUR", .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT, .keys = sample_route_keys,
+    .size = sizeof(struct sample_route), .short_form = &sample_detour_form, .doc = "Detours.",
+};
 /* the plugin "cheetah" is known, but not loaded */
 static const struct mk_conf_key sample_cheetah_keys[] = {
     MK_CONF_KEY_STRING(struct sample_auth, location, "Shell", NULL, "Where the shell listens."),
@@ -174,9 +197,10 @@ static const struct mk_conf_section sample_cheetah = {
 static const struct mk_conf_section sample_cheetah_server = {
     .name = "SERVER", .keys = sample_cheetah_keys, .size = sizeof(struct sample_auth),
 };
+static const struct mk_conf_short_form sample_spot_form = {.name = "Spot", .key = "Shell", .doc = "A spot."};
 static const struct mk_conf_section sample_cheetah_host = {
     .name = "SPOTS", .scope = MK_CONF_SCOPE_HOST, .flags = MK_CONF_REPEAT, .keys = sample_cheetah_keys,
-    .size = sizeof(struct sample_auth),
+    .size = sizeof(struct sample_auth), .short_form = &sample_spot_form,
 };
 /* clang-format on */
 
@@ -193,6 +217,8 @@ static inline int sample_declare(struct mk__conf *conf)
     r = r < 0 ? r : mk__conf_declare(conf, &sample_gate, "gate");
     r = r < 0 ? r : mk__conf_declare(conf, &sample_pages, "gate");
     r = r < 0 ? r : mk__conf_declare(conf, &sample_service, "gate");
+    r = r < 0 ? r : mk__conf_declare(conf, &sample_route, "gate");
+    r = r < 0 ? r : mk__conf_declare(conf, &sample_detour, "gate");
     r = r < 0 ? r : mk__conf_declare_absent(conf, &sample_cheetah, "cheetah");
     r = r < 0 ? r : mk__conf_declare_absent(conf, &sample_cheetah_host, "cheetah");
     return r < 0 ? r : mk__conf_declare_absent(conf, &sample_cheetah_server, "cheetah");
