@@ -328,7 +328,7 @@ static void on_event(struct mk_event *event, uint32_t events)
 static void on_timer(struct mk_timer *timer)
 {
     struct client *c = MK_CONTAINER_OF(timer, struct client, timer);
-    mk_log_info("cheetah: the shell of process %d does not read its answer: its connection is closed", c->pid);
+    mk_log_info("shell: the shell of process %d does not read its answer: its connection is closed", c->pid);
     client_close(c);
 }
 

@@ -40,7 +40,7 @@ void control_log(struct client *c, const struct words *words)
     }
     if (level >= 0) {
         mk_log_set_level((enum mk_log_level)level);
-        mk_log_info("cheetah: process %d has set the log level to %s", c->pid, level_names[level]);
+        mk_log_info("shell: process %d has set the log level to %s", c->pid, level_names[level]);
     }
     client_begin(c, "list");
     mk_json_open(&c->out, NULL, '{');
@@ -131,7 +131,7 @@ void control_reload(struct client *c, const struct words *words)
                    err == -ENOTSUP ? "the program that runs the server takes no commands" : "the server stops already");
         return;
     }
-    mk_log_info("cheetah: process %d asks for a reload", c->pid);
+    mk_log_info("shell: process %d asks for a reload", c->pid);
     mk_timer_arm(c->thread->base.loop, &r->timer, RELOAD_MS_MAX);
     c->run = &r->run;
 }
@@ -156,13 +156,13 @@ static void give_command(struct client *c, enum mk_server_command command, const
 void control_reopen(struct client *c, const struct words *words)
 {
     (void)words;
-    mk_log_info("cheetah: process %d has the log files opened again", c->pid);
+    mk_log_info("shell: process %d has the log files opened again", c->pid);
     give_command(c, MK_SERVER_REOPEN_LOGS, "the log files are opened again");
 }
 
 void control_drain(struct client *c, const struct words *words)
 {
     (void)words;
-    mk_log_info("cheetah: process %d stops the server", c->pid);
+    mk_log_info("shell: process %d stops the server", c->pid);
     give_command(c, MK_SERVER_STOP, "the server stops: requests under way are finished");
 }

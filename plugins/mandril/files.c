@@ -36,7 +36,7 @@ static int open_file(struct network_file *file, struct mk_buf *message)
 {
     struct mk_buf name;
     mk_buf_init(&name, 8192);
-    mk_buf_addf(&name, "mandril: the networks of %s", file->path.p);
+    mk_buf_addf(&name, "access: the networks of %s", file->path.p);
     struct mk_watched_source source = {&network_file_type, file, mk_buf_str(&name), &file->path, 1};
     int err = name.err ? name.err : mk_watched_open(&source, message, &file->watched);
     mk_buf_release(&name);

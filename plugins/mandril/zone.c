@@ -258,7 +258,7 @@ void zone_log(struct zone *zone, const struct zone_decision *d, uint64_t now_ms)
     if (left_out)
         n += snprintf(tail + n, sizeof(tail) - (size_t)n, ", %llu lines left out", (unsigned long long)left_out);
     MK_BUF_ON_STACK(line, LINE_BYTES + 1);
-    mk_buf_addf(&line, "mandril: %.*s (%.*s): %s%.*s ", MK_STR_ARG(truncate_start(d->place, PLACE_BYTES_MAX)),
+    mk_buf_addf(&line, "access: %.*s (%.*s): %s%.*s ", MK_STR_ARG(truncate_start(d->place, PLACE_BYTES_MAX)),
                 MK_STR_ARG(mk_str_truncate(d->name, NAME_BYTES_MAX)), d->dry_run ? "dry run, would " : "",
                 MK_STR_ARG(d->what));
     mk_address_print(&d->client, &line);
@@ -277,6 +277,6 @@ void zone_check_evictions(struct zone *zone, const struct mk_host *host, struct 
     uint64_t before = atomic_exchange(&zone->evicted, evicted);
     if (evicted != before)
         mk_host_log(host, MK_LOG_WARN,
-                    "mandril: %.*s: %llu clients were forgotten, because there are more than MaxClients %u",
+                    "access: %.*s: %llu clients were forgotten, because there are more than MaxClients %u",
                     MK_STR_ARG(place), (unsigned long long)(evicted - before), zone->clients_max);
 }

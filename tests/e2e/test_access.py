@@ -149,7 +149,7 @@ def test_rules(way):
     assert status("/images/a.png", "Referer: http://other.test/localhost") == 403
     assert status("/images/a.png", "Referer: http://localhost@other.test/") == 403
     server.wait_log(
-        r"mandril: .*sites/default:\d+ \(#2\): deny 403 192\.0\.2\.1: GET /secret/key\.txt; 1 so far,"
+        r"access: .*sites/default:\d+ \(#2\): deny 403 192\.0\.2\.1: GET /secret/key\.txt; 1 so far,"
         r" peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:\d+( tls)?, host: \S+"
     )
 
@@ -408,7 +408,7 @@ def test_connections_are_dropped_before_a_byte(guard):
     client = server.connect()
     client.assert_closed()
     server.wait_log(
-        r"mandril: .*monkey\.conf:\d+ \(#1\): drop 127\.0\.0\.1; 1 so far,"
+        r"access: .*monkey\.conf:\d+ \(#1\): drop 127\.0\.0\.1; 1 so far,"
         r" peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:\d+"
     )
 

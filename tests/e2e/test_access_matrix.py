@@ -98,7 +98,7 @@ def check_connections(start):
 def check_drop(start):
     site = start(shared=section("CONNECTIONS", {"Network": "127.0.0.0/8 192.0.2.1", "Action": "drop"}))
     assert not site.is_served()
-    site.server.wait_log(r"mandril: .*drop (127\.0\.0\.1|192\.0\.2\.1); 1 so far")
+    site.server.wait_log(r"access: .*drop (127\.0\.0\.1|192\.0\.2\.1); 1 so far")
 
 
 def check_rate(start):

@@ -106,7 +106,7 @@ FLOODS = {
         "auth: .* decides nothing, and the request gets 503",
         503,
     ),
-    "a rule": (lambda *_: {"text": section("RULES", {"Match": "/", "Action": "deny"})}, "mandril: .*deny 403", 403),
+    "a rule": (lambda *_: {"text": section("RULES", {"Match": "/", "Action": "deny"})}, "access: .*deny 403", 403),
 }
 
 

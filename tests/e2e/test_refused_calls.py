@@ -163,15 +163,15 @@ def test_accept4_of_shells(serve, tmp_path, error):
     go.touch()
     with socket.socket(socket.AF_UNIX) as shell:
         shell.connect(str(path))
-        server.wait_log("cheetah: cannot accept shells at .*; trying again every 100 ms")
+        server.wait_log("shell: cannot accept shells at .*; trying again every 100 ms")
         await_true(lambda: spin(server) < 0.2, 60, "a server that sleeps")
-        assert server.log.count("cheetah: cannot accept") <= 2 and was_called(go, "accept4")
+        assert server.log.count("shell: cannot accept") <= 2 and was_called(go, "accept4")
         go.unlink()
         shell.sendall(b"plugins\n")
         shell.settimeout(30)
         assert shell.recv(1)
         go.touch()
-        server.wait_log("cheetah: ")
+        server.wait_log("shell: ")
     server.stop()
 
 

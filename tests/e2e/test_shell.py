@@ -949,7 +949,7 @@ def test_another_user(shown, open_folder):
     path.chmod(0o666)
     done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=120)
     assert "your user may not control this server (AllowedUsers)" in done.stdout, done
-    server.wait_log(r"cheetah: refusing the shell of process \d+: user 65534")
+    server.wait_log(r"shell: refusing the shell of process \d+: user 65534")
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
@@ -976,7 +976,7 @@ def test_a_shell_that_stops_reading(shown, shell):
             lazy.send("config\nhelp\nplugins")
     with server.connect() as client:
         assert client.ask("/hello.txt").status == 200
-    server.wait_log("cheetah: the shell of process .* does not read its answer: its connection is closed")
+    server.wait_log("shell: the shell of process .* does not read its answer: its connection is closed")
     assert shell().ask("status")[0]["workers_memory_bytes"] < 1024 * 1024
 
 
@@ -1643,7 +1643,7 @@ def test_a_reload_takes_the_right_away(shown, open_folder):
         assert root.ask("uptime")
         with PassedShell(path, NOBODY) as late:
             assert late.expelled() == "your user may not control this server (AllowedUsers)"
-    server.wait_log(r"cheetah: closing the shell of process \d+, user 65534", 3)
+    server.wait_log(r"shell: closing the shell of process \d+, user 65534", 3)
 
 
 def test_a_reload_removes_the_plugin(shown, shell, path):

@@ -214,8 +214,8 @@ TEST(lines_have_a_limit)
     for (const char *p = text; (p = strchr(p, '\n')); p++)
         lines++;
     assert_int_equal(lines, 11);
-    assert_non_null(strstr(text, "mandril: f:1 (name): dry run, would drop unknown; 10 so far\n"));
-    assert_non_null(strstr(text, "mandril: f:1 (name): drop unknown; 26 so far, 15 lines left out\n"));
+    assert_non_null(strstr(text, "access: f:1 (name): dry run, would drop unknown; 10 so far\n"));
+    assert_non_null(strstr(text, "access: f:1 (name): drop unknown; 26 so far, 15 lines left out\n"));
     zones_put(zones, zone);
     zones_free(zones);
 }
