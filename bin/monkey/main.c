@@ -64,6 +64,13 @@ static void keep_standard_descriptors(void)
         close(fd);
 }
 
+/* Without systemd, which sets the variable for its services: the folder for the socket of shells, if there is one. */
+static void find_run_folder(void)
+{
+    if (access("/run/monkey", W_OK | X_OK) == 0)
+        setenv("RUNTIME_DIRECTORY", "/run/monkey", 0);
+}
+
 int main(int argc, char **argv)
 {
     struct options o;
@@ -86,6 +93,7 @@ int main(int argc, char **argv)
     case ACTION_REFERENCE:
         return print_info(&o);
     default:
+        find_run_folder();
         code = config_find(&o);
         if (code != EXIT_OK)
             return code;

@@ -13,24 +13,31 @@ enum { LINE_BYTES_MAX = 4 * 1024 * 1024, READ_BYTES = 64 * 1024 };
 
 /* ── finding the server ── */
 
+#define RUN_PATH "/run/monkey/shell.sock" /* only root, such as systemd, can make the folder */
+
+enum place { RUN, OLD_RUN, SESSION, TEMPORARY };
+
+static void print_place(enum place place, char *to, size_t size)
+{
+    const char *session = getenv("XDG_RUNTIME_DIR");
+    if (place == TEMPORARY)
+        snprintf(to, size, "/tmp/monkey-shell-%u.sock", geteuid());
+    else if (place == SESSION && session && session[0] == '/')
+        snprintf(to, size, "%s/monkey-shell.sock", session);
+    else
+        snprintf(to, size, "%s", place == RUN ? RUN_PATH : "/run/monkey-shell.sock");
+}
+
 /* Stores the n-th place where a server's socket may be. Returns false after the last one. */
 static bool get_default(unsigned n, char *to, size_t size)
 {
-    const char *dir = getenv("XDG_RUNTIME_DIR"), *own = getenv("MONKEY_SHELL_SOCKET");
+    static const enum place places[][4] = {{SESSION, TEMPORARY, RUN, OLD_RUN}, {RUN, OLD_RUN, TEMPORARY, OLD_RUN}};
+    const char *own = getenv("MONKEY_SHELL_SOCKET");
     if (own && own[0])
         return n == 0 && snprintf(to, size, "%s", own) > 0;
-    switch (n) {
-    case 0:
-        if (geteuid() != 0 && dir && dir[0] == '/')
-            return snprintf(to, size, "%s/monkey-shell.sock", dir) > 0;
-        return snprintf(to, size, "/run/monkey-shell.sock") > 0;
-    case 1:
-        return snprintf(to, size, "/tmp/monkey-shell-%u.sock", geteuid()) > 0;
-    case 2:
-        return snprintf(to, size, "/run/monkey-shell.sock") > 0;
-    default:
-        return false;
-    }
+    if (n < MK_COUNT_OF(places[0]))
+        print_place(places[geteuid() == 0][n], to, size);
+    return n < MK_COUNT_OF(places[0]);
 }
 
 static int connect_to(const char *path)
@@ -85,7 +92,7 @@ int link_open(struct link *l, const char *path)
     for (unsigned i = 0; !path && fd == -ENOENT && get_default(i, l->path, sizeof(l->path)); i++)
         fd = connect_to(l->path);
     const char *own = getenv("MONKEY_SHELL_SOCKET");
-    if (fd >= 0 && !path && !(own && own[0]))
+    if (fd >= 0 && !path && !(own && own[0]) && strcmp(l->path, RUN_PATH) != 0)
         fd = check_owner(fd);
     if (fd < 0)
         return report_failure(l->path, fd);

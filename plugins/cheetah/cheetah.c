@@ -32,6 +32,7 @@ struct cheetah_conf {
     struct allowed_users users;
     int64_t clients_max;
     uint32_t timeout_ms;
+    bool is_given; /* else the socket is a convenience: the server runs without it, too */
 };
 
 static int parse_listen(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
@@ -70,8 +71,9 @@ static int parse_users(const struct mk_conf_value *value, void *field, struct mk
 static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_CUSTOM(
         struct cheetah_conf, listen, "Listen", NULL,
-        "The path of the Unix socket at which shells connect. Without it: `/run/monkey-shell.sock` for a "
-        "server that root starts, else `monkey-shell.sock` in `$XDG_RUNTIME_DIR`, or "
+        "The path of the Unix socket at which shells connect. Without it: `shell.sock` in `$RUNTIME_DIRECTORY`, which "
+        "systemd sets, or in `/run/monkey` if that folder exists and the server may write to it; else "
+        "`/run/monkey-shell.sock` for a server that root starts, `monkey-shell.sock` in `$XDG_RUNTIME_DIR`, or "
         "`/tmp/monkey-shell-UID.sock`.",
         .unit = "path", .parse = parse_listen),
     MK_CONF_KEY_CUSTOM(
@@ -88,12 +90,20 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
+static void check_section(const struct mk_conf_check *check, void *section)
+{
+    struct cheetah_conf *conf = section;
+    conf->is_given = mk_conf_is_given(check);
+}
+
 static const struct mk_conf_section sections[] = {
     {.name = "CHEETAH",
      .scope = MK_CONF_SCOPE_SERVER,
      .size = sizeof(struct cheetah_conf),
      .keys = keys,
-     .doc = MK_CONF_DOC("The socket of `monkey shell`, which shows the running server and controls it.")},
+     .check = check_section,
+     .doc = MK_CONF_DOC("The socket of `monkey shell`, which shows the running server and controls it. Without the "
+                        "section there is one where the server has a folder for its sockets (`Listen`).")},
     {0},
 };
 
@@ -106,7 +116,7 @@ struct cheetah_process {
 
 struct cheetah_generation {
     const struct cheetah_conf *conf;
-    struct endpoint *endpoint; /* NULL: the configuration is only checked */
+    struct endpoint *endpoint; /* NULL: the configuration is only checked, or has no section and there is no socket */
 };
 
 /* The state of a worker. */
@@ -137,7 +147,7 @@ static void stop_process(void *state)
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
     if (mk_inspect_check() < 0) {
-        mk_log_error("cheetah: the plugin was built with another server");
+        mk_log_error("shell: the plugin was built with another server");
         return -ENOEXEC;
     }
     struct cheetah_generation *state = mk_account_alloc(NULL, sizeof(*state));
@@ -169,31 +179,43 @@ static bool is_own_command(struct mk_str name)
     return commands_find(name) != NULL;
 }
 
-static int check_generation(struct mk_generation *g, void *ctx)
+/* Opens the socket, or for a check looks whether that is possible. Returns 0, or -EINVAL with a sentence. */
+static int open_endpoint(struct mk_generation *g, struct cheetah_generation *state, struct mk_buf *error)
 {
-    struct cheetah_generation *state = ctx;
     struct cheetah_process *process = mk_generation_plugin_state(g, &mk_plugin_cheetah);
     MK_BUF_ON_STACK(path, 4096);
-    MK_BUF_ON_STACK(error, 512);
-    if (plugin_commands_check(g, is_own_command, &error) < 0)
-        return report_conflict(g, state->conf, &error);
     bool has_path = state->conf->listen.len;
     mk_buf_adds(&path, has_path ? state->conf->listen : mk_str_c(endpoint_default_path(&process->endpoints, g)));
     if (!has_path && mk_generation_has_dropped_root(g) && endpoint_needs_root(mk_buf_cstr(&path)))
-        mk_buf_addf(&error,
+        mk_buf_addf(error,
                     "only root can open the socket %s, and a reload does not open it: restart the server, or write "
                     "Listen with a path in a folder of its user",
                     mk_buf_cstr(&path));
     else if (has_path && mk_generation_is_in_sites(g, state->conf->listen))
-        mk_buf_addf(&error, "%s would be a host, as each file of sites/ is: write a path in another folder",
+        mk_buf_addf(error, "%s would be a host, as each file of sites/ is: write a path in another folder",
                     mk_buf_cstr(&path));
     else if (path.err || path.len > ENDPOINT_PATH_MAX)
-        mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX);
+        mk_buf_addf(error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX);
     else if (!mk_generation_is_check(g))
-        state->endpoint = endpoint_get(&process->endpoints, mk_buf_cstr(&path), &error);
-    else if (endpoint_check(mk_buf_cstr(&path), &error) == 0)
+        state->endpoint = endpoint_get(&process->endpoints, mk_buf_cstr(&path), error);
+    else if (endpoint_check(mk_buf_cstr(&path), error) == 0)
         return 0;
-    return state->endpoint ? 0 : report_conflict(g, state->conf, &error);
+    return state->endpoint ? 0 : -EINVAL;
+}
+
+static int check_generation(struct mk_generation *g, void *ctx)
+{
+    struct cheetah_generation *state = ctx;
+    MK_BUF_ON_STACK(error, 512);
+    if (plugin_commands_check(g, is_own_command, &error) < 0)
+        return report_conflict(g, state->conf, &error);
+    if (open_endpoint(g, state, &error) == 0)
+        return 0;
+    if (state->conf->is_given)
+        return report_conflict(g, state->conf, &error);
+    if (!mk_generation_is_check(g))
+        mk_log_info("shell: there is no socket for shells: %s", mk_buf_cstr(&error));
+    return 0;
 }
 
 /* ── workers ── */
@@ -205,7 +227,7 @@ static bool is_allowed(const struct cheetah_generation *g, uid_t uid)
     for (uint32_t i = 0; i < g->conf->users.n; i++)
         if (g->conf->users.ids[i] == uid)
             return true;
-    return uid == 0 || uid == geteuid() || uid == g->endpoint->owner;
+    return uid == 0 || uid == geteuid() || (g->endpoint && uid == g->endpoint->owner);
 }
 
 /* Returns what the configuration in use says, or NULL if it does not have this plugin. In the thread of `t`. */
@@ -242,14 +264,14 @@ static void check_clients(struct thread *t)
         const char *objection = c->closing ? NULL : find_denial_reason(t, c->uid);
         if (!objection)
             continue;
-        mk_log_info("cheetah: closing the shell of process %d, user %u: %s", c->pid, c->uid, objection);
+        mk_log_info("shell: closing the shell of process %d, user %u: %s", c->pid, c->uid, objection);
         client_close_with_error(c, objection);
     }
 }
 
 static void refuse_user(int fd, const struct ucred *peer)
 {
-    mk_log_warn("cheetah: refusing the shell of process %d: user %u may not control this server (AllowedUsers)",
+    mk_log_warn("shell: refusing the shell of process %d: user %u may not control this server (AllowedUsers)",
                 peer->pid, peer->uid);
     client_reject(fd, not_allowed);
 }

@@ -36,8 +36,10 @@ static bool is_inherited(const char *path)
 /* After User the process is not root's any more, but it, or the one before an upgrade, may have been. */
 static void print_default_path(const struct mk_generation *g, struct mk_buf *out)
 {
-    const char *dir = getenv("XDG_RUNTIME_DIR");
-    if (geteuid() == 0 || mk_generation_has_dropped_root(g) || is_inherited(ROOT_PATH))
+    const char *dir = getenv("XDG_RUNTIME_DIR"), *own = getenv("RUNTIME_DIRECTORY"); /* folders with : between them */
+    if (own && own[0] == '/')
+        mk_buf_addf(out, "%.*s/shell.sock", (int)strcspn(own, ":"), own);
+    else if (geteuid() == 0 || mk_generation_has_dropped_root(g) || is_inherited(ROOT_PATH))
         mk_buf_addf(out, ROOT_PATH);
     else if (dir && dir[0] == '/')
         mk_buf_addf(out, "%s/monkey-shell.sock", dir);
@@ -183,7 +185,7 @@ static int open_socket(struct endpoint *e, struct mk_buf *error)
         fd = bind_path(e->path, error);
     int err = fd < 0 ? fd : is_new ? mk_socket_keep(fd) : 0;
     if (is_new && err == 0)
-        mk_log_info("cheetah: shells connect at %s", e->path);
+        mk_log_info("shell: shells connect at %s", e->path);
     if (err < 0 && fd >= 0)
         close(fd);
     if (err < 0)
@@ -209,7 +211,7 @@ static void pause_accepting(struct endpoint *e, int err)
 {
     uint64_t now_ms = mk_loop_now_ms(e->loop);
     if (now_ms >= e->warned_ms + MK_LOG_LIMIT_MS)
-        mk_log_warn("cheetah: cannot accept shells at %s: %s; trying again every %d ms", e->path, strerror(err),
+        mk_log_warn("shell: cannot accept shells at %s: %s; trying again every %d ms", e->path, strerror(err),
                     RETRY_MS);
     if (now_ms >= e->warned_ms + MK_LOG_LIMIT_MS)
         e->warned_ms = now_ms;

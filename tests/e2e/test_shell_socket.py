@@ -4,8 +4,10 @@ section, and upgrades in between."""
 
 import contextlib
 import os
+import pathlib
 import signal
 import socket
+import subprocess
 
 import pytest
 
@@ -185,3 +187,120 @@ def test_a_path_of_root_after_the_rights_were_given_up(open_folder):
     finally:
         end(now)
     server.wait()
+
+
+# ── without a section ──
+
+
+@pytest.fixture
+def run_folder(open_folder):
+    folder = open_folder / "run"
+    folder.mkdir(mode=0o755)
+    return folder
+
+
+def answers(server):
+    with server.connect() as client:
+        return client.ask("/hello.txt").status == 200
+
+
+def start_in(run_folder, serve, **rest):
+    return serve({"Workers": 1}, env={"RUNTIME_DIRECTORY": f"{run_folder}:/none"}, **rest)
+
+
+def test_a_server_with_a_folder_for_sockets_has_one(serve, run_folder):
+    server = start_in(run_folder, serve)
+    path = run_folder / "shell.sock"
+    assert process_of(path) == server.pid and path.stat().st_mode & 0o777 == 0o600
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use")
+    assert process_of(path) == server.pid
+    server.stop()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("folder", ["", "relative"])
+def test_no_folder_for_sockets(serve, folder):
+    server = serve({"Workers": 1}, env={"RUNTIME_DIRECTORY": folder})
+    assert "shells connect at" not in server.log
+    assert "cheetah" not in pathlib.Path(f"/proc/{server.pid}/maps").read_text()
+
+
+def test_a_section_of_its_own(serve, run_folder, tmp_path):
+    """Its Listen is used; it may come with a reload, and go."""
+    server = start_in(run_folder, serve)
+    write(server, tmp_path / "s")
+    server.baseline = server.descriptors()
+    assert process_of(tmp_path / "s") == server.pid
+    await_true(lambda: is_removed(run_folder / "shell.sock"))
+    write(server, None)
+    assert process_of(run_folder / "shell.sock") == server.pid
+
+
+def test_two_servers_with_one_folder(serve, run_folder):
+    """The second one serves without a socket, and takes the place of the first with a reload."""
+    first, second = start_in(run_folder, serve), start_in(run_folder, serve)
+    path = run_folder / "shell.sock"
+    second.wait_log(rf"no socket for shells: another server \(process {first.pid}\) uses the socket {path}")
+    assert process_of(path) == first.pid and answers(second)
+    checked = run("-t", "-c", second.conf, env={**build.environment(), "RUNTIME_DIRECTORY": str(run_folder)})
+    assert checked.returncode == 0, checked.stderr
+    first.stop()
+    second.send_signal(signal.SIGHUP)
+    second.wait_log("the new configuration is in use")
+    assert process_of(path) == second.pid
+    second.baseline = second.descriptors()
+
+
+def test_a_dead_socket_in_the_folder(serve, run_folder):
+    make_dead(run_folder)
+    (run_folder / "s").rename(run_folder / "shell.sock")
+    server = start_in(run_folder, serve)
+    assert process_of(run_folder / "shell.sock") == server.pid
+
+
+@pytest.mark.parametrize("make", [lambda path: path.write_text("a file"), lambda path: path.parent.rmdir()])
+def test_a_folder_that_cannot_have_the_socket(serve, run_folder, make):
+    make(run_folder / "shell.sock")
+    server = start_in(run_folder, serve)
+    server.wait_log("there is no socket for shells: .*shell.sock")
+    assert answers(server)
+
+
+@needs_root
+def test_a_folder_of_root_after_the_rights_were_given_up(open_folder, run_folder):
+    """Reloads and an upgrade keep the socket."""
+    path = run_folder / "shell.sock"
+    conf = write_config(open_folder / "conf", open_folder, {"User": "nobody"})
+    server = Server("-c", conf, program=build.for_others(), env={"RUNTIME_DIRECTORY": run_folder})
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use")
+    assert process_of(path) == server.pid
+    server.send_signal(signal.SIGUSR2)
+    now = int(server.wait_log(r"upgrade: process (\d+) serves")[-1][1])
+    try:
+        await_true(lambda: not server.alive, 60, "the end of the former process")
+        assert process_of(path) == now
+    finally:
+        end(now)
+    server.wait()
+
+
+# The program finds /run/monkey, and the shell of root the socket in it, though it belongs to another user.
+IN_RUN = """
+mount -t tmpfs none /run && mkdir /run/monkey && unset RUNTIME_DIRECTORY
+"$0" -c "$1" 2>/run/log & server=$!
+until [ -S /run/monkey/shell.sock ] || ! kill -0 $server; do sleep 0.05; done
+"$0" shell uptime; code=$?
+kill $server; wait $server
+exit $code
+"""
+
+
+@needs_root
+def test_the_folder_of_a_system(site_root, tmp_path):
+    conf = write_config(tmp_path / "conf", site_root, {"Workers": 1})
+    env = {k: v for k, v in build.environment().items() if k != "MONKEY_SHELL_SOCKET"}
+    wrapper = ["unshare", "-m", "sh", "-c", IN_RUN, build.binary(), conf]
+    done = subprocess.run(wrapper, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith("uptime  "), done

@@ -90,6 +90,7 @@ def environment():
     """The environment of a server: sanitizers must end the process with a status that nothing else has."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MONKEY_", "PYTEST_"))}
     # frames that were left stay apart for 64 KB of later ones, not for 1 MB: 400 pages less for each process
+    env["RUNTIME_DIRECTORY"] = ""  # no socket of shells, also where /run/monkey exists
     env["ASAN_OPTIONS"] = "exitcode=97:detect_stack_use_after_return=1:max_uar_stack_size_log=16"
     env["UBSAN_OPTIONS"] = "exitcode=97:print_stacktrace=1"
     env["TSAN_OPTIONS"] = "exitcode=97:second_deadlock_stack=1"
