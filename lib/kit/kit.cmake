@@ -2,8 +2,8 @@
 # What only loaded plugins link: one archive, of which a plugin carries what it calls. Its symbols are hidden there, so
 # that a plugin calls its own copy. Programs that embed the server find cookies and routes in libmonkey.
 set(sources client_table/client_table.c cookie/cookie.c counter_table/counter_table.c embedded/embedded.c
-    event_stream/event_stream.c hash_table/hash_table.c json/json.c local_client/local_client.c
-    open_file/open_file.c request_job/request_job.c routes/routes.c)
+    event_stream/event_stream.c hash_table/hash_table.c header_line/header_line.c json/json.c
+    local_client/local_client.c open_file/open_file.c request_job/request_job.c routes/routes.c)
 set(folders backend_stats cgi child fastcgi gateway http_client log_writer source spool status_set store target threads
     upstream variables via watched when)
 if(MK_WEBSOCKET)

@@ -7,7 +7,7 @@
 #include <monkey/counters.h>
 #include <monkey/hooks.h>
 #include <monkey/inspect.h>
-#include <monkey/kit/variables.h>
+#include <monkey/kit/header_line.h>
 #include <monkey/plugin.h>
 
 #include <assert.h>
@@ -42,54 +42,22 @@ struct headers_rule {
 
 static const char *const verbs[] = {[CHANGE_ADD] = "Add", [CHANGE_SET] = "Set", [CHANGE_REMOVE] = "Remove"};
 
-/* Returns whether a colon follows the name, as on the wire: "X-Foo: bar", in quotes or not. */
-static bool has_colon(struct mk_str text, struct mk_str first)
-{
-    size_t n = mk_str_until(text, ":").len;
-    return n < first.len && mk_header_is_plain(mk_str(text.p, n));
-}
-
-static int report_colon(struct mk_buf *error, struct mk_str text, enum change_kind kind)
-{
-    size_t n = mk_str_until(text, ":").len;
-    struct mk_str value = mk_str_trim(mk_str(text.p + n + 1, text.len - n - 1));
-    int shown = kind == CHANGE_REMOVE ? 0 : value.len > 80 ? 80 : (int)value.len;
-    mk_buf_addf(error, "a blank separates name and value, not a colon: write \"%s %.*s%s%.*s\"", verbs[kind], (int)n,
-                text.p, shown ? " " : "", shown, value.p);
-    return -EINVAL;
-}
-
-/* Those that would need an option of Connection (RFC 9110 section 7.6.1). */
-static bool is_of_connection(struct mk_str name)
-{
-    static const struct mk_str names[] = {MK_STR_INIT("Proxy-Connection"), MK_STR_INIT("TE"), MK_STR_INIT("Upgrade")};
-    return mk_str_is_any(name, names, MK_COUNT_OF(names));
-}
-
 static int parse_change(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error,
                         enum change_kind kind)
 {
     struct header_changes *all = field;
-    struct mk_str text = value->text, name = value->n ? value->words[0] : MK_STR("");
-    if (has_colon(text, name))
-        return report_colon(error, text, kind);
-    if (!mk_header_is_plain(name))
-        return mk_conf_fail(error, "the name of a header has letters, digits and dashes only");
-    if (mk_response_header_reserved(name) || is_of_connection(name))
-        return mk_conf_fail(error, "only the server sets this header");
-    if (kind == CHANGE_REMOVE ? value->n != 1 : value->n < 2)
-        return mk_conf_fail(error,
-                            kind == CHANGE_REMOVE ? "Remove takes a name only" : "a header needs a name and a value");
+    struct mk_header_field line;
+    int err = mk_header_line_parse(value, verbs[kind], kind != CHANGE_REMOVE, &line, arena, error);
+    if (err < 0)
+        return err;
     if (value->n > 2 && mk_str_eq(value->words[value->n - 1], MK_STR("always")))
         return mk_conf_fail(error, "\"always\" becomes part of the value: leave it out, and write OnErrors On");
     struct header_change *change = mk_arena_zalloc(arena, sizeof(*change));
     if (!change)
         return -ENOMEM;
     change->kind = (uint8_t)kind;
-    change->name = mk_arena_dup(arena, name);
-    change->value = mk_arena_dup(arena, mk_str_trim(mk_str(text.p + name.len, text.len - name.len)));
-    if (!change->name.p || !change->value.p)
-        return -ENOMEM;
+    change->name = line.name;
+    change->value = line.value;
     if (!all->last)
         all->last = &all->first;
     assert(!*all->last);
@@ -134,27 +102,11 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
-static bool is_in_single_quotes(struct mk_str value)
-{
-    return value.len > 1 && value.p[0] == '\'' && value.p[value.len - 1] == '\'';
-}
-
-/* Warns of variables, which are sent as they are. A template of a URI may be meant, or a text. */
 static void check_values(const struct mk_conf_check *check, const struct header_changes *changes, size_t offset)
 {
     unsigned nth = 0;
-    for (const struct header_change *c = changes->first; c; c = c->next, nth++) {
-        if (is_in_single_quotes(c->value))
-            mk_conf_warn_nth(check, offset, nth, "quotes are double: %.*s is sent with its single ones",
-                             MK_STR_ARG(c->value));
-        struct mk_variable_found found;
-        if (mk_variable_find_in(c->value, &found))
-            mk_conf_warn_nth(check, offset, nth,
-                             "headers of responses have no variables: \"%.*s\" is sent as it is%s%s",
-                             MK_STR_ARG(found.text),
-                             found.here ? "; RequestSet of [PROXY] and formats of logs have it as $" : "",
-                             found.here ? found.here : "");
-    }
+    for (const struct header_change *c = changes->first; c; c = c->next)
+        mk_header_line_check(check, offset, nth++, c->value);
 }
 
 /* Warns of a rule that changes nothing, unless a line of it is wrong. */

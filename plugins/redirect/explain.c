@@ -6,16 +6,11 @@
 
 #include <errno.h>
 
-static struct mk_str get_header(void *ctx, struct mk_str name)
-{
-    return mk_explain_header(ctx, name);
-}
-
 /* As redirect_find_rule(). A rule of which it is not known whether it matches is the end of the explanation. */
 static const void *find_rule(const struct mk_host *host, struct mk_explain *e, unsigned section, struct mk_str *groups,
                              int *ret_match)
 {
-    struct mk_when_request request = {e->method, e->query, get_header, e};
+    struct mk_when_request request = mk_when_describe_explained(e);
     const void *rule = redirect_find_rule(host, section, e->path, &request, groups, ret_match);
     if (*ret_match < 0)
         mk_explain_add(e, host, rule, MK_EXPLAIN_ANSWERS,

@@ -274,7 +274,7 @@ static int redirect_request(struct mk_request *req)
     if (!s || !s->redirects || path.len == 0 || path.p[0] != '/')
         return MK_DECLINED;
     int match;
-    struct mk_when_request request = rewrite_describe(req);
+    struct mk_when_request request = mk_when_describe(req);
     const struct redirect_rule *r = redirect_find_rule(s->host, RULES_REDIRECT, path, &request, groups, &match);
     const struct redirect_host *whole = mk_host_conf(s->host, &redirect_sections[RULES_HOST]);
     if (match < 0) {
@@ -303,7 +303,7 @@ static int rewrite_head(struct mk_request *req)
 static int allows_path(struct mk_request *req, struct mk_str path)
 {
     const struct redirect_state *s = mk_request_host_state(req, &mk_plugin_redirect);
-    struct mk_when_request request = rewrite_describe(req);
+    struct mk_when_request request = mk_when_describe(req);
     struct mk_str groups[MK_PATTERN_GROUPS];
     int match;
     if (!s)

@@ -86,9 +86,6 @@ void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, 
                    const struct target_captures *captures, struct mk_buf *path, struct mk_buf *query,
                    bool *ret_has_query);
 
-/* Returns `request` as conditions look at it. It is valid as long as the request's head. */
-struct mk_when_request rewrite_describe(struct mk_request *req);
-
 /*
  * Rewrites a request by the rules of `host`, until none matches. `logged_ms` belongs to the host; it limits the lines
  * of the log.

@@ -70,16 +70,6 @@ void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, 
 
 /* ── requests ── */
 
-static struct mk_str get_header(void *ctx, struct mk_str name)
-{
-    return mk_request_header_by_name(ctx, name);
-}
-
-struct mk_when_request rewrite_describe(struct mk_request *req)
-{
-    return (struct mk_when_request){mk_request_method_name(req), mk_request_query(req), get_header, req};
-}
-
 /* The rules that a request has met. */
 struct rewrites {
     const struct rewrite_rule *rules[MK_REWRITES_MAX + 1];
@@ -148,7 +138,7 @@ static void send_failure(struct mk_request *req, int err)
 /* Rewrites once. Returns MK_AGAIN (look for the next rule), MK_DECLINED (there is none) or -errno. */
 static int rewrite_once(struct mk_request *req, const struct mk_host *host, struct rewrites *used)
 {
-    struct mk_when_request request = rewrite_describe(req);
+    struct mk_when_request request = mk_when_describe(req);
     struct mk_str groups[MK_PATTERN_GROUPS];
     int r;
     const struct rewrite_rule *rule =

@@ -52,8 +52,8 @@ PUBLIC = {f"{name}.h": layer for layer, names in {
         tunnel""",
     "server": """
         embed file_cache hooks inspect kit/backend_stats kit/cgi kit/child kit/encoded_slash kit/event_stream
-        kit/fastcgi kit/gateway kit/local_client kit/request_job kit/source kit/target kit/threads monkey
-        plugin program request_ref upstreams""",
+        kit/fastcgi kit/gateway kit/header_line kit/local_client kit/request_job kit/source kit/target kit/threads
+        monkey plugin program request_ref upstreams""",
 }.items() for name in names.split()}
 
 # Headers that are neither ours nor the system's, and where they may appear.

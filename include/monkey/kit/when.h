@@ -8,8 +8,9 @@
  *     header User-Agent ~*bot     the same for a header
  *     !query lang =de             a `!` in front: the condition does not hold
  *
- * Names and values of parameters are compared decoded (a `+` is a blank), names of headers in any case of letters. All
- * functions are pure; memory comes from the arena of the configuration only. In the kit: plugins link -lmonkey-kit.
+ * Names and values of parameters are compared decoded (a `+` is a blank), names of headers in any case of letters.
+ * Functions about a request run in the thread of its worker. All others are pure; memory comes from the arena of the
+ * configuration only. In the kit: plugins link -lmonkey-kit.
  */
 #ifndef MONKEY_WHEN_H
 #define MONKEY_WHEN_H
@@ -58,6 +59,11 @@ struct mk_when_request {
     struct mk_str (*header)(void *ctx, struct mk_str name); /* returns the value; `.p` NULL: there is none */
     void *ctx;
 };
+struct mk_explain; /* <monkey/inspect.h> */
+struct mk_request;
+/* Describe a request, and one that is explained. Valid as long as the head of the request, and the explanation. */
+MK_API struct mk_when_request mk_when_describe(struct mk_request *req);
+MK_API struct mk_when_request mk_when_describe_explained(struct mk_explain *e);
 
 /* Parses one condition and adds it to a struct mk_when; an mk_conf_parse_fn. */
 MK_API int mk_when_parse(const struct mk_conf_value *value, void *when, struct mk_arena *arena, struct mk_buf *error);
