@@ -34,7 +34,7 @@ from test_shell import Shell
 
 NEEDED = (
     "auth cache cheetah compress cors dirlisting headers "
-    "health logger maintenance mandril proxy redirect status tls"
+    "health logger maintenance mandril proxy redirect respond status tls"
 )
 LACKS = [name for name in NEEDED.split() if not (build.PLUGINS / f"{name}.so").exists()]
 pytestmark = [
@@ -128,6 +128,10 @@ SITE = """
 [REDIRECT]
     Match               /old
     To                  /hello.txt
+[RESPOND]
+    Match               /fixed
+    File                {folder}/root/hello.txt
+    Header              X-Fixed yes
 [REWRITE]
     Match               /rewritten
     To                  /hello.txt
@@ -169,6 +173,7 @@ LOAD = """
     Load health
     Load status
     Load maintenance
+    Load respond
     Load upstream
     Load proxy
     Load fastcgi
@@ -291,6 +296,9 @@ NEXT_SITE = """
     AccessLog           {folder}/logs/next-access.log
 [MAINTENANCE]
     FlagFile            {folder}/tickets
+[RESPOND]
+    Match               /
+    Status              410
 [RULES]
     Match               /hello.txt
     Action              deny
@@ -341,6 +349,7 @@ ASKED = {
     "limit used up": ("/few/a.txt", "X-Forwarded-For: 192.0.2.1"),
     "redirect": ("/old",),
     "rewrite": ("/rewritten",),
+    "fixed answer": ("/fixed",),
     "listing": ("/list/",),
     "cors": ("/cors/a.txt", "Origin: https://a.example"),
     "health": ("/live",),

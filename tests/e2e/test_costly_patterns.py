@@ -18,6 +18,7 @@ CASES = {
     "a later redirect": (
         f"[REDIRECT]\n    Match {COSTLY}\n    To /elsewhere\n[REDIRECT]\n    Match /\n    To //x/\n", 500, 301, 301,
     ),
+    "fixed answer": (f"[RESPOND]\n    Match {COSTLY}\n    Status 410\n", 500, 410, 200),
     "exception": (f"[MAINTENANCE]\n    FlagFile {{folder}}/flag\n    Except {COSTLY}\n", 503, 404, 503),
     "maintenance": (f"[MAINTENANCE]\n    Match {COSTLY}\n    FlagFile {{folder}}/flag\n", 500, 503, 200),
     "limits": (f"[LIMITS]\n    Match {COSTLY}\n    MaxBodySize 1\n", 500, 404, 200),

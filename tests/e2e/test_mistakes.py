@@ -386,7 +386,7 @@ CASES = {
         "    return 200 ok\n",
         3,
         5,
-        'unknown key "return" in [HOST]; a fixed response is a file below DocumentRoot, or one of [ERROR_PAGES]',
+        'unknown key "return" in [HOST]; write "Match PATH" and "Text TEXT" in [RESPOND], in a file of sites/',
     ),
     "nginx: an error": (
         HOST,
@@ -741,7 +741,14 @@ CASES = {
         "    respond hello 200\n",
         3,
         5,
-        'unknown key "respond" in [HOST]; a fixed response is a file below DocumentRoot, or one of [ERROR_PAGES]',
+        'unknown key "respond" in [HOST]; write "Match PATH" and "Text TEXT" in [RESPOND], in a file of sites/',
+    ),
+    "HAProxy: a fixed answer": (
+        HOST,
+        "    http-request return status 200\n",
+        3,
+        5,
+        'unknown key "http-request" in [HOST]; write "Match PATH" and "Text TEXT" in [RESPOND], in a file of sites/',
     ),
     "Caddy: rate_limit": (
         HOST,

@@ -470,6 +470,25 @@ def test_maintenance(site, tmp_path, name, waits):
     assert server.count("maintenance_responses", host="localhost") == server.count("maintenance_responses") == 2
 
 
+# ── respond ──
+
+
+@needs("respond")
+@pytest.mark.parametrize("name", WAYS)
+def test_fixed_answers(site, tmp_path, name):
+    way, file = skip_way(WAYS[name]), tmp_path / "file"
+    file.touch()
+    text = section("RESPOND", {"Match": "~^/(b+)+$", "Text": "b"}) + section("RESPOND", {"Match": "/a", "File": file})
+    server = site(text, way=way)
+    with way.connect(server) as client:
+        assert [client.ask(path).status for path in ("/a", "/bb", "/a/y", "/c")] == [200, 200, 200, 404]
+        file.unlink()
+        assert [client.ask(path).status for path in ("/a", "/" + 3000 * "b" + "!")] == [404, 500]
+    await_count(server, 4, "respond_responses")
+    await_count(server, 1, "respond_failures", reason="file")
+    await_count(server, 1, "respond_failures", reason="pattern")
+
+
 # ── static ──
 
 

@@ -547,6 +547,11 @@ RULES = """[HOST]
     Match /hello.txt
 [DIRLISTING]
     Match /sub
+[RESPOND]
+    Match /gone
+    When method GET
+    Status 410
+    Text gone
 """
 
 
@@ -605,6 +610,7 @@ def find(rows, plugin, effect):
         ('GET /hello.txt "Accept-Encoding: br"', "compress", "maybe", "[COMPRESS] compresses the response", 42),
         ("GET /hello.txt", "compress", "note", "the request has no Accept-Encoding", 42),
         ("GET /sub/", "dirlisting", "maybe", "[DIRLISTING] lists the folder", 44),
+        ("GET /gone/x", "respond", "answers", "[RESPOND] answers with 410 and its Text", 46),
         ("POST /hello.txt", "static", "answers", "405", None),
         ("GET /.hidden", "static", "answers", "404: hidden", None),
     ],

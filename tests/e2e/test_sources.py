@@ -307,6 +307,16 @@ def test_maintenance_page(check, site, page):
     assert check(section("MAINTENANCE", keys), "maintenance") == FINE
 
 
+@pytest.mark.parametrize("name", ["x.php", "x.php.bak", "bin/run", "notes.txt"])
+def test_file_of_an_answer(start, site, protocol, name):
+    text = section("RESPOND", {"Match": "=/fixed", "File": site.root / name})
+    server = start({"SymLink": "On"}, text, more=["respond"])
+    with protocol.connect(server) as client:
+        got = client.ask("/fixed")
+        assert got.status == 404 and b"secret" not in got.body
+    server.wait_log("respond: cannot send the file .*: it is a program of another plugin, and never sent")
+
+
 def test_pages_become_programs(start, site, protocol):
     """A reload with pages that are programs by now is refused, and the texts of before are sent."""
     texts = {"404.html": b"not here\n", "busy.html": b"come back\n"}
@@ -663,6 +673,7 @@ WAYS = {
     "WEB_SERVICE.DocumentRoot": test_web_service,
     "WEB_SERVICE.DataDir": test_web_service,
     "MAINTENANCE.Page": test_maintenance_page,
+    "RESPOND.File": test_file_of_an_answer,
     "PROXY.Match": test_send_file,
     "PROXY.To": test_send_file,
     "PROXY.SendFile": test_send_file,
@@ -700,6 +711,7 @@ NO_WAY = {
     "SCGI": "RemoteRoot Params SpoolRequest BufferResponse InterceptErrors",
     "CGI": "Interpreter Limits Env SpoolRequest BufferResponse",
     "REDIRECT": "Match To When",
+    "RESPOND": "Match When Header Text",
     "REWRITE": "When",
 }
 # These values are no words of their own: no file can be named.

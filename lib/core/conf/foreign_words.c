@@ -7,7 +7,6 @@
 #define FOR_PHP "PHP runs in [FASTCGI], and php-fpm has its settings"
 #define HIDE_VERSION "write \"HideVersion On\" in [SERVER], in monkey.conf"
 #define A_PLUGIN NOT_NEEDED("a section loads its plugin")
-#define A_FIXED_ANSWER "a fixed response is a file below DocumentRoot, or one of [ERROR_PAGES]"
 #define SOME_PATHS "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]"
 #define A_TYPE "write \"EXTENSION TYPE\" in [MIMETYPES] of monkey.mime"
 #define NOT_NEEDED(what) "leave it out: " what
@@ -126,13 +125,14 @@ static const char keys[] =
     LINE("ExpiresDefault", "HEADERS", "Expires 30d")
     LINE("ExpiresByType", "HEADERS", "Expires 30d")
     LINE("ExpiresActive", "HEADERS", "Expires 30d")
-    PHRASE("return 200", A_FIXED_ANSWER)
-    PHRASE("return 204", A_FIXED_ANSWER)
+    LINES("return 200", "RESPOND", "Match PATH", "Text TEXT")
+    LINES("return 204", "RESPOND", "Match PATH", "Status 204")
     LINES("return 403", "RULES", "Match PATH", "Action deny")
     LINES("return 404", "RULES", "Match PATH", "Action deny 404")
     LINES("return 410", "RULES", "Match PATH", "Action deny 410")
     LINES("return 444", "RULES", "Match PATH", "Action drop")
-    PHRASE("respond", A_FIXED_ANSWER)
+    LINES("respond", "RESPOND", "Match PATH", "Text TEXT")
+    LINES("http-request return", "RESPOND", "Match PATH", "Text TEXT")
     LINES("return", "REDIRECT", "Match PATH", "To TARGET")
     LINES("redir", "REDIRECT", "Match PATH", "To TARGET")
     LINES("RedirectMatch", "REDIRECT", "Match ~EXPRESSION", "To TARGET")

@@ -70,6 +70,7 @@ void mk__load_order_describe(struct mk_str text, const char *const *order, const
 
 static const struct mk__load_order_fault faults[] = {
     {"static", "dirlisting", "folders with an index would be listed, because static could not serve it", true},
+    {"respond", "static", AFTER_FILES, false},
     {"proxy", "static", AFTER_FILES, false},
     {"cgi", "static", AFTER_FILES, false},
     {"fastcgi", "static", AFTER_FILES, false},

@@ -16,7 +16,7 @@ TEST(keys)
     assert_true(mk__foreign_words_find_key(MK_STR("php_flag"), MK_STR_NONE, &word)); /* the last row */
     assert_string_equal(word.section, "");
     assert_true(mk__foreign_words_find_key(MK_STR("Return"), MK_STR("200"), &word)); /* a row with a value */
-    assert_string_equal(word.section, "");
+    assert_string_equal(word.section, "RESPOND");
     assert_true(mk__foreign_words_find_key(MK_STR("return"), MK_STR("404"), &word));
     assert_string_equal(word.section, "RULES");
     assert_true(mk__foreign_words_find_key(MK_STR("return"), MK_STR("301"), &word));
