@@ -329,7 +329,13 @@ CASES = {
         5,
         'unknown key "error_log" in [SERVER]; did you mean "ErrorLog"?',
     ),
-    "nginx: root": (HOST, "    root {root}\n", 2, 5, 'unknown key "root" in [HOST]; did you mean "DocumentRoot"?'),
+    "nginx: root": (
+        HOST,
+        "    root {root};\n",
+        2,
+        5,
+        "lines do not end with a semicolon: remove it from the value of \"Root\"",
+    ),
     "nginx: server_name": (
         HOST,
         "    server_name example.org\n",

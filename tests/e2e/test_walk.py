@@ -17,7 +17,11 @@ pytestmark = pytest.mark.single_protocol
 
 GUIDE = build.TOP / "docs/guide"
 # Each page with its folder below /srv, and the plugins that it needs.
-WALKS = {"protect": ("share", ("auth", "dirlisting", "mandril")), "slow": ("slow", ("cheetah", "duda", "status"))}
+WALKS = {
+    "protect": ("share", ("auth", "dirlisting", "mandril")),
+    "questions": ("questions", ("cheetah", "headers", "logger", "mandril", "proxy")),
+    "slow": ("slow", ("cheetah", "duda", "status")),
+}
 BLOCK = re.compile(r"^```(conf|console|c)\n(.*?)^```", re.S | re.M)
 MODULES = build.binary().parent.parent / "lib" / "monkey"
 IN_USE = "the new configuration is in use"
