@@ -85,8 +85,8 @@ struct mk_named_file {
      */
     int err;
     /*
-     * REGULAR: the file for mk_response_file(). `type` is empty unless there is a block. With an owner nothing is to
-     * be closed; without one the caller owns `fd`, unless `content` is set: that belongs to the request's arena.
+     * REGULAR: the file for mk_response_file(). `type` is empty unless there is a block. With an owner it is kept, and
+     * nothing is to be closed; without one it was only opened, and the caller owns `fd`.
      */
     struct mk_file file;
 };

@@ -2,17 +2,14 @@
 /*
  * Opens a name, and makes an entry of what it is. A small file is read between two fstat(2) that agree, so
  * that its body, length and tag are one version. A file that was changed lately may change again without another time
- * stamp, and is not kept.
+ * stamp, and is not kept: it is only opened, as without the cache.
  */
 #include "worker.h"
-
-#include <monkey/base/arena.h>
 
 #include <errno.h>
 #include <unistd.h>
 
 enum {
-    READS_MAX = 3,       /* of a file that changes while it is read */
     SETTLED_SECONDS = 3, /* since the last change: one more than mk_file_is_settled(), for other workers' clocks */
     LOAD_FREE_SHARE = 8, /* this fraction of the memory stays free when files are loaded ahead */
 };
@@ -45,22 +42,20 @@ static ssize_t read_bytes(const struct opened *o, char *to)
 }
 
 /*
- * Reads the body of one version; of a file with weak validators, which do not promise the same bytes, what there is.
- * Returns 0, 1 (the file has changed; `o->id` is the new one), -EAGAIN (that would wait for a disk) or another -errno.
+ * Reads the body of one version. Returns 0, -EBUSY (the file has changed; `o->id` is the new one), -EAGAIN (that would
+ * wait for a disk) or another -errno.
  */
-static int read_once(struct opened *o, char *body, bool is_weak)
+static int read_version(struct opened *o, char *body)
 {
     struct file_identity after;
     ssize_t n = read_bytes(o, body);
-    if (is_weak && n >= 0 && (uint64_t)n == o->id.bytes)
-        return 0;
     int err = n < 0 ? (int)n : entry_identify_fd(o->fd, &after);
     if (err < 0)
         return err;
     if (entry_is_same(&o->id, &after))
         return (uint64_t)n == o->id.bytes ? 0 : -EAGAIN;
     o->id = after;
-    return 1;
+    return -EBUSY;
 }
 
 /* ── entries ── */
@@ -146,36 +141,55 @@ static struct mk_item *draft_file(struct cache_lookup *l, enum entry_kind kind, 
     return item;
 }
 
-/* Returns the entry of a small file, which closes the descriptor; NULL: it is not kept. */
-static struct mk_item *keep_body(struct cache_lookup *l, struct opened *o)
+/*
+ * Makes the entry of a small file, and closes the descriptor. Returns 0 or -errno: it is not kept, with -EAGAIN because
+ * to read it would wait for a disk.
+ */
+static int keep_body(struct cache_lookup *l, struct opened *o, struct mk_item **ret)
 {
     struct mk_item *item = draft_file(l, ENTRY_BODY, o, o->id.bytes);
     if (!item)
-        return NULL;
+        return -ENOMEM;
     struct entry *e = entry_of(item);
-    if (read_once(o, e->bytes + e->block.text.len, false) != 0) {
+    int err = read_version(o, e->bytes + e->block.text.len);
+    if (err < 0) {
         mk_store_discard(l->cache->store, item);
-        return NULL;
+        return err;
     }
     if (!put_item(l, item))
-        return NULL;
+        return -EBUSY;
     close(o->fd);
-    return item;
+    *ret = item;
+    return 0;
 }
 
-/* Returns the entry of a large file, which owns the descriptor; NULL: it is not kept. */
-static struct mk_item *keep_descriptor(struct cache_lookup *l, const struct opened *o)
+/* Makes the entry of a large file, which owns the descriptor. Returns 0 or -errno: it is not kept. */
+static int keep_descriptor(struct cache_lookup *l, const struct opened *o, struct mk_item **ret)
 {
     struct cache *cache = l->cache;
     if (o->fd >= cache->fd_alarm || !cache->descriptors_max)
-        return NULL;
+        return -EMFILE;
     struct mk_item *item = draft_file(l, ENTRY_DESCRIPTOR, o, 0);
     if (!item)
-        return NULL;
+        return -ENOMEM;
     struct entry *e = entry_of(item);
     e->fd = o->fd;
     e->used = true;
-    return put_item(l, item) ? item : NULL;
+    if (!put_item(l, item))
+        return -EBUSY;
+    *ret = item;
+    return 0;
+}
+
+static bool is_small(const struct cache *cache, const struct opened *o)
+{
+    return o->id.bytes <= cache->body_bytes_max;
+}
+
+/* Makes the entry of a file; see keep_body(). */
+static int keep_opened(struct cache_lookup *l, struct opened *o, struct mk_item **ret)
+{
+    return is_small(l->cache, o) ? keep_body(l, o, ret) : keep_descriptor(l, o, ret);
 }
 
 /* ── files that are not kept ── */
@@ -187,38 +201,12 @@ static struct mk_named_file make_waiting(const struct cache_lookup *l)
     return entry_make_missing(EAGAIN);
 }
 
-/*
- * Reads a small file into the request's arena; as the plugin that serves files does without a cache, if it may not be
- * kept. Returns 0 or -errno: -EAGAIN if that would wait for a disk.
- */
-static int read_content(const struct cache_lookup *l, struct opened *o, struct mk_str *ret_content)
+/* Returns the file as it is opened. */
+static struct mk_named_file describe_opened(const struct opened *o)
 {
-    int r = 1;
-    for (unsigned i = 0; i < READS_MAX && r > 0; i++) {
-        size_t bytes = o->id.bytes;
-        if (bytes > l->cache->body_bytes_max)
-            return -EFBIG;
-        char *body = mk_arena_alloc(mk_request_arena(l->req), bytes + 1);
-        struct mk_file file = entry_make_file(&o->id);
-        r = body ? read_once(o, body, !mk_file_is_settled(&file, l->wall_seconds)) : -ENOMEM;
-        if (r == 0)
-            *ret_content = mk_str(body, bytes);
-    }
-    return r > 0 ? -EBUSY : r;
-}
-
-static struct mk_named_file serve_once(const struct cache_lookup *l, struct opened *o)
-{
-    struct mk_str content = MK_STR_NONE;
-    int err = read_content(l, o, &content);
     struct mk_named_file named = {.kind = MK_FILE_REGULAR, .file = entry_make_file(&o->id)};
-    if (err == 0)
-        named.file.content = content;
-    else
-        named.file.fd = o->fd; /* which the exchange uses instead */
-    if (err == 0 || err == -EAGAIN)
-        close(o->fd);
-    return err == -EAGAIN ? make_waiting(l) : named;
+    named.file.fd = o->fd;
+    return named;
 }
 
 /* ── results ── */
@@ -255,16 +243,20 @@ int load_open(const struct cache_lookup *l, uint32_t flags)
 static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, bool keep)
 {
     struct cache *cache = l->cache;
-    bool is_small = o->id.bytes <= cache->body_bytes_max;
-    struct mk_item *item = NULL;
+    struct mk_item *item;
     if (o->fd >= cache->fd_alarm)
         sweep_evict_descriptors(cache);
-    if (keep && is_settled(l, &o->id) &&
-        mk_store_admits(cache->store, is_small ? ENTRY_BODY : ENTRY_DESCRIPTOR, l->key.hash))
-        item = is_small ? keep_body(l, o) : keep_descriptor(l, o);
-    if (!item)
-        return serve_once(l, o);
-    return load_describe(l, item);
+    bool settled = keep && is_settled(l, &o->id);
+    if (settled && !mk_store_admits(cache->store, is_small(cache, o) ? ENTRY_BODY : ENTRY_DESCRIPTOR, l->key.hash))
+        return describe_opened(o);
+    int err = settled ? keep_opened(l, o, &item) : -EBUSY;
+    if (err == 0)
+        return load_describe(l, item);
+    if (err == -EAGAIN) {
+        close(o->fd);
+        return make_waiting(l);
+    }
+    return describe_opened(o);
 }
 
 static struct mk_named_file load_folder(struct cache_lookup *l, const struct opened *o, bool keep)
@@ -305,27 +297,26 @@ struct mk_named_file load_name(struct cache_lookup *l, bool keep)
 /* ── on a disk thread ── */
 
 /* Without `refresh` nothing is displaced: the cache takes what it has room for. */
-static bool has_room(const struct cache *cache, bool is_small, size_t bytes)
+static bool has_room(const struct cache *cache, const struct opened *o)
 {
     struct mk_store_stats stats;
     mk_store_get_stats(cache->store, ENTRY_DESCRIPTOR, &stats);
-    if (!is_small && stats.items >= cache->descriptors_max)
+    if (!is_small(cache, o) && stats.items >= cache->descriptors_max)
         return false;
     uint64_t full = cache->bytes_max - cache->bytes_max / LOAD_FREE_SHARE;
-    return mk_store_bytes(cache->store) + (is_small ? bytes : 0) + ENTRY_HEAD_BYTES_MAX < full;
+    return mk_store_bytes(cache->store) + (is_small(cache, o) ? o->id.bytes : 0) + ENTRY_HEAD_BYTES_MAX < full;
 }
 
 /* Keeps a file, or closes it. */
 static enum load_result keep_file(struct cache_lookup *l, struct opened *o, bool refresh)
 {
-    bool is_small = o->id.bytes <= l->cache->body_bytes_max;
+    struct mk_item *item;
     enum load_result r = LOAD_NO_ROOM;
     if (!is_settled(l, &o->id) || !lookup_is_in_root(l))
         r = LOAD_CHANGED;
     else if (!refresh && mk_store_has(l->cache->store, l->key.hash, &l->key.bytes, l->key.len))
         r = LOAD_PRESENT;
-    else if ((refresh || has_room(l->cache, is_small, o->id.bytes)) &&
-             (is_small ? keep_body(l, o) : keep_descriptor(l, o)))
+    else if ((refresh || has_room(l->cache, o)) && keep_opened(l, o, &item) == 0)
         return LOAD_KEPT;
     close(o->fd);
     return r;

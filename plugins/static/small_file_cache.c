@@ -110,13 +110,15 @@ static struct find_result get_found(const struct small_file_cache *cache, const 
 }
 
 struct find_result mk__static_small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
-                                                    const struct static_location *at, const struct mk_accept *accept)
+                                                    const struct static_location *at, const struct find_mode *mode)
 {
-    assert(turn > 0);
+    assert(turn > 0 && mode->cached);
     bool again = is_same_path(cache, turn, at);
     if (again && cache->is_read)
         return get_found(cache, at);
-    struct find_result f = find_path(at->site, at->path, accept, true);
+    struct find_result f = mk__static_find_path_with(at->site, at->path, mode);
+    if (f.owner) /* the file cache keeps it */
+        return f;
     if (again) {
         store_file(cache, at, &f);
         return f;

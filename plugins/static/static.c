@@ -157,25 +157,18 @@ static void respond_later(struct mk_request *req, const struct static_site *site
 
 struct worker_state {
     struct disk_lookups lookups;
-    const struct mk_file_cache *cache;   /* of another plugin, or NULL */
-    struct small_file_cache small_files; /* without that; else it has no memory */
+    const struct mk_file_cache *cache; /* of another plugin, or NULL */
+    struct small_file_cache small_files;
 };
-
-static size_t get_state_bytes(const struct mk_file_cache *cache)
-{
-    return cache ? offsetof(struct worker_state, small_files) : sizeof(struct worker_state);
-}
 
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
-    const struct mk_file_cache *cache = mk_generation_file_cache(mk_worker_generation(worker));
-    struct worker_state *state = mk_account_alloc(mk_worker_account(worker), get_state_bytes(cache));
+    struct worker_state *state = mk_account_alloc(mk_worker_account(worker), sizeof(*state));
     if (!state)
         return -ENOMEM;
     disk_lookups_init(&state->lookups);
-    state->cache = cache;
-    if (!cache)
-        mk__static_small_file_cache_init(&state->small_files, mk_worker_account(worker));
+    state->cache = mk_generation_file_cache(mk_worker_generation(worker));
+    mk__static_small_file_cache_init(&state->small_files, mk_worker_account(worker));
     *ret_state = state;
     return 0;
 }
@@ -183,9 +176,8 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 static void stop_worker(struct mk_worker *worker, void *ctx)
 {
     struct worker_state *state = ctx;
-    if (!state->cache)
-        mk__static_small_file_cache_release(&state->small_files);
-    mk_account_free(mk_worker_account(worker), ctx, get_state_bytes(state->cache));
+    mk__static_small_file_cache_release(&state->small_files);
+    mk_account_free(mk_worker_account(worker), state, sizeof(*state));
 }
 
 /* ── requests ── */
@@ -197,10 +189,8 @@ static struct find_result find_cached(struct mk_request *req, const struct stati
     if (!permitted)
         return (struct find_result){.kind = FOUND_NOTHING, .err = EAGAIN};
     struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
-    if (!worker->cache)
-        return mk__static_small_file_cache_find(&worker->small_files, mk_loop_turns(mk_request_loop(req)), at, accept);
-    return mk__static_find_path_with(
-        at->site, at->path, &(struct find_mode){.accept = accept, .cached = true, .cache = worker->cache, .req = req});
+    const struct find_mode mode = {.accept = accept, .cached = true, .cache = worker->cache, .req = req};
+    return mk__static_small_file_cache_find(&worker->small_files, mk_loop_turns(mk_request_loop(req)), at, &mode);
 }
 
 static int serve_again(struct mk_request *req, const struct static_location *at);
@@ -375,8 +365,8 @@ static MK_HOT void replace_error_page(struct mk_request *req)
         mk__static_errors_apply(req, site, &mk__static_settings_sections[SETTINGS_ERROR_PAGES]);
 }
 
-/* A request that is neither GET nor HEAD may have changed files: later ones must not get the cached one. */
-static MK_HOT void clear_cache(struct mk_request *req)
+/* A request that is neither GET nor HEAD may have changed files: later ones must not get the cached ones. */
+static MK_HOT void clear_caches(struct mk_request *req)
 {
     enum mk_method method = mk_request_method(req);
     if (method == MK_GET || method == MK_HEAD)
@@ -384,8 +374,7 @@ static MK_HOT void clear_cache(struct mk_request *req)
     struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
     if (worker->cache)
         worker->cache->forget_turn(req);
-    else
-        mk__static_small_file_cache_clear(&worker->small_files);
+    mk__static_small_file_cache_clear(&worker->small_files);
 }
 
 static const struct mk_path_hooks path_hooks = {
@@ -412,7 +401,7 @@ MK_PLUGIN(static) = {
     .worker_stop = stop_worker,
     .on_content = serve_request,
     .on_response = replace_error_page,
-    .on_done = clear_cache,
+    .on_done = clear_caches,
     .paths = &path_hooks,
     .inspection = &inspect_hooks,
     .interfaces = &interfaces,

@@ -277,10 +277,10 @@ void mk__static_find_check_tryfiles(const struct mk_conf_check *check, struct st
 enum mk_tries mk__static_find_get_tries(const struct static_host *host);
 
 /*
- * Requests for the same small file in one turn of the loop share one read of it: the second one reads the file and
- * formats the lines of its head, those after it get the same bytes and lines. The cache is valid for that turn only, so
- * that no request gets a file that was replaced before the turn began. A request that may have changed files empties
- * it. Responses that take longer hold the file.
+ * Requests for the same small file in one turn of the loop share one read of it, unless the file cache keeps it: the
+ * second one reads the file and formats the lines of its head, those after it get the same bytes and lines. The cache
+ * is valid for that turn only, so that no request gets a file that was replaced before the turn began. A request that
+ * may have changed files empties it. Responses that take longer hold the file.
  */
 enum { SMALL_FILE_BYTES_MAX = 4096, SMALL_FILE_PATH_BYTES_MAX = 256 };
 
@@ -302,9 +302,9 @@ void mk__static_small_file_cache_init(struct small_file_cache *cache, struct mk_
 void mk__static_small_file_cache_clear(struct small_file_cache *cache);
 void mk__static_small_file_cache_release(struct small_file_cache *cache);
 
-/* As find_path() with `cached`. A file from the cache has an owner, `content`, and a block once it got its lines. */
+/* As mk__static_find_path_with(). A file from this cache has an owner, `content`, and a block once it got its lines. */
 struct find_result mk__static_small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
-                                                    const struct static_location *at, const struct mk_accept *accept);
+                                                    const struct static_location *at, const struct find_mode *mode);
 /* Formats the lines of a file's head for later requests, if it is from the cache and has none. */
 void mk__static_small_file_cache_add_lines(const struct mk_file *file);
 

@@ -33,7 +33,7 @@ from harness.content import OLD, pattern, populate
 from harness.load import Load
 from harness.messages import request
 from harness.preload import preload
-from harness.server import await_true, links_of_descriptors, run, section, write_config
+from harness.server import UNCACHED, await_true, links_of_descriptors, run, section, send_signal, write_config
 from harness.ways import WAYS
 from test_config import problems
 
@@ -129,6 +129,36 @@ def test_off(cached):
         assert client.ask("/small.txt").body == SMALL[::-1]
         replace(server.root / "small.txt", SMALL)
     assert server.count("hits") == 0
+
+
+def test_a_file_that_was_just_changed_is_sent_as_without_the_cache(serve, tmp_path):
+    """The same head, but for the date, and the same body."""
+    root = populate(tmp_path / "root", FILES)
+    clients = [serve(root=root, config=config).connect() for config in ({}, UNCACHED)]
+    fields = [(), ("If-None-Match: *",), ("Range: bytes=1-5",), ("Accept-Encoding: gzip",)]
+    for path, more in itertools.product(("/small.txt", "/large.bin", "/empty.txt", "/", "/dir", "/app.js"), fields):
+        os.utime(root / path[1:])
+        answers = [client.ask(path, *more) for client in clients for _ in range(3)]
+        seen = {(a.status, a.body, *(f for f in a.fields if f[0].lower() not in ("date", "location"))) for a in answers}
+        assert len(seen) == 1, seen
+
+
+@pytest.mark.parametrize("files", MODES)
+def test_requests_of_one_turn_share_a_file_that_was_just_changed(cached, files):
+    """The second one reads it for all others."""
+    server = cached(files, {"Workers": 1}, files=FILES)
+    clients = [server.connect() for _ in range(30)]
+    for n, path in enumerate(("small.txt", "dir/index.html")):
+        replace(server.root / path, b"%d" % n)
+        for client in clients:
+            assert client.ask("/").status == 200
+        misses = server.count("misses")
+        send_signal(server.process, signal.SIGSTOP)
+        for client in clients:
+            client.send(request(f"/{path}"))
+        send_signal(server.process, signal.SIGCONT)
+        assert [client.response().body for client in clients] == [b"%d" % n] * len(clients)
+        assert server.count("misses") == misses + 2
 
 
 def test_a_file_that_was_just_changed_is_not_kept(cached):
@@ -390,6 +420,7 @@ def test_a_body_on_a_disk_is_loaded_once(cached, tmp_path, clock):
     server = cached("Revalidate 1s", {"KeepAliveTimeout": "60s"}, env=env)
     await_settled(server.root, clock)
     clients = [server.connect() for _ in range(20)]
+    assert clients[0].ask("/small.txt").body == SMALL  # a first request keeps nothing, and reads as without the cache
     hold.touch()
     try:
         for client in clients:

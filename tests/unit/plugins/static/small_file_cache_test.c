@@ -19,7 +19,7 @@ static struct find_result find_at(struct static_site *site, uint64_t turn, const
     memset(asked, 'x', sizeof(asked));
     memcpy(asked, path, name.len + 1);
     return mk__static_small_file_cache_find(&recent, turn, &(struct static_location){.site = site, .path = name},
-                                            &accept);
+                                            &(struct find_mode){.accept = &accept, .cached = true});
 }
 
 /* "read TEXT" from a descriptor, "shared TEXT" when there was none, "nothing" or "directory". */
