@@ -82,6 +82,16 @@ static void count_hit(struct cache_worker *w, const struct cache_lookup *l, stru
 }
 
 /*
+ * Returns whether the answer depends on what the kernel has reported: for a name without an entry it only tells of
+ * another root. If the name is likely not to be kept again, that is left to the check once in a second, as without the
+ * cache, unless the root is a link, such as that to a release.
+ */
+static inline bool needs_changes(const struct cache_lookup *l, const struct mk_item *item, bool keep)
+{
+    return l->policy->mode == FILES_NOTIFY && (item || (keep && !load_was_not_kept(l)) || root_name_is_link(l));
+}
+
+/*
  * What has been read from a connection since changes were read the last time may be newer than they are. Returns false
  * if another folder may be the root now.
  */
@@ -113,10 +123,10 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
                             : &directives_default_policy;
     l.now_ms = mk_loop_now_ms(w->loop);
     l.turn = mk_loop_turns(w->loop);
-    if (l.policy->mode == FILES_NOTIFY && !read_changes(w, &l))
-        return entry_make_missing(EAGAIN);
     bool keep = l.policy->mode != FILES_OFF && entry_make_key(&l.key, w->cache->store, name, mk_request_mime_id(req));
     struct mk_item *item = keep ? mk_store_find(w->cache->store, l.key.hash, &l.key.bytes, l.key.len) : NULL;
+    if (needs_changes(&l, item, keep) && !read_changes(w, &l))
+        return entry_make_missing(EAGAIN);
     enum check_result r = item ? check_entry(&l, item) : CHECK_CHANGED;
     if (r == CHECK_VALID) {
         cache_counters_add(&w->cache->counters, COUNT_HITS, w->worker);

@@ -11,6 +11,7 @@
 
 enum {
     SETTLED_SECONDS = 3, /* since the last change: one more than mk_file_is_settled(), for other workers' clocks */
+    NOT_KEPT_MS = 1000,  /* how long a worker remembers that a name was not kept */
     LOAD_FREE_SHARE = 8, /* this fraction of the memory stays free when files are loaded ahead */
 };
 
@@ -192,7 +193,20 @@ static int keep_opened(struct cache_lookup *l, struct opened *o, struct mk_item 
     return is_small(l->cache, o) ? keep_body(l, o, ret) : keep_descriptor(l, o, ret);
 }
 
-/* ── files that are not kept ── */
+/* ── names that are not kept ── */
+
+/* What was not kept is likely not to be kept at its next request. */
+static void remember_not_kept(const struct cache_lookup *l)
+{
+    struct not_kept *n = &l->worker->not_kept[l->key.hash % NOT_KEPT_NAMES];
+    *n = (struct not_kept){.hash = l->key.hash, .until_ms = l->now_ms + NOT_KEPT_MS};
+}
+
+bool load_was_not_kept(const struct cache_lookup *l)
+{
+    const struct not_kept *n = &l->worker->not_kept[l->key.hash % NOT_KEPT_NAMES];
+    return n->hash == l->key.hash && l->now_ms < n->until_ms;
+}
 
 /* A disk thread has to look, once for all requests that want the name meanwhile. */
 static struct mk_named_file make_waiting(const struct cache_lookup *l)
@@ -256,13 +270,17 @@ static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, 
         close(o->fd);
         return make_waiting(l);
     }
+    if (keep)
+        remember_not_kept(l);
     return describe_opened(o);
 }
 
 static struct mk_named_file load_folder(struct cache_lookup *l, const struct opened *o, bool keep)
 {
     close(o->fd);
-    if (keep && is_settled(l, &o->id) && mk_store_admits(l->cache->store, ENTRY_FOLDER, l->key.hash))
+    if (keep && !is_settled(l, &o->id))
+        remember_not_kept(l);
+    else if (keep && mk_store_admits(l->cache->store, ENTRY_FOLDER, l->key.hash))
         keep_folder(l, &o->id);
     return (struct mk_named_file){.kind = MK_FILE_FOLDER, .file = {.fd = -1}};
 }
@@ -272,8 +290,9 @@ static struct mk_named_file load_missing(struct cache_lookup *l, int err, bool k
     bool is_kept = err == ENOENT || err == ENOTDIR || err == EACCES;
     if (err == EAGAIN)
         return make_waiting(l);
-    struct mk_store *store = l->cache->store;
-    if (keep && is_kept && l->cache->missing_max && mk_store_admits(store, ENTRY_MISSING, l->key.hash))
+    if (keep && !(is_kept && l->cache->missing_max))
+        remember_not_kept(l);
+    else if (keep && mk_store_admits(l->cache->store, ENTRY_MISSING, l->key.hash))
         keep_missing(l, err);
     return entry_make_missing(err);
 }

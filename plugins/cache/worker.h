@@ -139,6 +139,14 @@ struct cache {
     struct cache_counters counters;
 };
 
+/* A name that a worker has opened and not kept lately, though it was asked for before. */
+struct not_kept {
+    uint64_t hash;     /* of its key */
+    uint64_t until_ms; /* how long that is remembered */
+};
+
+enum { NOT_KEPT_NAMES = 64 }; /* that a worker remembers */
+
 /* The state of a worker. */
 struct cache_worker {
     struct cache *cache;
@@ -153,8 +161,9 @@ struct cache_worker {
     const struct mk_file_root *confirmed; /* and this root is that of its path; or NULL */
     struct parents *parents;              /* NULL: none yet */
     uint64_t sample;                      /* which hits of hot entries are counted */
-    struct mk_event_streams streams;      /* of figures */
-    struct mk_log_limit_row denied;       /* clients that were not shown the page */
+    struct not_kept not_kept[NOT_KEPT_NAMES];
+    struct mk_event_streams streams; /* of figures */
+    struct mk_log_limit_row denied;  /* clients that were not shown the page */
 };
 
 /* A name that is looked up for a request, or loaded on a disk thread. */
@@ -228,6 +237,8 @@ void parents_release(struct cache_worker *w);
  */
 /* Opens the name of a lookup, for which there is no entry. With `keep`, an entry is made if the store admits it. */
 struct mk_named_file load_name(struct cache_lookup *l, bool keep);
+/* Returns whether load_name() has not kept the name in the last second: it was changed lately, or there is no room. */
+bool load_was_not_kept(const struct cache_lookup *l);
 
 enum load_result {
     LOAD_NONE, /* it is no file */
@@ -294,6 +305,8 @@ enum check_result check_entry(struct cache_lookup *l, struct mk_item *item);
  * until notify_read() was called; true, too, if the name is not watched. False: the lookup ends with EAGAIN.
  */
 bool root_name_is_confirmed(const struct cache_lookup *l);
+/* Returns whether the name of the root, which is watched, was a link when it was looked at; true, too, before that. */
+bool root_name_is_link(const struct cache_lookup *l);
 
 /*
  * The figures of the cache, of the whole process.

@@ -9,8 +9,8 @@ import pytest
 from harness import build, limits
 from harness.caching import ask_many, await_kept, await_settled, needs_cache, start_cached
 from harness.content import HELLO, pattern, populate
-from harness.server import UNLOADED, await_true
-from test_budgets import EACH, Trace, count_calls_of_turns
+from harness.server import UNCACHED, UNLOADED, await_true, section
+from test_budgets import EACH, Trace, ask_sixteen, count_calls_of_turns
 
 pytestmark = [needs_cache, pytest.mark.budget]
 
@@ -70,22 +70,85 @@ def test_calls_of_a_large_file(count_calls, files):
     assert calls == {**THREE, **looks, "sendfile": 1}
 
 
+LASTING = {"MaxKeepAliveRequest": 1_000_000, "KeepAliveTimeout": "60s"}
+FILES = {"hello.txt": HELLO, "index.html": HELLO, "100k.bin": MEDIUM, "folder/index.html": HELLO}
+
+
+def cache_section(**keys):
+    return {"plugins/cache/cache.conf": section("CACHE", keys)}
+
+
+def count_turns(server, path, ask, rounds=50):
+    for _ in range(5):
+        ask()
+    trace = Trace(server, path)
+    for _ in range(rounds):
+        ask()
+    return count_calls_of_turns(trace.end(), rounds)
+
+
 def test_calls_of_a_server_as_it_is_installed(serve, tmp_path):
-    """Without a section [CACHE]: the fourth call asks whether the kernel has reported changes. A file that was changed
-    lately is opened for each request, and read as without the cache."""
-    server = serve({"MaxKeepAliveRequest": 1_000_000, "KeepAliveTimeout": "60s"}, files={"hello.txt": HELLO})
-    os.utime(server.root / "hello.txt")
-    client, calls = server.connect(), []
-    for wait in (lambda: None, lambda: await_settled(server.root)):
-        wait()
-        for _ in range(5):
-            client.assert_open()
-        trace = Trace(server, tmp_path / f"trace{len(calls)}")
-        for _ in range(50):
-            client.assert_open()
-        calls.append(count_calls_of_turns(trace.end(), 50))
-    assert calls[0] == {**dict.fromkeys(EACH, 1), "ioctl": 1}
-    assert calls[1] == {**THREE, "ioctl": 1} and sum(calls[1].values()) == limits.KEPT_CALLS
+    """Without a section [CACHE]: the fourth call asks whether the kernel has reported changes."""
+    server = serve(LASTING, files={"hello.txt": HELLO})
+    client = server.connect()
+    await_settled(server.root)
+    calls = count_turns(server, tmp_path / "trace", client.assert_open)
+    assert calls == {**THREE, "ioctl": 1} and sum(calls.values()) == limits.KEPT_CALLS
+
+
+# ── files that the cache does not keep: the same calls as without it ──
+
+SEVEN = dict.fromkeys(EACH, 1)
+OPENED = {**THREE, "openat2": 1, "newfstatat": 1, "close": 1}
+NOT_KEPT = {  # how it is asked for, and the calls of a turn
+    "small": (lambda client: client.assert_open(), SEVEN),
+    "index": (lambda client: client.ask("/"), SEVEN),
+    "large": (lambda client: client.ask("/100k.bin"), {**SEVEN, "sendfile": 1}),
+    "not modified": (lambda client: client.ask("/hello.txt", "If-None-Match: *"), OPENED),
+    "folder": (lambda client: client.ask("/folder"), OPENED),
+    "pipeline": (ask_sixteen, {**SEVEN, **dict.fromkeys(("openat2", "newfstatat", "preadv2", "close"), 2)}),
+}
+CACHES = {"installed": {}, "revalidate": cache_section(Files="Revalidate 1s"), "off": UNCACHED}
+
+
+@pytest.mark.parametrize("name", NOT_KEPT)
+@pytest.mark.parametrize("config", CACHES.values(), ids=CACHES)
+def test_calls_of_a_file_that_was_just_changed(serve, tmp_path, config, name):
+    """The same as without the cache."""
+    ask, calls = NOT_KEPT[name]
+    server = serve(LASTING, config=config, files=FILES)
+    client = server.connect()
+
+    def change_and_ask():
+        for path in ("hello.txt", "index.html", "100k.bin", "folder"):
+            os.utime(server.root / path)
+        ask(client)
+
+    assert count_turns(server, tmp_path / "trace", change_and_ask) == calls
+
+
+def test_calls_of_a_changed_file_below_a_link(serve, tmp_path):
+    """One more: a link that leads to another release is seen by the next request."""
+    populate(tmp_path / "release", FILES)
+    (tmp_path / "current").symlink_to("release")
+    server = serve(LASTING, root=tmp_path / "current")
+    client = server.connect()
+
+    def change_and_ask():
+        os.utime(server.root / "hello.txt")
+        client.assert_open()
+
+    assert count_turns(server, tmp_path / "trace", change_and_ask) == {**SEVEN, "ioctl": 1}
+
+
+@pytest.mark.parametrize("files", ["Notify 1s", "Revalidate 1s", "Off"])
+def test_calls_of_what_there_is_no_room_for(serve, tmp_path, files):
+    config = cache_section(Files=files, Descriptors=0, Missing=0)
+    server = serve(LASTING, config=config, files=FILES)
+    client = server.connect()
+    await_settled(server.root)
+    for path, calls in {"/100k.bin": {**OPENED, "sendfile": 1}, "/nowhere": {**THREE, "openat2": 1}}.items():
+        assert count_turns(server, tmp_path / f"trace{path[1:]}", lambda path=path: client.ask(path)) == calls, path
 
 
 def test_calls_of_many_small_files(serve, tmp_path):

@@ -130,6 +130,45 @@ TEST(forms_of_paths)
     }
 }
 
+/* Moves the name of the root away and back, and asks for a file that cannot be kept. */
+static void expect_confirmations_for_new(const char *name, unsigned wanted)
+{
+    assert_int_equal(rename(name, away), 0);
+    assert_int_equal(rename(away, name), 0);
+    assert_string_equal(ask_body("new.txt"), "new");
+    assert_int_equal(confirmations, wanted);
+    confirmations = 0;
+}
+
+/* Only a link is looked at for each request for a name that was not kept in the last second. */
+TEST(names_that_are_not_kept)
+{
+    static char folder[512], link[512];
+    const struct timespec future[2] = {{.tv_sec = time(NULL) + 86400}, {.tv_sec = time(NULL) + 86400}};
+    snprintf(folder, sizeof(folder), "%s", mk_test_path("root"));
+    snprintf(link, sizeof(link), "%s", mk_test_path("link"));
+    assert_int_equal(symlink(folder, link), 0);
+    mk_test_write("root/new.txt", MK_STR("new"));
+    assert_int_equal(utimensat(AT_FDCWD, mk_test_path("root/new.txt"), future, 0), 0);
+    for (unsigned is_link = 0; is_link < 2; is_link++) {
+        const char *name = is_link ? link : folder;
+        open_with_path(RULE("Notify 1h"), name);
+        assert_string_equal(ask_body("new.txt"), "new");
+        confirmations = 0;
+        for (int i = 0; i < 3; i++)
+            expect_confirmations_for_new(name, is_link);
+        mk_test_pass(&w, 1000);
+        expect_confirmations_for_new(name, 1);
+        expect_confirmations_for_new(name, is_link);
+        assert_int_equal(rename(name, away), 0);
+        assert_int_equal(rename(away, name), 0);
+        expect_confirmations(1); /* for a file that is kept */
+        close_with_path();
+    }
+    remove(link);
+    remove(mk_test_path("root/new.txt"));
+}
+
 /* In other modes the file server's own check is enough. */
 TEST(modes)
 {
