@@ -142,7 +142,7 @@ int config_load(struct mk_server *server, const struct options *o, char *listen_
         configure_one_shot(server, o);
     else
         mk_server_configure(server, o->dir);
-    if (o->action == ACTION_TEST || o->action == ACTION_SHOW)
+    if (o->action != ACTION_SERVE)
         mk_server_check_only(server);
     if (o->action == ACTION_SERVE)
         mk_server_drops_root(server);

@@ -45,6 +45,8 @@ static int run_action(const struct options *o)
         code = print_problems(server, err == -EINVAL ? EXIT_CONFIG : EXIT_RUN);
     else if (code == EXIT_OK && o->action == ACTION_SHOW)
         code = print_config(server, o->name);
+    else if (code == EXIT_OK && o->action == ACTION_ONE_FILE)
+        code = print_one_file(server, o->dir);
     else if (code == EXIT_OK && wants_supervisor(server))
         code = become_supervisor();
     else if (code == EXIT_OK)

@@ -78,7 +78,8 @@ enum {
     LONGOPT_HTTPS,
     LONGOPT_JSON,
     LONGOPT_LIST,
-    LONGOPT_PROXY
+    LONGOPT_PROXY,
+    LONGOPT_ONE_FILE
 };
 
 #define FIELD(member) -1, offsetof(struct options, member)
@@ -104,6 +105,7 @@ static const struct option_row {
     {'t', "test", NULL, "check the configuration, listeners included, and stop", ACTION_TEST, 0},
     {LONGOPT_JSON, "json", NULL, "with -t: tell what is wrong as JSON, on standard output", FIELD(json)},
     {LONGOPT_SHOW, "show-config", "[HOST]", "print the values in use, and where each comes from", ACTION_SHOW, 0},
+    {LONGOPT_ONE_FILE, "one-file", NULL, "print the configuration as one file", ACTION_ONE_FILE, 0},
     {LONGOPT_REFERENCE, "reference", "[SECTION]", "print the manual of all directives, or of one section",
      ACTION_REFERENCE, 0},
     {'v', "version", NULL, "print the version", ACTION_VERSION, 0},
@@ -296,7 +298,7 @@ bool options_is_file(const char *path)
 static int read_operands(struct options *o, int argc, char **argv)
 {
     bool named = o->action == ACTION_SHOW || o->action == ACTION_REFERENCE;
-    bool configured = o->action == ACTION_SERVE || o->action == ACTION_TEST || o->action == ACTION_SHOW;
+    bool configured = o->action <= ACTION_ONE_FILE;
     if (configured && !o->dir && optind < argc && options_is_file(argv[optind]))
         o->dir = argv[optind++];
     if (optind == argc || read_backend(o, argc - optind, argv + optind))

@@ -2,9 +2,11 @@
 #include "program.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-enum { TEXT_BYTES_MAX = 1024 * 1024 };
+enum { TEXT_BYTES_MAX = 1024 * 1024, CONFIG_BYTES_MAX = 256 * 1024 * 1024 /* with thousands of hosts */ };
 
 /* Prints a text, and releases it. */
 static int print_buffer(FILE *to, struct mk_buf *text)
@@ -139,7 +141,7 @@ int print_info(const struct options *o)
 int print_config(const struct mk_server *server, const char *host)
 {
     struct mk_buf text;
-    mk_buf_init(&text, TEXT_BYTES_MAX);
+    mk_buf_init(&text, CONFIG_BYTES_MAX);
     if (!host) {
         mk_server_show(server, &text);
     } else if (mk_server_show_host(server, mk_str_c(host), &text) == -ENOENT) {
@@ -147,6 +149,26 @@ int print_config(const struct mk_server *server, const char *host)
         mk_buf_release(&text);
         return EXIT_OPTIONS;
     }
+    return print_buffer(stdout, &text);
+}
+
+static const char one_file_head[] = "# Made by monkey --one-file. Comments are left out, variables and @INCLUDE are "
+                                    "resolved, and paths are absolute.\n";
+static const char load_order[] = "plugins.load has no place in one file: a plugin is loaded for its sections";
+
+int print_one_file(const struct mk_server *server, const char *dir)
+{
+    struct mk_buf text;
+    char path[PATH_MAX];
+    mk_buf_init(&text, CONFIG_BYTES_MAX);
+    mk_buf_adds(&text, mk_str_c(one_file_head));
+    snprintf(path, sizeof(path), "%s/plugins.load", dir ? dir : "");
+    if (dir && access(path, F_OK) == 0) {
+        mk_buf_addf(&text, "# %s.\n", load_order);
+        fprintf(stderr, "monkey: %s\n", load_order);
+    }
+    mk_buf_addc(&text, '\n');
+    mk_server_show_file(server, &text);
     return print_buffer(stdout, &text);
 }
 

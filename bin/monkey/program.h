@@ -16,7 +16,17 @@
 
 enum { EXIT_OK = 0, EXIT_CONFIG = 1, EXIT_OPTIONS = 2, EXIT_RUN = 3 };
 
-enum action { ACTION_SERVE, ACTION_TEST, ACTION_SHOW, ACTION_REFERENCE, ACTION_VERSION, ACTION_BUILD, ACTION_HELP };
+/* Up to ACTION_ONE_FILE they read a configuration. */
+enum action {
+    ACTION_SERVE,
+    ACTION_TEST,
+    ACTION_SHOW,
+    ACTION_ONE_FILE,
+    ACTION_REFERENCE,
+    ACTION_VERSION,
+    ACTION_BUILD,
+    ACTION_HELP
+};
 
 struct options {
     enum action action;
@@ -62,6 +72,8 @@ int print_problems(const struct mk_server *server, int code);
 int print_info(const struct options *o);
 /* Prints the effective configuration of the server, or of one host; `host` may be NULL. */
 int print_config(const struct mk_server *server, const char *host);
+/* Prints the configuration in `dir`, a directory or a file, as one file. Returns an exit status. */
+int print_one_file(const struct mk_server *server, const char *dir);
 
 /* ── the output of `monkey -t`: the problems of a configuration as text or as one JSON document, and a summary ── */
 

@@ -120,9 +120,11 @@ MK_API struct mk_problem_counts mk_server_list_problems(const struct mk_server *
 MK_API void mk_server_info(const struct mk_server *server, struct mk_server_info *ret_info);
 /* Appends the effective configuration, in the syntax of its files. */
 MK_API void mk_server_show(const struct mk_server *server, struct mk_buf *out);
+/* Appends what was set as one file: includes and variables are resolved, and paths are absolute. */
+MK_API void mk_server_show_file(const struct mk_server *server, struct mk_buf *out);
 /*
- * The same with one host only: the one that serves `name`, else the one whose file in sites/ has that name. Returns 0,
- * -ENOENT (there is no such host), -EINVAL (nothing is loaded) or -ENOMEM.
+ * Appends the effective configuration with one host only: the one that serves `name`, else the one whose file in sites/
+ * has that name. Returns 0, -ENOENT (there is no such host), -EINVAL (nothing is loaded) or -ENOMEM.
  */
 MK_API int mk_server_show_host(const struct mk_server *server, struct mk_str name, struct mk_buf *out);
 

@@ -173,6 +173,24 @@ def test_is_accepted(conf, heading):
     assert result.returncode == 0, result.stderr
 
 
+def show(*args):
+    shown = run(*args, "--show-config")
+    assert shown.returncode == 0, shown.stderr
+    return re.sub("  # .*|^# .*/.*\n", "", shown.stdout, flags=re.M)
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_as_one_file(conf, heading, tmp_path):
+    """The same configuration, wherever the file is."""
+    needs_modules(heading)
+    folder, file = conf(heading), tmp_path / "elsewhere" / "web.conf"
+    file.parent.mkdir()
+    made = run("-c", folder, "--one-file")
+    assert made.returncode == 0, made.stderr
+    file.write_text(made.stdout)
+    assert show(file) == show("-c", folder)
+
+
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
     tried |= {LOCAL, BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}

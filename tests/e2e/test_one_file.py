@@ -346,3 +346,54 @@ def test_two_configurations(tmp_path, one):
     file = one(HOSTS)
     result = run("-c", tmp_path, file)
     assert result.returncode == 2 and "monkey: " in result.stderr
+
+
+# ── a directory as one file ──
+
+
+@needs_plugins("auth", "logger", "proxy", "respond", "tls")
+def test_a_directory_as_one_file(tmp_path, roots):
+    """Variables and includes are resolved, and paths are those of the files that had them."""
+    pair = Authority(tmp_path / "ca").make("example.org", "example.org")
+    conf = tmp_path / "conf"
+    populate(conf, {"pages/a page.txt": b"fixed", "users": b"", "sites/default": b""})
+    (conf / "users").chmod(0o600)
+    site = (
+        f"@SET root={roots['a']}\n@INCLUDE ../more.inc\n"
+        "[HOST]\n    ServerName example.org\n    DocumentRoot ${root}\n    Proxy /api http://127.0.0.1:1\n"
+        "    Login /private ../users\n"
+        f"[TLS]\n    Certificate ../../ca/{pair.cert.name}\n    CertificateKey ../../ca/{pair.key.name}\n"
+        '[RESPOND]\n    Match /fixed\n    File "../pages/a page.txt"\n    Header X-Text "a, b"\n'
+    )
+    (conf / "sites/default").write_text(site)
+    (conf / "more.inc").write_text("[LOGGER]\n    AccessLog ../access.log\n")
+    server = "[SERVER]\n    Listen 127.0.0.1:0\n    Listen 127.0.0.2:0 tls\n    PidFile here.pid\n"
+    (conf / "monkey.conf").write_text(server)
+    (conf / "plugins.load").write_text("[PLUGINS]\n    Load liana tls auth respond proxy static logger\n")
+    made = run("-c", conf, "--one-file")
+    assert (made.returncode, made.stderr) == (
+        0,
+        "monkey: plugins.load has no place in one file: a plugin is loaded for its sections\n",
+    )
+    lines = [line.split("#")[0].split() for line in made.stdout.splitlines()]
+    for line in (
+        f"PidFile {conf}/here.pid", f"DocumentRoot {roots['a']}", f"AccessLog {conf}/sites/../../access.log",
+        f"Users {conf}/sites/../users", f"Certificate {conf}/sites/../../ca/{pair.cert.name}",
+        f'File "{conf}/sites/../pages/a page.txt"', 'Header X-Text "a, b"', "Match /api", "To http://127.0.0.1:1",
+    ):  # fmt: skip
+        assert line.split() in lines, made.stdout
+    file = tmp_path / "elsewhere.conf"
+    file.write_text(made.stdout)
+    server = Server(file, listeners=2)
+    try:
+        with Client(server.addresses[0]) as client:
+            assert client.ask("/fixed").body == b"fixed" and client.ask("/who").body == b"a"
+            assert client.ask("/private/x").status == 401 and client.ask("/api").status == 502
+    finally:
+        server.stop()
+
+
+def test_one_file_of_what_is_wrong(one):
+    """The mistakes are reported, and nothing is printed."""
+    made = run(one("[HOST a]\n    Nonsense 1\n"), "--one-file")
+    assert made.returncode == 1 and made.stdout == "" and "web.conf:5:5: error: unknown key" in made.stderr

@@ -58,17 +58,32 @@ static const char *get_written_name(const struct mk__conf *conf, const struct mk
     return conf->short_form ? conf->short_form : key->name;
 }
 
-/* Returns the words of a line in a form that can be read again. */
+static void quote_path(struct mk_str word, const struct mk__word_path *path, struct mk_buf *text)
+{
+    MK_BUF_ON_STACK(whole, MK__WORDS_BYTES_MAX);
+    mk_buf_adds(&whole, mk_str(word.p, path->begin));
+    mk_buf_adds(&whole, path->path);
+    if (whole.err)
+        text->err = whole.err;
+    mk__value_quote(mk_buf_str(&whole), text);
+}
+
+/* Returns the words of a line in a form that can be read again, in another file, too. */
 static struct mk_str quote_words(struct mk__conf *conf)
 {
+    const struct mk__words *w = &conf->words;
     struct mk_buf text;
+    uint32_t step;
 
     mk_buf_init(&text, 4 * MK__WORDS_BYTES_MAX);
-    for (uint32_t i = 0; i < conf->words.n; i++) {
+    for (uint32_t i = 0; i < w->n; i += step) {
+        struct mk_str word = w->word[i];
+        step = w->path[i].path.p ? w->path[i].words : 1;
         if (i)
             mk_buf_addc(&text, ' ');
-        struct mk_str word = conf->words.word[i];
-        if (conf->words.quoted[i] && word.len && memchr(word.p, ',', word.len)) /* which separates patterns if bare */
+        if (w->path[i].path.p)
+            quote_path(word, &w->path[i], &text);
+        else if (w->quoted[i] && word.len && memchr(word.p, ',', word.len)) /* which separates patterns if bare */
             mk__value_add_quoted(word, &text);
         else
             mk__value_quote(word, &text);
@@ -171,9 +186,11 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
     struct mk_conf_value value = {
         .text = mk_buf_str(&w->text), .words = w->word, .n = w->n, .fault = &fault, .quoted = w->quoted};
     MK_BUF_ON_STACK(error, MK__SCAN_LINE_MAX + 1024); /* a sentence may quote what the line has */
+    struct mk__value_source source = {origin, &conf->words};
+    memset(conf->words.path, 0, w->n * sizeof(w->path[0]));
     if (origin.source) {
         value.dir = origin.source->dir;
-        value.origin = &origin;
+        value.origin = &source;
     }
     int r = mk__value_parse(key, &value, field, &conf->arena, &error);
     if (r == -ENOMEM)

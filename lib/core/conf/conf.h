@@ -253,5 +253,7 @@ MK_COLD void mk__conf_reference(const struct mk__conf *conf, struct mk_buf *out)
 
 /* Appends the effective values, each with its origin, in a form that can be read again. */
 MK_COLD void mk__conf_show(const struct mk__conf_set *set, struct mk_buf *out);
+/* The same with the sections and keys that were set, without their origins. */
+MK_COLD void mk__conf_show_given(const struct mk__conf_set *set, struct mk_buf *out);
 
 #endif

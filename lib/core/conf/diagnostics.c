@@ -12,6 +12,7 @@
 #include "conf/internal.h"
 #include "conf/scan.h"
 #include "conf/suggest.h"
+#include "conf/value.h"
 
 #include <monkey/base/escape.h>
 
@@ -126,9 +127,9 @@ void mk__conf_origin_print(struct mk__conf_origin origin, struct mk_buf *out)
 struct mk_str mk_conf_place(const struct mk_conf_value *value, struct mk_arena *arena)
 {
     MK_BUF_ON_STACK(place, PLACE_BYTES);
-    const struct mk__conf_origin *origin = value->origin;
-    if (origin)
-        mk__conf_origin_print(*origin, &place);
+    const struct mk__value_source *source = value->origin;
+    if (source)
+        mk__conf_origin_print(source->origin, &place);
     return mk_arena_dup(arena, mk_buf_str(&place));
 }
 

@@ -17,12 +17,19 @@ struct mk__variable {
     bool failed; /* its line was reported as wrong: values that use it fail without a message */
 };
 
+/* What a parser has read as a path that is relative to its file. */
+struct mk__word_path {
+    struct mk_str path;    /* absolute; .p NULL: there is none */
+    uint32_t begin, words; /* in the word, and how many words it takes */
+};
+
 struct mk__words {
     struct mk_buf text; /* the words, with one space between them */
     uint32_t n;
     struct mk_str word[MK__WORDS_MAX];
     uint32_t col[MK__WORDS_MAX]; /* column of each word */
     bool quoted[MK__WORDS_MAX];  /* whether it is in quotes, or has an escape */
+    struct mk__word_path path[MK__WORDS_MAX];
     char storage[MK__WORDS_BYTES_MAX];
 };
 

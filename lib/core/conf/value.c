@@ -348,6 +348,23 @@ static const char *find_fault(const struct mk_conf_value *value, struct mk_str p
     return value->dir.len ? mk__foreign_syntax_check_path(path) : NULL;
 }
 
+/* Notes a path that is relative to its file, so that the value can be printed for another file. */
+static void note_path(const struct mk_conf_value *value, struct mk_str text, struct mk_str path)
+{
+    const struct mk__value_source *source = value->origin;
+    struct mk__words *words = source ? source->words : NULL;
+    for (uint32_t i = 0; words && i < words->n; i++) {
+        struct mk_str word = words->word[i];
+        if (text.p < word.p || text.p >= word.p + word.len)
+            continue;
+        struct mk__word_path *note = &words->path[i];
+        *note = (struct mk__word_path){.path = path, .begin = (uint32_t)(text.p - word.p), .words = 1};
+        while (i + note->words < words->n && words->word[i + note->words].p < text.p + text.len)
+            note->words++;
+        return;
+    }
+}
+
 int mk_conf_read_path(const struct mk_conf_value *value, struct mk_str text, struct mk_str *ret, struct mk_arena *arena,
                       struct mk_buf *error)
 {
@@ -357,6 +374,8 @@ int mk_conf_read_path(const struct mk_conf_value *value, struct mk_str text, str
         return -EINVAL;
     }
     *ret = mk_conf_path(value, text, arena);
+    if (ret->p && !mk_str_eq(*ret, text))
+        note_path(value, text, *ret);
     return ret->p ? 0 : -ENOMEM;
 }
 

@@ -5,7 +5,14 @@
 #ifndef MK_CONF_VALUE_H
 #define MK_CONF_VALUE_H
 
-#include <monkey/conf.h>
+#include "conf/conf.h"
+#include "conf/expand.h"
+
+/* Where a value is from: `origin` of struct mk_conf_value. */
+struct mk__value_source {
+    struct mk__conf_origin origin;
+    struct mk__words *words; /* which get the paths that parsers read */
+};
 
 /*
  * Reads a value into its field; a LIST appends. Strings are copied into the arena.

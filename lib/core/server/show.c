@@ -56,6 +56,17 @@ void mk_server_show(const struct mk_server *s, struct mk_buf *out)
         show_host(host, out);
 }
 
+void mk_server_show_file(const struct mk_server *s, struct mk_buf *out)
+{
+    if (!s->current || !s->current->set)
+        return;
+    mk__conf_show_given(s->current->set, out);
+    for (const struct mk_host *host = s->current->hosts; host; host = host->next) {
+        mk_buf_addc(out, '\n');
+        mk__conf_show_given(host->set, out);
+    }
+}
+
 int mk_server_show_host(const struct mk_server *s, struct mk_str name, struct mk_buf *out)
 {
     if (!s->current || !s->current->set)
