@@ -7,10 +7,10 @@ set(MK_CORE_SOURCES
     base/counter_labels.c base/counters.c base/counters_memory.c base/escape.c base/file.c base/library.c base/log.c
     base/log_limit.c base/memory.c base/path_walk.c base/pattern.c base/pattern_index.c base/poll.c base/pool.c
     base/random.c base/random_pool.c base/sha1.c base/siphash.c base/str.c base/thread_start.c conf/bind.c
-    conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c
-    conf/rule_index.c conf/scan.c conf/schema.c conf/section_values.c conf/short_form.c conf/show.c
-    conf/skipped_files.c
-    conf/unknown_key.c conf/value.c http/block.c http/client_addr.c http/conn.c http/conn_log.c http/context.c
+    conf/diagnostics.c conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/memory.c
+    conf/reference.c conf/rule_index.c conf/scan.c conf/schema.c conf/section_values.c conf/short_form.c conf/show.c
+    conf/skipped_files.c conf/unknown_key.c conf/value.c http/block.c http/client_addr.c http/conn.c
+    http/conn_log.c http/context.c
     http/encoded_slash.c http/file.c http/file_read.c http/filter.c http/h1/h1.c http/h1/send.c http/h1/splice.c
     http/h1/tunnel.c http/handshake.c http/http.c http/interim.c http/message/accept.c http/message/chunked.c
     http/message/date.c http/message/forwarded.c http/message/mime.c http/message/multipart.c http/message/parse.c

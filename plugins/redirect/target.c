@@ -207,7 +207,7 @@ int target_parse_host(const struct mk_conf_value *value, void *field, struct mk_
     struct target *to = field;
     if (mk_str_ieq(value->text, MK_STR("https")))
         return mk_conf_fault(value, 0, 0, error,
-                             "write \"Redirect https\" in [TLS], which redirects unencrypted requests");
+                             "https takes the plugin tls, which is not loaded: it redirects unencrypted requests");
     struct mk_variable_found found = find_variable(value->text);
     if (found.text.len)
         return mk_conf_fault(value, 0, (size_t)(found.text.p - value->text.p), error,

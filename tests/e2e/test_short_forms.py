@@ -64,7 +64,8 @@ PROBLEMS = [
     ("Login missing.txt", 6, "missing.txt cannot be read"),
     ("Compress Yes", 6, '"Compress" takes On or Off, not "Yes"'),
     ("Compress On Off", 6, '"Compress" takes On or Off, not "On Off"'),
-    ("Compress On;", 6, '"Compress" takes On or Off, not "On;"'),
+    ("Compress On;", 6, '"Compress" takes On or Off, not "On;"; lines do not end with a semicolon'),
+    ("Listing /a On;", 6, 'lines do not end with a semicolon: remove it from the value of "Listing"'),
     ("Listing Yes", 6, '"Listing" wants On or Off, not "Yes"'),
     ("Listing /a", 6, '"Listing" wants On or Off, not "/a"'),
     ("Redirect http", 6, '"Redirect": a target is a path such as /new, or a URI'),
@@ -87,6 +88,18 @@ def test_mistakes(tmp_path, lines, line, sentence):
     assert re.search(rf"^web\.conf:{line}(:\d+)?: error: .*{re.escape(sentence)}", checked.stderr, re.M), checked.stderr
 
 
+FAILURES = ["Listing=/pub Off\n    Listing On", "Listing /pub\n    Listing /x On", "Compress /y\n    Compress /z Off"]
+
+
+@needs_plugins("compress", "dirlisting")
+@pytest.mark.parametrize("lines", FAILURES)
+def test_a_line_that_has_failed_takes_no_paths(tmp_path, lines):
+    root = populate(tmp_path / "root", {"a": b"a"})
+    (tmp_path / "web.conf").write_text(f"{SERVER}[HOST]\n    Root {root}\n    {lines}\n")
+    checked = run("-t", "web.conf", cwd=tmp_path)
+    assert checked.returncode == 1 and re.findall(r"^web\.conf:(\d+)", checked.stderr, re.M) == ["6"], checked.stderr
+
+
 def test_they_stand_in_a_host_only(tmp_path):
     (tmp_path / "web.conf").write_text(SERVER + "    Proxy http://127.0.0.1:1\n")
     checked = run("web.conf", "-t", cwd=tmp_path)
@@ -94,7 +107,7 @@ def test_they_stand_in_a_host_only(tmp_path):
     assert checked.returncode == 1 and sentence in checked.stderr
 
 
-@needs_plugins("proxy")
+@needs_plugins("proxy", "redirect", "tls")
 def test_of_a_plugin_that_is_not_loaded(tmp_path):
     (tmp_path / "plugins.load").write_text("[PLUGINS]\n    Load liana static\n")
     (tmp_path / "sites").mkdir()
@@ -103,6 +116,10 @@ def test_of_a_plugin_that_is_not_loaded(tmp_path):
     checked = run("-t", "-c", tmp_path)
     assert checked.returncode == 1
     assert 'sites/default:2:5: error: "Proxy" belongs to the plugin "proxy", which is not loaded' in checked.stderr
+    (tmp_path / "sites/default").write_text("[HOST]\n    Redirect https\n")
+    assert '"Redirect" belongs to the plugin "tls", which is not loaded' in run("-t", "-c", tmp_path).stderr
+    (tmp_path / "plugins.load").write_text("[PLUGINS]\n    Load liana redirect static\n")
+    assert '"Redirect": https takes the plugin tls, which is not loaded' in run("-t", "-c", tmp_path).stderr
 
 
 @needs_plugins("auth", "compress", "dirlisting", "proxy")

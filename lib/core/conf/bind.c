@@ -58,6 +58,14 @@ static const char *get_written_name(const struct mk__conf *conf, const struct mk
     return conf->short_form ? conf->short_form : key->name;
 }
 
+static const struct mk__word_path *find_path(const struct mk__words *w, uint32_t word)
+{
+    const struct mk__word_path *path = w->paths;
+    while (path && path->word != word)
+        path = path->next;
+    return path;
+}
+
 static void quote_path(struct mk_str word, const struct mk__word_path *path, struct mk_buf *text)
 {
     MK_BUF_ON_STACK(whole, MK__WORDS_BYTES_MAX);
@@ -78,11 +86,12 @@ static struct mk_str quote_words(struct mk__conf *conf)
     mk_buf_init(&text, 4 * MK__WORDS_BYTES_MAX);
     for (uint32_t i = 0; i < w->n; i += step) {
         struct mk_str word = w->word[i];
-        step = w->path[i].path.p ? w->path[i].words : 1;
+        const struct mk__word_path *path = find_path(w, i);
+        step = path ? path->words : 1;
         if (i)
             mk_buf_addc(&text, ' ');
-        if (w->path[i].path.p)
-            quote_path(word, &w->path[i], &text);
+        if (path)
+            quote_path(word, path, &text);
         else if (w->quoted[i] && word.len && memchr(word.p, ',', word.len)) /* which separates patterns if bare */
             mk__value_add_quoted(word, &text);
         else
@@ -187,7 +196,7 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
         .text = mk_buf_str(&w->text), .words = w->word, .n = w->n, .fault = &fault, .quoted = w->quoted};
     MK_BUF_ON_STACK(error, MK__SCAN_LINE_MAX + 1024); /* a sentence may quote what the line has */
     struct mk__value_source source = {origin, &conf->words};
-    memset(conf->words.path, 0, w->n * sizeof(w->path[0]));
+    conf->words.paths = NULL;
     if (origin.source) {
         value.dir = origin.source->dir;
         value.origin = &source;

@@ -17,10 +17,11 @@ struct mk__variable {
     bool failed; /* its line was reported as wrong: values that use it fail without a message */
 };
 
-/* What a parser has read as a path that is relative to its file. */
+/* A part of a value that a parser has read as a path, relative to its file. It lives as long as the value. */
 struct mk__word_path {
-    struct mk_str path;    /* absolute; .p NULL: there is none */
-    uint32_t begin, words; /* in the word, and how many words it takes */
+    struct mk__word_path *next;
+    uint32_t word, begin, words; /* the first word, where in it, and how many words it takes */
+    struct mk_str path;          /* absolute */
 };
 
 struct mk__words {
@@ -29,7 +30,7 @@ struct mk__words {
     struct mk_str word[MK__WORDS_MAX];
     uint32_t col[MK__WORDS_MAX]; /* column of each word */
     bool quoted[MK__WORDS_MAX];  /* whether it is in quotes, or has an escape */
-    struct mk__word_path path[MK__WORDS_MAX];
+    struct mk__word_path *paths;
     char storage[MK__WORDS_BYTES_MAX];
 };
 

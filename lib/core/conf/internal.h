@@ -170,18 +170,22 @@ MK_COLD const char *mk__unknown_key_report_section(struct mk__conf *conf, const 
 MK_COLD const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type,
                                            struct mk_str name, struct mk__conf_origin origin);
 
-/* short_form.c: returns whether short forms may stand in the section: it is [HOST]. */
-bool mk__short_form_may_stand(const struct mk__conf_section_type *type);
+/* Returns whether short forms may stand in the section: it is [HOST]. */
+bool mk__schema_has_short_forms(const struct mk__conf_section_type *type);
 /*
- * short_form.c: return the section that a key of this section means, by its name and by the words of the line, if they
- * could be expanded; and one of a plugin that is not loaded. NULL: it is no short form.
+ * Return the section that a key of this section means, by its name and value; and one of a plugin that is not loaded,
+ * by its name. NULL: it is no short form.
  */
-MK_COLD const struct mk__conf_registration *mk__short_form_find(const struct mk__conf *conf,
+const struct mk__conf_registration *mk__schema_find_short_form(const struct mk__conf *conf,
+                                                               const struct mk__conf_section_type *type,
+                                                               struct mk_str name, struct mk_str value);
+const struct mk__conf_registration *mk__schema_find_absent_form(const struct mk__conf *conf,
                                                                 const struct mk__conf_section_type *type,
                                                                 struct mk_str name);
-MK_COLD const struct mk__conf_registration *mk__short_form_find_absent(const struct mk__conf *conf,
-                                                                       const struct mk__conf_section_type *type,
-                                                                       struct mk_str name);
+/* Returns the row of a short form's value; NULL: it is none of its words. */
+const struct mk_conf_short_value *mk__schema_find_short_value(const struct mk_conf_short_form *form,
+                                                              struct mk_str value);
+
 /* short_form.c: sets keys of such a section to the words of the line. */
 MK_COLD void mk__short_form_bind(struct mk__conf *conf, const struct mk__conf_section *sec,
                                  const struct mk__conf_registration *reg, struct mk__conf_origin origin);

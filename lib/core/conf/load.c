@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Creates configurations, and reads them: files, their includes, texts in memory, and options. Scans the lines and
- * passes each to the function for its kind. A configuration has two arenas: one for all that the generation keeps, one
- * for the texts of the files, which are freed after loading.
+ * Reads configurations: files, their includes, texts in memory, and options. Scans the lines and passes each to the
+ * function for its kind.
  */
 #include "conf/internal.h"
 #include "base/file.h"
@@ -14,49 +13,6 @@
 #include <errno.h>
 
 enum { FILE_BYTES_MAX = 1 << 20, DEPTH_MAX = 10, INCLUDES_MAX = 100000 };
-
-/* Far more than any configuration needs, and far less than a machine has: stops includes that multiply. */
-static const size_t arena_bytes_max = 64 << 20;
-
-struct mk__conf *mk__conf_new(void)
-{
-    struct mk__conf *conf = mk_account_alloc(NULL, sizeof(*conf));
-    if (!conf)
-        return NULL;
-    memset(conf, 0, offsetof(struct mk__conf, words)); /* `words` needs no zeroing, and so touches no pages */
-    mk_arena_init(&conf->arena, NULL, arena_bytes_max, NULL, 0);
-    mk_arena_init(&conf->texts, NULL, arena_bytes_max, NULL, 0);
-    conf->last_diagnostic = &conf->diagnostics;
-    return conf;
-}
-
-void mk__conf_free(struct mk__conf *conf)
-{
-    if (!conf)
-        return;
-    mk_arena_release(&conf->arena);
-    mk_arena_release(&conf->texts);
-    mk_account_free(NULL, conf, sizeof(*conf));
-}
-
-void mk__conf_free_texts(struct mk__conf *conf)
-{
-    for (struct mk__conf_source *s = conf->sources; s; s = s->next)
-        s->text = MK_STR_NONE;
-    conf->variables = NULL;
-    mk_arena_release(&conf->texts);
-}
-
-int mk__conf_out_of_memory(struct mk__conf *conf)
-{
-    conf->out_of_memory = true;
-    return -ENOMEM;
-}
-
-bool mk__conf_is_out_of_memory(const struct mk__conf *conf)
-{
-    return conf->out_of_memory;
-}
 
 /* ── lines ── */
 
@@ -195,16 +151,25 @@ static struct mk__conf_section *choose_section(struct reader *r, struct mk_str k
     return r->hosts;
 }
 
+static const struct mk__conf_registration *find_short_form(const struct reader *r, const struct mk__conf_section *sec,
+                                                           struct mk_str name)
+{
+    return mk__schema_find_short_form(r->conf, sec->type, name, mk_buf_str(&r->conf->words.text));
+}
+
 /* Adds the section that a short form means. Without a line only records that its key was reported as wrong. */
 static void read_short_form(struct reader *r, const struct mk__conf_registration *form,
                             const struct mk__scan_line *line, struct mk__conf_origin origin)
 {
     struct mk__conf_section *sec =
         mk__section_values_enter_section(r->conf, r->set, mk_str_c(form->section->name), origin);
+    unsigned errors = mk__conf_all_errors(r->conf);
     if (sec && line && expand_value(r, line)) /* again: the defaults of a new section have replaced the words */
         mk__short_form_bind(r->conf, sec, form, origin);
     else if (sec)
         mk__bind_failure(r->conf, sec, mk_str_c(form->section->short_form->key), origin, MK__SETTING_FAILED);
+    if (sec && (!line || mk__conf_all_errors(r->conf) > errors))
+        sec->incomplete = true; /* the paths that it is for may be missing */
 }
 
 static void report_sign(struct reader *r, const struct mk__foreign_key *key)
@@ -227,7 +192,7 @@ static bool reject_sign(struct reader *r, const struct mk__scan_line *line)
     struct mk__conf_key_ref ref = sec ? mk__schema_find_key(sec->type, key.name) : (struct mk__conf_key_ref){0};
     if (!mk__expand_literal(key.value, &r->conf->words)) /* what the key means may depend on its value */
         r->conf->words.n = 0;
-    const struct mk__conf_registration *form = sec ? mk__short_form_find(r->conf, sec->type, key.name) : NULL;
+    const struct mk__conf_registration *form = sec ? find_short_form(r, sec, key.name) : NULL;
     if (form) {
         report_sign(r, &key);
         read_short_form(r, form, NULL, origin);
@@ -254,7 +219,7 @@ static void read_key(struct reader *r, const struct mk__scan_line *line)
     r->conf->semicolon = line->value.len && line->value.p[line->value.len - 1] == ';';
     bool expanded = expand_value(r, line);
     struct mk__conf_origin origin = make_origin(r, line->col);
-    const struct mk__conf_registration *form = mk__short_form_find(r->conf, sec->type, line->name);
+    const struct mk__conf_registration *form = find_short_form(r, sec, line->name);
     if (form)
         read_short_form(r, form, expanded ? line : NULL, origin);
     else if (expanded)
@@ -531,12 +496,4 @@ struct mk__conf_origin mk__conf_file_origin(struct mk__conf *conf, const char *p
     while (s && (s->text.p || strcmp(s->name, path) != 0))
         s = s->next;
     return (struct mk__conf_origin){s ? s : add_source(conf, mk_str_c(path), MK__CONF_FILE), 0, 0};
-}
-
-struct mk_str mk__conf_first_text(const struct mk__conf *conf)
-{
-    const struct mk__conf_source *s = conf->sources;
-    while (s && s->next)
-        s = s->next;
-    return s ? s->text : MK_STR_NONE;
 }

@@ -61,8 +61,10 @@ static void describe_key(const struct mk_conf_key *key, const char *owner, struc
 static void describe_short_form(const struct mk_conf_section *section, const char *owner, struct mk_buf *out)
 {
     const struct mk_conf_short_form *form = section->short_form;
-    mk_buf_addf(out, "\n### `%s`\n\n*short for `[%s]` with `%s`", form->name, section->name, form->key);
-    for (const struct mk_conf_short_value *value = form->values; value && value->word; value++)
+    bool one_value = form->values && !form->values[1].word;
+    mk_buf_addf(out, "\n### `%s%s%s`\n\n*short for `[%s]` with `%s`", form->name, one_value ? " " : "",
+                one_value ? form->values->word : "", section->name, form->key);
+    for (const struct mk_conf_short_value *value = form->values; value && value->word && !one_value; value++)
         mk_buf_addf(out, "%s`%s`", value == form->values ? ": " : ", ", value->word);
     if (mk__rule_index_match_key(section))
         mk_buf_addf(out, "; a pattern of paths may stand before it");
@@ -92,7 +94,7 @@ static void describe_section(const struct mk__conf *conf, const struct mk__conf_
     for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next)
         for (const struct mk_conf_key *key = reg->section->keys; key && key->name; key++)
             describe_key(key, reg->owner, out);
-    if (mk__short_form_may_stand(type))
+    if (mk__schema_has_short_forms(type))
         describe_short_forms(conf, out);
 }
 

@@ -73,6 +73,53 @@ const struct mk__conf_section_type *mk__schema_find_default_key(const struct mk_
     return hosts && has_loaded_key(hosts, key) ? hosts : NULL;
 }
 
+/* ── short forms ── */
+
+bool mk__schema_has_short_forms(const struct mk__conf_section_type *type)
+{
+    return type->scope == MK_CONF_SCOPE_HOST && mk_str_ieq(type->name, MK_STR("HOST"));
+}
+
+const struct mk_conf_short_value *mk__schema_find_short_value(const struct mk_conf_short_form *form,
+                                                              struct mk_str value)
+{
+    for (const struct mk_conf_short_value *v = form->values; v && v->word; v++)
+        if (mk_str_ieq(mk_str_c(v->word), value))
+            return v;
+    return NULL;
+}
+
+static const struct mk__conf_registration *find_short_form(const struct mk__conf *conf, struct mk_str name, bool absent)
+{
+    for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
+        for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next) {
+            const struct mk_conf_short_form *form = reg->section->short_form;
+            if (form && reg->absent == absent && mk_str_ieq(mk_str_c(form->name), name))
+                return reg;
+        }
+    return NULL;
+}
+
+const struct mk__conf_registration *mk__schema_find_short_form(const struct mk__conf *conf,
+                                                               const struct mk__conf_section_type *type,
+                                                               struct mk_str name, struct mk_str value)
+{
+    const struct mk__conf_registration *reg =
+        mk__schema_has_short_forms(type) ? find_short_form(conf, name, false) : NULL;
+    if (!reg || !reg->section->short_form->values || mk__schema_find_short_value(reg->section->short_form, value))
+        return reg;
+    return has_loaded_key(type, name) ? NULL : reg;
+}
+
+const struct mk__conf_registration *mk__schema_find_absent_form(const struct mk__conf *conf,
+                                                                const struct mk__conf_section_type *type,
+                                                                struct mk_str name)
+{
+    return mk__schema_has_short_forms(type) ? find_short_form(conf, name, true) : NULL;
+}
+
+/* ── declarations ── */
+
 /* Returns whether a row has what its type needs, lies within the struct, and has its own name. */
 static bool is_valid_key(const struct mk_conf_section *section, const struct mk_conf_key *key)
 {

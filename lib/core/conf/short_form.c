@@ -10,49 +10,6 @@
 
 #include <assert.h>
 
-bool mk__short_form_may_stand(const struct mk__conf_section_type *type)
-{
-    return type->scope == MK_CONF_SCOPE_HOST && mk_str_ieq(type->name, MK_STR("HOST"));
-}
-
-static const struct mk__conf_registration *find_named(const struct mk__conf *conf, struct mk_str name, bool absent)
-{
-    for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
-        for (const struct mk__conf_registration *reg = type->registrations; reg; reg = reg->next) {
-            const struct mk_conf_short_form *form = reg->section->short_form;
-            if (form && reg->absent == absent && mk_str_ieq(mk_str_c(form->name), name))
-                return reg;
-        }
-    return NULL;
-}
-
-const struct mk__conf_registration *mk__short_form_find_absent(const struct mk__conf *conf,
-                                                               const struct mk__conf_section_type *type,
-                                                               struct mk_str name)
-{
-    return mk__short_form_may_stand(type) ? find_named(conf, name, true) : NULL;
-}
-
-/* Returns the row of the only word that the value has; NULL: there is none. */
-static const struct mk_conf_short_value *find_value(const struct mk_conf_short_form *form, struct mk_str text)
-{
-    for (const struct mk_conf_short_value *value = form->values; value && value->word; value++)
-        if (mk_str_ieq(mk_str_c(value->word), text))
-            return value;
-    return NULL;
-}
-
-const struct mk__conf_registration *mk__short_form_find(const struct mk__conf *conf,
-                                                        const struct mk__conf_section_type *type, struct mk_str name)
-{
-    const struct mk__conf_registration *reg = mk__short_form_may_stand(type) ? find_named(conf, name, false) : NULL;
-    if (!reg || !reg->section->short_form->values ||
-        find_value(reg->section->short_form, mk_buf_str(&conf->words.text)))
-        return reg;
-    struct mk__conf_key_ref own = mk__schema_find_key(type, name);
-    return own.key && !own.registration->absent ? NULL : reg;
-}
-
 /* Returns whether the first of several words says which paths the section is for. */
 static bool begins_with_pattern(const struct mk__words *words)
 {
@@ -65,9 +22,12 @@ static void bind_match(struct mk__conf *conf, const struct mk__conf_section *sec
     struct mk__words *words = &conf->words;
     uint32_t n = words->n;
     size_t len = words->text.len;
+    bool semicolon = conf->semicolon;
     words->n = 1;
     words->text.len = words->word[0].len;
+    conf->semicolon = false; /* it is at the end of the line */
     mk__bind_key(conf, sec, MK_STR("Match"), origin);
+    conf->semicolon = semicolon;
     words->n = n;
     words->text.len = len;
     mk__words_drop_first(words);
@@ -79,15 +39,16 @@ static void reject_value(struct mk__conf *conf, const struct mk_conf_short_form 
     for (const struct mk_conf_short_value *value = form->values; value->word; value++)
         mk_buf_addf(&known, "%s%s", value == form->values ? "" : value[1].word ? ", " : " or ", value->word);
     origin.col = conf->words.col[0];
-    mk__conf_error(conf, origin, "\"%s\" takes %.*s, not \"%.*s\"", form->name, MK_STR_ARG(mk_buf_str(&known)),
-                   MK_STR_ARG(mk_buf_str(&conf->words.text)));
+    mk__conf_error(conf, origin, "\"%s\" takes %.*s, not \"%.*s\"%s", form->name, MK_STR_ARG(mk_buf_str(&known)),
+                   MK_STR_ARG(mk_buf_str(&conf->words.text)),
+                   conf->semicolon ? "; lines do not end with a semicolon" : "");
 }
 
 /* Replaces a word by what it means for the section's key. Returns false if no key is to be set. */
 static bool translate_value(struct mk__conf *conf, const struct mk__conf_section *sec,
                             const struct mk_conf_short_form *form, struct mk__conf_origin origin)
 {
-    const struct mk_conf_short_value *value = find_value(form, mk_buf_str(&conf->words.text));
+    const struct mk_conf_short_value *value = mk__schema_find_short_value(form, mk_buf_str(&conf->words.text));
     struct mk__expand_error error;
     if (!value) {
         reject_value(conf, form, origin);

@@ -179,8 +179,8 @@ const char *mk__unknown_key_report_section(struct mk__conf *conf, const struct m
 static const struct mk__conf_section_type *find_type_with_key(const struct mk__conf *conf, struct mk_str key)
 {
     for (const struct mk__conf_section_type *type = conf->section_types; type; type = type->next)
-        if (mk__schema_find_key(type, key).key || mk__short_form_find(conf, type, key) ||
-            mk__short_form_find_absent(conf, type, key))
+        if (mk__schema_find_key(type, key).key || mk__schema_find_short_form(conf, type, key, MK_STR_NONE) ||
+            mk__schema_find_absent_form(conf, type, key))
             return type;
     return NULL;
 }
@@ -206,7 +206,7 @@ static const char *suggest_key(const struct mk__conf *conf, const struct mk__con
     struct mk__suggestion suggestion = mk__suggest_init(name);
     const struct mk__conf_section_type *hosts = mk__schema_find_default(conf, type->name);
     offer_keys(type, &suggestion);
-    if (mk__short_form_may_stand(type))
+    if (mk__schema_has_short_forms(type))
         offer_short_forms(conf, &suggestion);
     if (hosts && type->scope == MK_CONF_SCOPE_SERVER)
         offer_keys(hosts, &suggestion);
@@ -230,14 +230,15 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
 {
     char place[PLACE_BYTES];
     declare_absent_plugins(conf);
+    struct mk_str value = conf->words.n ? conf->words.word[0] : MK_STR_NONE;
     struct mk__conf_key_ref ref = mk__schema_find_key(type, name);
-    const struct mk__conf_registration *form = mk__short_form_find_absent(conf, type, name);
-    const struct mk__conf_registration *absent = ref.key ? ref.registration : form;
+    const struct mk__conf_registration *form = mk__schema_find_absent_form(conf, type, name);
+    bool is_form = form && (!ref.key || mk__schema_find_short_value(form->section->short_form, value));
+    const struct mk__conf_registration *absent = is_form ? form : ref.key ? ref.registration : NULL;
     const char *instead = find_foreign(type, name);
     const char *suggestion = suggest_key(conf, type, name);
     const struct mk__conf_section_type *there = find_type_with_key(conf, name);
     struct mk__foreign_word word;
-    struct mk_str value = conf->words.n ? conf->words.word[0] : MK_STR_NONE;
     bool foreign = !instead && mk__foreign_words_find_key(name, value, &word);
 
     if (there && there->scope != type->scope)
@@ -249,7 +250,7 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
     else if (absent)
         mk__conf_error(conf, origin,
                        "\"%s\" belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load%s",
-                       ref.key ? ref.key->name : form->section->short_form->name, absent->owner, absent->owner,
+                       is_form ? form->section->short_form->name : ref.key->name, absent->owner, absent->owner,
                        describe_place(conf, absent->owner, place, sizeof(place)));
     else if (instead)
         mk__conf_error(conf, origin, "\"%.*s\" is not a key of [%.*s] here; %s", MK_STR_ARG(name),

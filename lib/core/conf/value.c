@@ -348,21 +348,32 @@ static const char *find_fault(const struct mk_conf_value *value, struct mk_str p
     return value->dir.len ? mk__foreign_syntax_check_path(path) : NULL;
 }
 
-/* Notes a path that is relative to its file, so that the value can be printed for another file. */
-static void note_path(const struct mk_conf_value *value, struct mk_str text, struct mk_str path)
+/* Returns the word that has this part of the value; `n`: none, it is not of the value. */
+static uint32_t find_word(const struct mk_conf_value *value, struct mk_str part)
+{
+    uint32_t i = 0;
+    while (i < value->n && (part.p < value->words[i].p || part.p >= value->words[i].p + value->words[i].len))
+        i++;
+    return i;
+}
+
+/* Notes a path that is relative to its file, so that the value can be printed for another file. Returns 0 or -ENOMEM.
+ */
+static int note_path(const struct mk_conf_value *value, struct mk_str part, struct mk_str path, struct mk_arena *arena)
 {
     const struct mk__value_source *source = value->origin;
-    struct mk__words *words = source ? source->words : NULL;
-    for (uint32_t i = 0; words && i < words->n; i++) {
-        struct mk_str word = words->word[i];
-        if (text.p < word.p || text.p >= word.p + word.len)
-            continue;
-        struct mk__word_path *note = &words->path[i];
-        *note = (struct mk__word_path){.path = path, .begin = (uint32_t)(text.p - word.p), .words = 1};
-        while (i + note->words < words->n && words->word[i + note->words].p < text.p + text.len)
-            note->words++;
-        return;
-    }
+    uint32_t word = find_word(value, part), end = word + 1;
+    if (!source || word == value->n || mk_str_eq(path, part))
+        return 0;
+    struct mk__word_path *note = mk_arena_alloc(arena, sizeof(*note));
+    if (!note)
+        return -ENOMEM;
+    while (end < value->n && value->words[end].p < part.p + part.len)
+        end++;
+    *note = (struct mk__word_path){.next = source->words->paths, .word = word, .words = end - word, .path = path};
+    note->begin = (uint32_t)(part.p - value->words[word].p);
+    source->words->paths = note;
+    return 0;
 }
 
 int mk_conf_read_path(const struct mk_conf_value *value, struct mk_str text, struct mk_str *ret, struct mk_arena *arena,
@@ -374,9 +385,7 @@ int mk_conf_read_path(const struct mk_conf_value *value, struct mk_str text, str
         return -EINVAL;
     }
     *ret = mk_conf_path(value, text, arena);
-    if (ret->p && !mk_str_eq(*ret, text))
-        note_path(value, text, *ret);
-    return ret->p ? 0 : -ENOMEM;
+    return ret->p ? note_path(value, text, *ret, arena) : -ENOMEM;
 }
 
 static int parse_path(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
