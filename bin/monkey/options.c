@@ -7,6 +7,7 @@
 #include <monkey/base/str.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -293,6 +294,21 @@ bool options_is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* Reports a word that is no file with a configuration. */
+static int report_operand(const struct options *o, const char *word)
+{
+    struct stat st;
+    if (o->dir)
+        fprintf(stderr, "monkey: there is one configuration, %s: \"%s\" is too much\n", o->dir, word);
+    else if (stat(word, &st) < 0)
+        fprintf(stderr, "monkey: %s: %s\n", word, strerror(errno));
+    else if (S_ISDIR(st.st_mode))
+        fprintf(stderr, "monkey: %s is a directory: write -c %s\n", word, word);
+    else
+        fprintf(stderr, "monkey: %s is not a regular file\n", word);
+    return EXIT_OPTIONS;
+}
+
 /* Reads the words after the options: a configuration that is a file, the directory to serve, or the name of a section
  * or host. */
 static int read_operands(struct options *o, int argc, char **argv)
@@ -307,6 +323,8 @@ static int read_operands(struct options *o, int argc, char **argv)
         o->name = argv[optind];
         return 0;
     }
+    if (configured && o->action != ACTION_SERVE)
+        return report_operand(o, argv[optind]);
     if (o->action != ACTION_SERVE) {
         fprintf(stderr, "monkey: \"%s\" belongs to no option; monkey --help lists them\n", argv[optind]);
         return EXIT_OPTIONS;

@@ -397,3 +397,24 @@ def test_one_file_of_what_is_wrong(one):
     """The mistakes are reported, and nothing is printed."""
     made = run(one("[HOST a]\n    Nonsense 1\n"), "--one-file")
     assert made.returncode == 1 and made.stdout == "" and "web.conf:5:5: error: unknown key" in made.stderr
+
+
+WORDS = {  # behind -t, and what is said
+    "none.conf": "monkey: none.conf: No such file or directory\n",
+    "folder": "monkey: folder is a directory: write -c folder\n",
+    "/dev/null": "monkey: /dev/null is not a regular file\n",
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_that_is_no_file(tmp_path, word):
+    (tmp_path / "folder").mkdir()
+    checked = run("-t", word, cwd=tmp_path)
+    assert (checked.returncode, checked.stderr) == (2, WORDS[word])
+
+
+def test_two_files(one):
+    file = one("[HOST a]\n")
+    checked = run("-t", file, file)
+    sentence = f'monkey: there is one configuration, {file}: "{file}" is too much\n'
+    assert (checked.returncode, checked.stderr) == (2, sentence)
