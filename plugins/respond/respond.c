@@ -21,6 +21,8 @@ extern const struct mk_plugin mk_plugin_respond;
 
 /* ── directives ── */
 
+enum { HEADERS_MAX = 32, HEADERS_BYTES_MAX = 8192 };
+
 static int parse_header(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct respond_headers *headers = field;
@@ -28,6 +30,10 @@ static int parse_header(const struct mk_conf_value *value, void *field, struct m
     int err = mk_header_line_parse(value, "Header", true, &line, arena, error);
     if (err < 0)
         return err;
+    if (headers->n == HEADERS_MAX || (headers->bytes += line.name.len + line.value.len) > HEADERS_BYTES_MAX) {
+        mk_buf_addf(error, "a section has at most %d headers with %d bytes", HEADERS_MAX, HEADERS_BYTES_MAX);
+        return -EINVAL;
+    }
     if (respond_is_type(line.name) && headers->type.p)
         return mk_conf_fail(error, "a line before this one has the Content-Type");
     items = mk_arena_grow(arena, headers->items, headers->n, sizeof(*items));
@@ -35,8 +41,10 @@ static int parse_header(const struct mk_conf_value *value, void *field, struct m
         return -ENOMEM;
     items[headers->n++] = line;
     headers->items = items;
-    if (respond_is_type(line.name))
+    if (respond_is_type(line.name)) {
         headers->type = line.value;
+        headers->nth_type = headers->n - 1;
+    }
     return 0;
 }
 
@@ -90,8 +98,48 @@ static void check_body(const struct mk_conf_check *check, const struct respond_r
         mk_conf_error(check, r->file.p ? file : text, "a response with the status %d has no body: leave \"%s\" out",
                       (int)r->status, r->file.p ? "File" : "Text");
     else if (!has_body && r->headers.type.p && !mk_conf_is_wrong(check, file) && !mk_conf_is_wrong(check, text))
-        mk_conf_warn(check, offsetof(struct respond_rule, headers),
-                     "Content-Type has no effect without \"Text\" or \"File\", whose type it is");
+        mk_conf_warn_nth(check, offsetof(struct respond_rule, headers), r->headers.nth_type,
+                         "Content-Type has no effect without \"Text\" or \"File\", whose type it is");
+}
+
+/* What the server sends with a file itself, and responses that the server makes of ranges only. */
+static void check_file(const struct mk_conf_check *check, const struct respond_rule *r)
+{
+    static const struct mk_str names[] = {MK_STR_INIT("ETag"), MK_STR_INIT("Last-Modified"),
+                                          MK_STR_INIT("Accept-Ranges"), MK_STR_INIT("Content-Range")};
+    for (uint32_t i = 0; i < r->headers.n; i++)
+        if (r->file.p && mk_str_is_any(r->headers.items[i].name, names, MK_COUNT_OF(names)))
+            mk_conf_error_nth(check, offsetof(struct respond_rule, headers), i,
+                              "\"%.*s\" is that of the file: only the server sets it",
+                              MK_STR_ARG(r->headers.items[i].name));
+    if (r->status == 206)
+        mk_conf_error(check, offsetof(struct respond_rule, status),
+                      "206 answers a request for a range, which a file with the status 200 does by itself");
+}
+
+static bool has_header(const struct respond_rule *r, struct mk_str name)
+{
+    for (uint32_t i = 0; i < r->headers.n; i++)
+        if (mk_str_ieq(r->headers.items[i].name, name))
+            return true;
+    return false;
+}
+
+/* RFC 9110 sections 15.4, 15.5.2 and 15.5.6. */
+static void warn_of_missing_header(const struct mk_conf_check *check, const struct respond_rule *r)
+{
+    static const struct {
+        int status;
+        struct mk_str name;
+    } needed[] = {{301, MK_STR_INIT("Location")}, {302, MK_STR_INIT("Location")},
+                  {303, MK_STR_INIT("Location")}, {307, MK_STR_INIT("Location")},
+                  {308, MK_STR_INIT("Location")}, {401, MK_STR_INIT("WWW-Authenticate")},
+                  {405, MK_STR_INIT("Allow")}};
+    for (unsigned i = 0; i < MK_COUNT_OF(needed); i++)
+        if (r->status == needed[i].status && !has_header(r, needed[i].name))
+            mk_conf_warn(check, offsetof(struct respond_rule, status),
+                         "a response with the status %d needs a line \"Header %.*s\"", needed[i].status,
+                         MK_STR_ARG(needed[i].name));
 }
 
 static void check_rule(const struct mk_conf_check *check, void *section)
@@ -104,6 +152,8 @@ static void check_rule(const struct mk_conf_check *check, void *section)
         mk_conf_warn(check, offsetof(struct respond_rule, text), "a text has no variables: \"%.*s\" is sent as it is",
                      MK_STR_ARG(found.text));
     check_body(check, r);
+    check_file(check, r);
+    warn_of_missing_header(check, r);
 }
 
 static const struct mk_conf_section sections[] = {

@@ -10,6 +10,7 @@ struct respond_headers {
     struct mk_header_field *items; /* all lines */
     uint32_t n;
     struct mk_str type; /* Content-Type, which one of them may have; else `.p` is NULL */
+    uint32_t nth_type, bytes;
 };
 
 /* A section. It lives as long as the generation. */

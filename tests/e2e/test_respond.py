@@ -289,13 +289,29 @@ MISTAKES = [
     ("When path /x", "5:10: error: "),
     ("Match /a\n[RESPOND]\nMatch /a/b", "7:11: error: "),
     ("Header Content-Type a/b", '5:12: warning: Content-Type has no effect without "Text" or "File", whose type it is'),
+    (
+        "Header X-A b\nText a\nStatus 204\nHeader Content-Type a/b",
+        f"6:10: error: {NO_BODY.format(204, 'Text')}",
+    ),
+    (
+        "Header X-A b\nHeader Content-Type a/b",
+        '6:12: warning: Content-Type has no effect without "Text" or "File", whose type it is',
+    ),
+    ("File ../a.txt\nHeader etag \"a\"", '6:12: error: "etag" is that of the file: only the server sets it'),
+    ("File ../a.txt\nHeader Last-Modified x", '6:12: error: "Last-Modified" is that of the file: only'),
+    ("Status 206\nText a", "5:12: error: 206 answers a request for a range"),
+    ("\n".join(["Header X a"] * 33), '37:12: error: "Header": a section has at most 32 headers with 8192 bytes'),
+    ("\n".join(["Header X " + "a" * 3000] * 3), '7:12: error: "Header": a section has at most 32 headers with 8192'),
+    ("Status 301", '5:12: warning: a response with the status 301 needs a line "Header Location"'),
+    ("Status 401\nText no", '5:12: warning: a response with the status 401 needs a line "Header WWW-Authenticate"'),
+    ("Status 405\nHeader Allow GET\nHeader X-A 'b'", "7:12: warning: quotes are double: 'b' is sent with"),
     ("Header X-A b $host", '5:12: warning: headers of responses have no variables: "$host" is sent as it is'),
     ("Header X-A 'b'", "5:12: warning: quotes are double: 'b' is sent with its single ones"),
     ("Text it is $host", '5:10: warning: a text has no variables: "$host" is sent as it is'),
 ]
 
 
-@pytest.mark.parametrize("rows, problem", MISTAKES)
+@pytest.mark.parametrize("rows, problem", MISTAKES, ids=[problem[:60] for _, problem in MISTAKES])
 def test_mistakes(host_conf, rows, problem):
     text = "".join(f"{'' if row[0] == '[' else '    '}{row}\n" for row in rows.split("\n"))
     folder = host_conf("[RESPOND]\n" + text, FILES)

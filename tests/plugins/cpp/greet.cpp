@@ -49,6 +49,7 @@
 #include <monkey/kit/fastcgi.h>
 #include <monkey/kit/gateway.h>
 #include <monkey/kit/hash_table.h>
+#include <monkey/kit/header_line.h>
 #include <monkey/kit/http_client.h>
 #include <monkey/kit/inbox.h>
 #include <monkey/kit/json.h>
