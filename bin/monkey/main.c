@@ -66,11 +66,14 @@ static void keep_standard_descriptors(void)
         close(fd);
 }
 
-/* Without systemd, which sets the variable for its services: the folder for the socket of shells, if there is one. */
+/*
+ * Without systemd: the folder for the socket of shells, if there is one. The variable keeps it over upgrades, after
+ * which the process may not write there any more.
+ */
 static void find_run_folder(void)
 {
     if (access("/run/monkey", W_OK | X_OK) == 0)
-        setenv("RUNTIME_DIRECTORY", "/run/monkey", 0);
+        setenv("MONKEY_RUN_FOLDER", "/run/monkey", 0);
 }
 
 int main(int argc, char **argv)

@@ -9,35 +9,27 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { LINE_BYTES_MAX = 4 * 1024 * 1024, READ_BYTES = 64 * 1024 };
+enum { LINE_BYTES_MAX = 4 * 1024 * 1024, READ_BYTES = 64 * 1024, PATH_BYTES = 256 };
 
 /* ── finding the server ── */
 
 #define RUN_PATH "/run/monkey/shell.sock" /* only root, such as systemd, can make the folder */
 
-enum place { RUN, OLD_RUN, SESSION, TEMPORARY };
+enum place { SYSTEMD, RUN, OLD_RUN, SESSION, TEMPORARY };
 
+/* Stores the path of a place; an empty one if it has none. */
 static void print_place(enum place place, char *to, size_t size)
 {
-    const char *session = getenv("XDG_RUNTIME_DIR");
+    const char *folder = getenv(place == SYSTEMD ? "RUNTIME_DIRECTORY" : "XDG_RUNTIME_DIR");
+    bool has_folder = folder && folder[0] == '/';
+    to[0] = '\0';
     if (place == TEMPORARY)
         snprintf(to, size, "/tmp/monkey-shell-%u.sock", geteuid());
-    else if (place == SESSION && session && session[0] == '/')
-        snprintf(to, size, "%s/monkey-shell.sock", session);
-    else
+    else if (place == RUN || place == OLD_RUN)
         snprintf(to, size, "%s", place == RUN ? RUN_PATH : "/run/monkey-shell.sock");
-}
-
-/* Stores the n-th place where a server's socket may be. Returns false after the last one. */
-static bool get_default(unsigned n, char *to, size_t size)
-{
-    static const enum place places[][4] = {{SESSION, TEMPORARY, RUN, OLD_RUN}, {RUN, OLD_RUN, TEMPORARY, OLD_RUN}};
-    const char *own = getenv("MONKEY_SHELL_SOCKET");
-    if (own && own[0])
-        return n == 0 && snprintf(to, size, "%s", own) > 0;
-    if (n < MK_COUNT_OF(places[0]))
-        print_place(places[geteuid() == 0][n], to, size);
-    return n < MK_COUNT_OF(places[0]);
+    else if (has_folder)
+        snprintf(to, size, "%.*s/%s", (int)strcspn(folder, ":"), folder,
+                 place == SYSTEMD ? "shell.sock" : "monkey-shell.sock");
 }
 
 static int connect_to(const char *path)
@@ -60,8 +52,7 @@ static int report_failure(const char *path, int err)
 {
     fprintf(stderr, "monkey shell: cannot connect to %s: %s\n", path, strerror(-err));
     if (err == -ENOENT)
-        fprintf(stderr,
-                "    Is there a section [CHEETAH] in the server's configuration? -s SOCKET names its Listen.\n");
+        fprintf(stderr, "    Does a server run? -s SOCKET names the Listen of [CHEETAH] in its configuration.\n");
     if (err == -EPERM)
         fprintf(stderr, "    It belongs to a server of another user; -s SOCKET names it all the same.\n");
     if (err == -ECONNREFUSED)
@@ -80,20 +71,47 @@ static int check_owner(int fd)
     return -EPERM;
 }
 
+/* Only root can make the folders of these. */
+static bool is_trusted(enum place place)
+{
+    return place == SYSTEMD || place == RUN;
+}
+
+/*
+ * Connects to the first place that has a server. Returns the descriptor or -errno, with the path that is told: a socket
+ * that cannot be used rather than one that is not there.
+ */
+static int connect_to_default(char *ret_path, size_t size)
+{
+    static const enum place places[][5] = {{SYSTEMD, SESSION, TEMPORARY, RUN, OLD_RUN},
+                                           {SYSTEMD, RUN, OLD_RUN, TEMPORARY, SESSION}};
+    int result = -ENOENT;
+    for (unsigned i = 0; i < MK_COUNT_OF(places[0]); i++) {
+        char path[PATH_BYTES];
+        enum place place = places[geteuid() == 0][i];
+        print_place(place, path, sizeof(path));
+        int fd = path[0] ? connect_to(path) : -ENOENT;
+        bool is_there = fd != -ENOENT && fd != -ENOTDIR;
+        if (fd >= 0 || (path[0] && result == -ENOENT && (is_there || place == OLD_RUN)))
+            snprintf(ret_path, size, "%s", path);
+        if (fd >= 0)
+            return is_trusted(place) ? fd : check_owner(fd);
+        if (is_there && result == -ENOENT)
+            result = fd;
+    }
+    return result;
+}
+
 int link_open(struct link *l, const char *path)
 {
-    int fd = -ENOENT;
+    const char *own = getenv("MONKEY_SHELL_SOCKET");
     *l = (struct link){.fd = -1};
     mk_buf_init(&l->in, LINE_BYTES_MAX);
+    if (!path && own && own[0])
+        path = own;
     if (path)
         snprintf(l->path, sizeof(l->path), "%s", path);
-    if (path)
-        fd = connect_to(path);
-    for (unsigned i = 0; !path && fd == -ENOENT && get_default(i, l->path, sizeof(l->path)); i++)
-        fd = connect_to(l->path);
-    const char *own = getenv("MONKEY_SHELL_SOCKET");
-    if (fd >= 0 && !path && !(own && own[0]) && strcmp(l->path, RUN_PATH) != 0)
-        fd = check_owner(fd);
+    int fd = path ? connect_to(path) : connect_to_default(l->path, sizeof(l->path));
     if (fd < 0)
         return report_failure(l->path, fd);
     l->fd = fd;

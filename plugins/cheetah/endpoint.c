@@ -2,6 +2,7 @@
 #include "cheetah.h"
 
 #include <monkey/base/arena.h>
+#include <monkey/base/file.h>
 #include <monkey/base/log_limit.h>
 #include <monkey/log.h>
 
@@ -36,9 +37,10 @@ static bool is_inherited(const char *path)
 /* After User the process is not root's any more, but it, or the one before an upgrade, may have been. */
 static void print_default_path(const struct mk_generation *g, struct mk_buf *out)
 {
-    const char *dir = getenv("XDG_RUNTIME_DIR"), *own = getenv("RUNTIME_DIRECTORY"); /* folders with : between them */
-    if (own && own[0] == '/')
-        mk_buf_addf(out, "%.*s/shell.sock", (int)strcspn(own, ":"), own);
+    const char *dir = getenv("XDG_RUNTIME_DIR");
+    struct mk_str own = mk_file_run_folder();
+    if (own.len)
+        mk_buf_addf(out, "%.*s/shell.sock", MK_STR_ARG(own));
     else if (geteuid() == 0 || mk_generation_has_dropped_root(g) || is_inherited(ROOT_PATH))
         mk_buf_addf(out, ROOT_PATH);
     else if (dir && dir[0] == '/')

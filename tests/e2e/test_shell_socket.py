@@ -8,6 +8,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -288,19 +289,51 @@ def test_a_folder_of_root_after_the_rights_were_given_up(open_folder, run_folder
 
 # The program finds /run/monkey, and the shell of root the socket in it, though it belongs to another user.
 IN_RUN = """
-mount -t tmpfs none /run && mkdir /run/monkey && unset RUNTIME_DIRECTORY
+mount -t tmpfs none /run && unset RUNTIME_DIRECTORY && eval "$3"
 "$0" -c "$1" 2>/run/log & server=$!
-until [ -S /run/monkey/shell.sock ] || ! kill -0 $server; do sleep 0.05; done
+until [ -S $2 ] || ! kill -0 $server; do sleep 0.05; done
 "$0" shell uptime; code=$?
-kill $server; wait $server
+kill $server; wait $server; cat /run/log
 exit $code
 """
 
 
 @needs_root
-def test_the_folder_of_a_system(site_root, tmp_path):
-    conf = write_config(tmp_path / "conf", site_root, {"Workers": 1})
+@pytest.mark.parametrize("before, path", [
+    ("mkdir /run/monkey", "/run/monkey/shell.sock"),
+    ("true", "/run/monkey-shell.sock"),
+    ("true > /run/monkey", "/run/monkey-shell.sock"),
+    ("mkdir /run/own; export RUNTIME_DIRECTORY=/run/own", "/run/own/shell.sock"),
+])
+def test_the_folder_of_a_system(site_root, tmp_path, before, path):
+    files = conf_of(path) if path == "/run/monkey-shell.sock" else None
+    conf = write_config(tmp_path / "conf", site_root, {"Workers": 1}, files=files)
     env = {k: v for k, v in build.environment().items() if k != "MONKEY_SHELL_SOCKET"}
-    wrapper = ["unshare", "-m", "sh", "-c", IN_RUN, build.binary(), conf]
+    wrapper = ["unshare", "-m", "sh", "-c", IN_RUN, build.binary(), conf, path, before]
     done = subprocess.run(wrapper, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stdout.startswith("uptime  "), done
+
+
+@needs_root
+def test_the_shell_passes_dead_sockets(site_root, tmp_path):
+    """A folder that an older installation has left does not hide the server."""
+    conf = write_config(tmp_path / "conf", site_root, {"Workers": 1}, files=conf_of("/run/monkey-shell.sock"))
+    dead = "import socket; socket.socket(socket.AF_UNIX).bind('/run/monkey/shell.sock')"
+    before = f'mkdir /run/monkey && {sys.executable} -c "{dead}"'
+    env = {k: v for k, v in build.environment().items() if k != "MONKEY_SHELL_SOCKET"}
+    wrapper = ["unshare", "-m", "sh", "-c", IN_RUN, build.binary(), conf, "/run/monkey-shell.sock", before]
+    done = subprocess.run(wrapper, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith("uptime  "), done
+
+
+@needs_root
+@pytest.mark.skipif(not (build.PLUGINS / "fastcgi.so").exists(), reason="the preset has no plugin fastcgi")
+def test_programs_that_are_spawned_have_another_folder(site_root, tmp_path):
+    """/run/monkey is root's; the sockets of programs are made after its rights were given up."""
+    spawned = section("FASTCGI", {"Match": "*.php", "Spawn": "/bin/cat", "Children": 1})
+    files = {"sites/default": f"[HOST]\n    Root {site_root}\n{spawned}"}
+    conf = write_config(tmp_path / "conf", site_root, {"Workers": 1, "User": "nobody"}, files=files)
+    wrapper = ["unshare", "-m", "sh", "-c", IN_RUN, build.for_others(), conf, "/run/monkey/shell.sock"]
+    wrapper += ["mkdir /run/monkey"]
+    done = subprocess.run(wrapper, env=build.environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "cannot listen" not in done.stdout, done

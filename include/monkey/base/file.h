@@ -89,6 +89,13 @@ MK_API int mk_file_check_output(const char *path);
 /* Returns a phrase that explains an -errno of these functions: static text, or that of strerror(). */
 MK_API const char *mk_file_error(int err);
 
+/*
+ * Returns the folder for the sockets of a server that is not told where: the first one of $RUNTIME_DIRECTORY, which
+ * systemd sets for its services, or of $MONKEY_RUN_FOLDER if that variable is not set. Empty: there is none. It lives
+ * as long as the environment.
+ */
+MK_API struct mk_str mk_file_run_folder(void);
+
 MK_C_END
 
 #endif

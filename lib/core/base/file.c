@@ -15,6 +15,7 @@
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -480,4 +481,10 @@ const char *mk_file_error(int err)
     default:
         return strerror(-err);
     }
+}
+
+struct mk_str mk_file_run_folder(void)
+{
+    const char *systemd = getenv("RUNTIME_DIRECTORY"), *text = systemd ? systemd : getenv("MONKEY_RUN_FOLDER");
+    return text && text[0] == '/' ? mk_str_until(mk_str_c(text), ":") : MK_STR("");
 }

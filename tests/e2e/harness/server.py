@@ -31,9 +31,16 @@ SETTLE_SECONDS = 30  # a busy machine closes the last descriptors late
 
 
 def await_true(condition, seconds=30.0, what="the condition", pause=0.005):
-    """Polls for what has no event to wait for, the more seldom the longer; returns the condition's last value."""
+    """Polls for what has no event to wait for, the more seldom the longer; returns the condition's last value.
+
+    A file that it reads may be missing before that."""
+
+    def ask():
+        with contextlib.suppress(FileNotFoundError):
+            return condition()
+
     begin = time.monotonic()
-    while not (value := condition()):
+    while not (value := ask()):
         waited = time.monotonic() - begin
         if waited > seconds:
             raise AssertionError(f"{what} did not come true within {seconds} s")

@@ -12,7 +12,6 @@
 #include <monkey/base/buf.h>
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum { NAME_BYTES = 256, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
@@ -145,8 +144,7 @@ int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const c
 /* The socket of shells is there by default where a server has a folder for it, as systemd's services have. */
 static uint32_t match_shell(const char *const *names)
 {
-    const char *folder = getenv("RUNTIME_DIRECTORY");
-    return folder && folder[0] == '/' ? mk__autoload_match_word(MK_STR("cheetah"), names) : 0;
+    return mk_file_run_folder().len ? mk__autoload_match_word(MK_STR("cheetah"), names) : 0;
 }
 
 int mk__autoload_find_modules(struct mk__conf *conf, const struct mk__autoload_files *files, uint32_t *ret_wanted)

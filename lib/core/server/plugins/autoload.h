@@ -17,7 +17,8 @@ struct mk__autoload_files {
 /*
  * Searches files, and those that they include, for names of plugins; case does not matter. `conf` is empty, and of no
  * use afterwards but for its problems. `*ret_wanted` gets a bit for each name that was found, for "cache" where there
- * is a DocumentRoot, and for "cheetah" where RUNTIME_DIRECTORY is set. Errors in the files are skipped: loading the
+ * is a DocumentRoot, and for "cheetah" where the server has a
+ * folder for its sockets. Errors in the files are skipped: loading the
  * configuration reports them. Returns 0 or -ENOMEM.
  */
 int mk__autoload_find_modules(struct mk__conf *conf, const struct mk__autoload_files *files, uint32_t *ret_wanted);
