@@ -100,12 +100,35 @@ static void make_arguments(const char **argv, bool supervise)
     *argv = NULL;
 }
 
-int exec_shell(char **argv)
+/* Words of the command line that are programs of their own, monkey-WORD in the folder of the plugins. */
+static const struct {
+    const char *word, *interpreter;
+} commands[] = {
+    {"shell", NULL},
+    {"convert", "python3"},
+};
+
+bool exec_is_command(const char *word)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(commands); i++)
+        if (strcmp(word, commands[i].word) == 0)
+            return true;
+    return false;
+}
+
+int exec_command(char **argv)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/monkey-shell", mk_plugin_dir());
+    size_t row = 0;
+    while (strcmp(argv[0], commands[row].word) != 0)
+        row++;
+    snprintf(path, sizeof(path), "%s/monkey-%s", mk_plugin_dir(), argv[0]);
     execv(path, argv);
-    fprintf(stderr, "monkey: cannot run %s: %s\n", path, strerror(errno));
+    int err = errno;
+    if (err == ENOENT && commands[row].interpreter && access(path, F_OK) == 0)
+        fprintf(stderr, "monkey: %s needs %s, which is not installed\n", argv[0], commands[row].interpreter);
+    else
+        fprintf(stderr, "monkey: cannot run %s: %s\n", path, strerror(err));
     return EXIT_OPTIONS;
 }
 

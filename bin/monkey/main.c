@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static bool wants_supervisor(const struct mk_server *server)
@@ -82,8 +81,8 @@ int main(int argc, char **argv)
     signals_reset();
     keep_standard_descriptors();
     privileges_forbid_dumps(); /* until the configuration allows it */
-    if (argc > 1 && strcmp(argv[1], "shell") == 0)
-        return exec_shell(argv + 1);
+    if (argc > 1 && exec_is_command(argv[1]))
+        return exec_command(argv + 1);
     int code = options_read(&o, argc, argv);
     if (code != 0)
         return code;

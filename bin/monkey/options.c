@@ -125,7 +125,8 @@ void options_help(void)
            "    monkey [-c DIR]         serve what the configuration in DIR says\n"
            "    monkey FILE             serve what the configuration FILE says\n"
            "    monkey proxy URL        pass requests on to URL, from HTTPS\n"
-           "    monkey shell [COMMAND]  show and control the running server\n\n");
+           "    monkey shell [COMMAND]  show and control the running server\n"
+           "    monkey convert FILE     print a configuration of nginx, Caddy or Apache as one of this server\n\n");
     for (unsigned i = 0; i < ROWS; i++) {
         char form[40], letter[4] = {'-', rows[i].letter, ',', '\0'};
         snprintf(form, sizeof(form), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",

@@ -250,8 +250,10 @@ pid_t exec_start_server(const struct ipc_sockets *sockets, const char *role, int
 
 /* Replaces this process by the supervisor of the same configuration. Returns only on failure: -errno. */
 int exec_supervisor(void);
-/* Executes the program of `monkey shell`; `argv` begins with "shell". Returns an exit code after a message. */
-int exec_shell(char **argv);
+/* Returns whether a word of the command line is a program: `monkey shell`, `monkey convert`. */
+bool exec_is_command(const char *word);
+/* Executes that program; `argv` begins with its word. Returns an exit code after a message. */
+int exec_command(char **argv);
 
 /*
  * What a starting process writes to its stderr, in particular why it cannot start: kept until it is ready or ends, for

@@ -12,7 +12,7 @@ _monkey() {
     *)
         case $word in
         -*) words=$("$program" --help 2>/dev/null | sed -n 's/^  .* \(--[a-z-]*\) .*/\1/p') ;;
-        *) [ "$COMP_CWORD" -gt 1 ] || words='proxy shell' ;;
+        *) [ "$COMP_CWORD" -gt 1 ] || words='proxy shell convert' ;;
         esac
         ;;
     esac

@@ -39,8 +39,8 @@ def test_options(tmp_path):
 def test_folders_files_and_commands(tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "file").write_text("")
-    assert complete(tmp_path, "")[:2] == ["proxy", "shell"]
-    assert sorted(complete(tmp_path, "")) == ["file", "proxy", "shell", "site"]
+    assert complete(tmp_path, "")[:3] == ["proxy", "shell", "convert"]
+    assert sorted(complete(tmp_path, "")) == ["convert", "file", "proxy", "shell", "site"]
     assert complete(tmp_path, "-c", "s") == ["site"]
     assert complete(tmp_path, "-c", "f") == ["file"]
     assert complete(tmp_path, "-t", "s") == ["site"]

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A block server of nginx as a host, and several blocks that are one host here."""
+
+import os
+import re
+
+from . import nginx_settings as settings
+from .model import Content, Host, Scope
+from .nginx_content import convert_if, convert_return, convert_rewrite, convert_try_files
+from .nginx_context import Context, full_path
+from .nginx_locations import convert_locations
+from .nginx_words import TLS_ROWS, UNKNOWN, UNNEEDED
+from .report import Node
+
+OLD_PROTOCOLS = {"SSLv2", "SSLv3", "TLSv1", "TLSv1.1"}
+
+
+def convert_server(context: Context, node: Node) -> None:
+    host = Host([], node.place, base=Scope(outer=context.http, node=node))
+    context.host, context.named, context.used_named = host, {}, set()
+    host.base.values["ifs"] = []
+    for each in node.block or ():
+        if each.word == "location" and each.args and each.args[0].startswith("@"):
+            context.named[each.args[0]] = each
+    later = []
+    for each in node.block or ():
+        if each.word in SERVER:
+            SERVER[each.word](context, host, each)
+        elif each.word in LATER:
+            later.append(each)
+        elif each.word in TLS_ROWS and each.args:
+            host.tls.append((TLS_ROWS[each.word], full_path(each.args[0])))
+        elif each.word != "location" and not settings.convert_setting(context, host.base, each):
+            skip_unknown(context, each)
+    for each in later:
+        LATER[each.word](context, host, host.base, each)
+    settings.finish_scope(host.base)
+    convert_locations(context, host, [each for each in node.block or () if each.word == "location"])
+    finish_host(context, host)
+    context.config.hosts.append(host)
+
+
+def skip_unknown(context: Context, node: Node) -> None:
+    from .nginx import skip_unknown as skip
+
+    skip(context, node)
+
+
+# ── words of a server ──
+
+
+def set_listen(context, host, node):
+    value, *options = node.args or ["80"]
+    host.first |= "default_server" in options or "default" in options
+    if value.startswith("unix:"):
+        address = value
+    else:
+        name, _, port = value.rpartition(":") if not value.endswith("]") else (value, "", "80")
+        if not port.isdigit():
+            name, port = value, "80"
+        address = port if name in ("", "*", "0.0.0.0", "[::]") else f"{name}:{port}"
+    listen = address + " tls" * ("ssl" in options) + " proxy" * ("proxy_protocol" in options)
+    if listen not in host.listens:
+        host.listens.append(listen)
+
+
+def set_names(context, host, node):
+    for name in node.args:
+        if name in ("_", "", '""', "localhost.localdomain"):
+            continue
+        if name.startswith("~"):
+            context.skip(node, f"{name}: names are names or wildcards such as *.example.org, no expressions")
+        elif name.startswith("."):
+            host.names += [name[1:], "*" + name]
+        elif "*" in name[1:] or (name.startswith("*") and not name.startswith("*.")):
+            context.skip(node, f"{name}: a wildcard is the first part of a name, as in *.example.org")
+        elif name == "$hostname":
+            context.skip(node, "the name of the machine is written as a name")
+        else:
+            host.names.append(name)
+    host.names = list(dict.fromkeys(host.names))
+
+
+def set_protocols(context, host, node):
+    if set(node.args) == {"TLSv1.3"}:
+        host.tls.append(("Profile", "modern"))
+    elif OLD_PROTOCOLS & set(node.args):
+        context.note(node, "TLS 1.2 and 1.3 are offered, no older ones")
+    else:
+        context.drop(node, UNNEEDED["ssl_ciphers"])
+
+
+def set_verify(context, host, node):
+    value = {"on": "Required", "optional": "Optional"}.get(node.args[0] if node.args else "")
+    if value:
+        host.tls.append(("ClientCertificate", value))
+    else:
+        context.skip(node, "ClientCertificate is Off, Optional or Required")
+
+
+def set_ssl(context, host, node):
+    if node.args == ["on"]:
+        host.listens = [each if " tls" in each else each + " tls" for each in host.listens]
+
+
+def set_tokens(context, host, node):
+    if node.args == ["off"]:
+        context.config.set_server("HideVersion", "On")
+    else:
+        context.drop(node, "the version is in the header Server")
+
+
+def set_server_wide(context, host, node):
+    from .nginx import convert_main
+
+    convert_main(context, node)
+
+
+def set_internal(context, host, node):
+    context.drop(node, "each host has its rules")
+
+
+SERVER = {"listen": set_listen, "server_name": set_names, "ssl_protocols": set_protocols,
+          "ssl_verify_client": set_verify, "ssl": set_ssl, "server_tokens": set_tokens}
+SERVER.update({word: set_server_wide for word in (
+    "keepalive_timeout", "keepalive_requests", "client_header_timeout", "set_real_ip_from", "real_ip_header",
+    "limit_req_zone")})
+LATER = {"return": convert_return, "rewrite": convert_rewrite, "if": convert_if, "try_files": convert_try_files}
+
+
+# ── what several directives say together ──
+
+
+def finish_host(context: Context, host: Host) -> None:
+    base = host.base
+    if not host.listens:
+        host.listens.append("80")
+    for name in context.named:
+        if name not in context.used_named:
+            context.skip(context.named[name], f"no try_files or error_page leads to {name}")
+    root = base.value("root") or next((scope.values["root"] for scope in host.scopes if "root" in scope.values and
+                                       scope.pattern == "/"), None)
+    if root and not (base.content and base.content.kind in ("redirect", "respond") and not host.scopes):
+        host.set_key("DocumentRoot", root)
+    for key, name in (("Indexfile", "index"), ("Precompressed", "precompressed"), ("SymLink", "links")):
+        if base.value(name) and root and not (name == "links" and name not in base.values):
+            host.set_key(key, base.value(name))
+    if base.value("index", "").split() in (["index.html", "index.htm"], ["index.html"]):
+        host.keys = [row for row in host.keys if row[0] != "Indexfile"]
+    add_error_pages(context, host, root)
+    add_logs(context, host)
+
+
+def add_error_pages(context: Context, host: Host, root) -> None:
+    rows = []
+    for node, statuses, target in base_error_pages(host):
+        page = target.partition("?")[0]
+        own = next((scope for scope in host.scopes if scope.pattern == "=" + page), None)
+        elsewhere = own is not None and own.content and own.content.kind == "files" and dict(own.content.rows).get("To")
+        if elsewhere or not root:
+            folder = os.path.dirname(elsewhere) if elsewhere else ""
+            context.skip(node, f"an error page is below the document root{f': copy it from {folder}' * bool(folder)}")
+            host.scopes = [scope for scope in host.scopes if scope is not own]
+            continue
+        if own is not None and own.content and own.content.kind == "files" and not own.headers:
+            host.scopes = [scope for scope in host.scopes if scope is not own]
+        rows += [(status, page) for status in statuses if status not in ("414", "431")]
+    if rows:
+        host.base.settings["errors"] = tuple(rows)
+
+
+def base_error_pages(host: Host) -> list:
+    scopes = [host.base, *(scope for scope in host.scopes if scope.pattern == "/")]
+    found = [each for scope in scopes for each in scope.values.get("error_pages", ())]
+    return found or host.base.outer.values.get("error_pages", []) if host.base.outer else found
+
+
+def add_logs(context: Context, host: Host) -> None:
+    base = host.base
+    log, rows, excepted, own = base.value("log"), [], [], []
+    for scope in host.scopes:
+        if "log" not in scope.values or scope.values["log"] == log:
+            continue
+        excepted.append(scope.pattern)
+        if scope.values["log"]:
+            own.append(("LOGGER", (("Match", scope.pattern), *scope.values["log"])))
+    if excepted and log and base.values.get("log") is None:
+        base.values["log"] = log  # so that the section is one of the host
+    log = base.values.get("log")
+    if log:
+        rows += log
+    if "error_log" in base.values:
+        rows.append(("ErrorLog", base.values["error_log"]))
+        if log is None and base.value("log"):
+            rows = [*base.value("log"), *rows]
+    if excepted and log:
+        rows.append(("Except", " ".join(excepted)))
+    if rows:
+        order = {"AccessLog": 0, "ErrorLog": 1}
+        host.sections.append(("LOGGER", tuple(sorted(rows, key=lambda row: order.get(row[0], 2)))))
+    elif log == () and context.http.values.get("log"):
+        host.sections.append(("LOGGER", (("AccessLog", "Off"),)))
+    host.sections += own
+
+
+# ── several blocks for one host ──
+
+
+def is_to_https(host: Host) -> bool:
+    return bool(host.base.values.get("to_https"))
+
+
+def merge_hosts(context: Context) -> None:
+    """A block that only redirects to https becomes `Redirect https` of the host with the same names."""
+    hosts = context.config.hosts
+    for host in list(hosts):
+        split_moved(context, host)
+    for host in [each for each in hosts if is_to_https(each)]:
+        rest = []
+        for name in host.names:
+            secure = find_secure(hosts, host, name)
+            if secure is None:
+                rest.append(name)
+                continue
+            secure.https_only = True
+            secure.listens += [each for each in host.listens if each not in secure.listens]
+        if rest or not host.names:
+            host.names, host.https_only = rest, True
+        elif host is not None:
+            hosts.remove(host)
+    for host in hosts:
+        if host.https_only:
+            set_https(host)
+    merge_same_names(context)
+    hosts.sort(key=lambda host: (not host.first, bool(host.names) and not host.first and False))
+    add_listens(context)
+
+
+def split_moved(context: Context, host: Host) -> None:
+    """A block of several names that redirects to https for one of them is two: for that name, and for the others."""
+    name = host.key("Redirect").removeprefix("https://")
+    if not host.base.values.get("moved") or name not in host.names or find_secure(context.config.hosts, host, name) is None:
+        return
+    host.names.remove(name)
+    find_secure(context.config.hosts, host, name).https_only = True
+    secure = find_secure(context.config.hosts, host, name)
+    secure.listens += [each for each in host.listens if each not in secure.listens]
+    if not host.names:
+        context.config.hosts.remove(host)
+
+
+def find_secure(hosts: list, host: Host, name: str):
+    return next((each for each in hosts if each is not host and name in each.names and
+                 any(" tls" in listen for listen in each.listens)), None)
+
+
+def set_https(host: Host) -> None:
+    if host.tls:
+        host.tls.append(("Redirect", "https"))
+    else:
+        host.tls = [("Redirect", "https")]
+    if is_to_https(host) and host.base.content is None and not host.key("DocumentRoot") and not host.scopes:
+        host.base.content = Content("respond", (("Status", "404"),))  # a host without files
+
+
+def merge_same_names(context: Context) -> None:
+    """Blocks for http and https with the same names and the same content are one host."""
+    made: list = []
+    for host in context.config.hosts:
+        same = next((each for each in made if each.names and each.names == host.names and
+                     describe(each) == describe(host)), None)
+        if same is None:
+            made.append(host)
+            continue
+        same.listens += [each for each in host.listens if each not in same.listens]
+        same.tls = same.tls or host.tls
+        same.first |= host.first
+    context.config.hosts[:] = made
+
+
+def describe(host: Host) -> str:
+    scopes = [(scope.pattern, scope.content and (scope.content.kind, scope.content.rows), scope.settings,
+               scope.headers, scope.rules) for scope in (*host.scopes, host.base)]
+    return repr((host.keys, host.sections, scopes))
+
+
+def add_listens(context: Context) -> None:
+    """The lines Listen of all hosts. One address is either with TLS or without it."""
+    listens: dict = {}
+    for host in context.config.hosts:
+        for listen in host.listens:
+            address = listen.split()[0]
+            if address not in listens or (" tls" in listen and " tls" not in listens[address]):
+                listens[address] = listen
+    for host in context.config.hosts:
+        host.listens = list(dict.fromkeys(listens[listen.split()[0]] for listen in host.listens))
+    context.config.server[:0] = [("Listen", listen) for listen in sorted(listens.values(), key=sort_key)]
+
+
+def sort_key(listen: str) -> tuple:
+    port = re.search(r"(\d+)(?: |$)", listen)
+    return ("tls" not in listen, int(port[1]) if port else 0, listen)
+
+
