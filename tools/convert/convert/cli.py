@@ -28,7 +28,7 @@ def read_options(args):
 
 
 def convert(path: str, server=None):
-    """Returns the converted text and the report."""
+    """Returns the converted text, the report and what was converted."""
     report, config = Report(), Config()
     convert_from = detect.find_converter(path, server)
     nodes = convert_from.read(path, report)
@@ -36,17 +36,26 @@ def convert(path: str, server=None):
     convert_from.convert(nodes, path, config, report)
     if not config.hosts:
         raise ConvertError(Place(path, 1), f"no {convert_from.HOSTS} is there")
-    return write_config(config, report, os.path.basename(path)), report
+    return write_config(config, report, os.path.basename(path)), report, config
+
+
+def write_files(path: str, data: bytes, config: Config) -> None:
+    """Writes the configuration, and files of users next to it, which are not replaced."""
+    with open(path, "wb") as file:
+        file.write(data)
+    for name, lines in config.users.items():
+        place = os.path.join(os.path.dirname(path), name)
+        with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w") as file:
+            file.write("".join(f"{line}\n" for line in lines))
 
 
 def main(args=None) -> int:
     options = read_options(args)
     try:
-        text, report = convert(options.file, options.server)
+        text, report, config = convert(options.file, options.server)
         data = text.encode(errors="surrogateescape")
         if options.output:
-            with open(options.output, "wb") as file:
-                file.write(data)
+            write_files(options.output, data, config)
         else:
             sys.stdout.buffer.write(data)
             sys.stdout.flush()

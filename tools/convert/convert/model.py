@@ -54,6 +54,7 @@ class Scope:
     headers: typing.Optional[dict] = None  # name in lower case: row
     rules: typing.Optional[list] = None  # of rows
     values: dict = dataclasses.field(default_factory=dict)  # what a converter keeps here, such as a root
+    is_open: bool = False  # what it does not set is what the scopes behind it say
 
     def get(self, kind: str):
         scope = self
@@ -118,6 +119,7 @@ class Config:
     sections: list = dataclasses.field(default_factory=list)  # of the server, and for all hosts
     hosts: list = dataclasses.field(default_factory=list)
     common: Scope = dataclasses.field(default_factory=Scope)  # what sections for all hosts say
+    users: dict = dataclasses.field(default_factory=dict)  # name of a file: its lines
 
     def set_server(self, key: str, value: str) -> None:
         self.server = [row for row in self.server if row[0] != key] + [(key, value)]

@@ -4,9 +4,10 @@
 import os
 
 from . import nginx_settings as settings
+from .merge import merge_hosts
 from .model import Config, Scope
 from .nginx_context import Context, full_path
-from .nginx_server import convert_server, merge_hosts
+from .nginx_server import convert_server
 from .nginx_syntax import parse
 from .nginx_words import BALANCE, HASH_BY, SERVER_ROWS, UNKNOWN, UNNEEDED
 from .reader import Reader
@@ -65,7 +66,7 @@ def convert(nodes: list, path: str, config: Config, report: Report) -> None:
     servers = [node for node in top if node.word == "server"]
     for node in servers:
         convert_server(context, node)
-    merge_hosts(context)
+    merge_hosts(config)
     settings.make_common(context)
     write_upstreams(context)
 
@@ -171,6 +172,8 @@ def read_upstream_server(context: Context, node: Node, rows: list) -> str:
             options.append(option)
         elif name == "max_fails":
             add_once(rows, "EjectAfter", value)
+        elif name == "fail_timeout" and value.strip("s") == "0":
+            add_once(rows, "EjectAfter", "0")
         elif name == "fail_timeout" and duration(value, 300):
             add_once(rows, "EjectTime", duration(value, 300))
         elif name == "max_conns":

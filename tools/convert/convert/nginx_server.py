@@ -2,14 +2,13 @@
 """A block server of nginx as a host, and several blocks that are one host here."""
 
 import os
-import re
 
 from . import nginx_settings as settings
-from .model import Content, Host, Scope
+from .model import Host, Scope
 from .nginx_content import convert_if, convert_return, convert_rewrite, convert_try_files
 from .nginx_context import Context, full_path
 from .nginx_locations import convert_locations
-from .nginx_words import TLS_ROWS, UNKNOWN, UNNEEDED
+from .nginx_words import TLS_ROWS, UNNEEDED
 from .report import Node
 
 OLD_PROTOCOLS = {"SSLv2", "SSLv3", "TLSv1", "TLSv1.1"}
@@ -155,6 +154,9 @@ def add_error_pages(context: Context, host: Host, root) -> None:
     rows = []
     for node, statuses, target in base_error_pages(host):
         page = target.partition("?")[0]
+        if page.endswith(".php"):
+            context.skip(node, "an error page is no script: TryFiles leads paths that do not exist to one")
+            continue
         own = next((scope for scope in host.scopes if scope.pattern == "=" + page), None)
         elsewhere = own is not None and own.content and own.content.kind == "files" and dict(own.content.rows).get("To")
         if elsewhere or not root:
@@ -201,104 +203,3 @@ def add_logs(context: Context, host: Host) -> None:
     elif log == () and context.http.values.get("log"):
         host.sections.append(("LOGGER", (("AccessLog", "Off"),)))
     host.sections += own
-
-
-# ── several blocks for one host ──
-
-
-def is_to_https(host: Host) -> bool:
-    return bool(host.base.values.get("to_https"))
-
-
-def merge_hosts(context: Context) -> None:
-    """A block that only redirects to https becomes `Redirect https` of the host with the same names."""
-    hosts = context.config.hosts
-    for host in list(hosts):
-        split_moved(context, host)
-    for host in [each for each in hosts if is_to_https(each)]:
-        rest = []
-        for name in host.names:
-            secure = find_secure(hosts, host, name)
-            if secure is None:
-                rest.append(name)
-                continue
-            secure.https_only = True
-            secure.listens += [each for each in host.listens if each not in secure.listens]
-        if rest or not host.names:
-            host.names, host.https_only = rest, True
-        elif host is not None:
-            hosts.remove(host)
-    for host in hosts:
-        if host.https_only:
-            set_https(host)
-    merge_same_names(context)
-    hosts.sort(key=lambda host: (not host.first, bool(host.names) and not host.first and False))
-    add_listens(context)
-
-
-def split_moved(context: Context, host: Host) -> None:
-    """A block of several names that redirects to https for one of them is two: for that name, and for the others."""
-    name = host.key("Redirect").removeprefix("https://")
-    if not host.base.values.get("moved") or name not in host.names or find_secure(context.config.hosts, host, name) is None:
-        return
-    host.names.remove(name)
-    find_secure(context.config.hosts, host, name).https_only = True
-    secure = find_secure(context.config.hosts, host, name)
-    secure.listens += [each for each in host.listens if each not in secure.listens]
-    if not host.names:
-        context.config.hosts.remove(host)
-
-
-def find_secure(hosts: list, host: Host, name: str):
-    return next((each for each in hosts if each is not host and name in each.names and
-                 any(" tls" in listen for listen in each.listens)), None)
-
-
-def set_https(host: Host) -> None:
-    if host.tls:
-        host.tls.append(("Redirect", "https"))
-    else:
-        host.tls = [("Redirect", "https")]
-    if is_to_https(host) and host.base.content is None and not host.key("DocumentRoot") and not host.scopes:
-        host.base.content = Content("respond", (("Status", "404"),))  # a host without files
-
-
-def merge_same_names(context: Context) -> None:
-    """Blocks for http and https with the same names and the same content are one host."""
-    made: list = []
-    for host in context.config.hosts:
-        same = next((each for each in made if each.names and each.names == host.names and
-                     describe(each) == describe(host)), None)
-        if same is None:
-            made.append(host)
-            continue
-        same.listens += [each for each in host.listens if each not in same.listens]
-        same.tls = same.tls or host.tls
-        same.first |= host.first
-    context.config.hosts[:] = made
-
-
-def describe(host: Host) -> str:
-    scopes = [(scope.pattern, scope.content and (scope.content.kind, scope.content.rows), scope.settings,
-               scope.headers, scope.rules) for scope in (*host.scopes, host.base)]
-    return repr((host.keys, host.sections, scopes))
-
-
-def add_listens(context: Context) -> None:
-    """The lines Listen of all hosts. One address is either with TLS or without it."""
-    listens: dict = {}
-    for host in context.config.hosts:
-        for listen in host.listens:
-            address = listen.split()[0]
-            if address not in listens or (" tls" in listen and " tls" not in listens[address]):
-                listens[address] = listen
-    for host in context.config.hosts:
-        host.listens = list(dict.fromkeys(listens[listen.split()[0]] for listen in host.listens))
-    context.config.server[:0] = [("Listen", listen) for listen in sorted(listens.values(), key=sort_key)]
-
-
-def sort_key(listen: str) -> tuple:
-    port = re.search(r"(\d+)(?: |$)", listen)
-    return ("tls" not in listen, int(port[1]) if port else 0, listen)
-
-

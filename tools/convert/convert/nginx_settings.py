@@ -328,7 +328,7 @@ def hide_header(context, scope, node, value):
     if value.lower() in ("server", "x-accel-redirect"):
         context.drop(node, f"{value} of a backend is not passed on")
     else:
-        scope.add_header("Remove", "", value, False)
+        (context.host.base if context.host else scope).add_header("Remove", "", value, False)
 
 
 def set_param(context, scope, node, value):
@@ -372,6 +372,8 @@ def finish_scope(scope: Scope) -> None:
     """Puts together what several directives have said of a scope."""
     if scope.settings.get("compress") or (scope.settings.get("gzip") and scope.get("compress")):
         scope.settings["compress"] = (("On", "On"), *(scope.get("gzip") or ()))
+    if scope.rules == [(("Action", "allow"),)]:
+        scope.rules = []
     auth = scope.settings.get("auth")
     if auth and scope.value("satisfy") == "any":
         scope.settings["auth"] = (*auth, ("Satisfy", "any"))

@@ -51,8 +51,9 @@ UNNEEDED = {
     "worker_priority": "the service manager sets it", "daemon": "the service manager decides",
     "master_process": "Supervisor of [SERVER] would do this", "ssl_session_ticket_key": SESSIONS,
     "recursive_error_pages": "it is off", "limit_conn_log_level": "it is info", "limit_conn_status": "it is 429",
-    "fastcgi_intercept_errors_off": "it is off", "chunked_transfer_encoding": "it is on", "msie_padding": COMPRESSING,
-    "ssi": "it is off" , "proxy_store": "it is off",
+    "chunked_transfer_encoding": "it is on", "msie_padding": COMPRESSING,
+    "ssi": "it is off", "autoindex_exact_size": "a list of a folder has its own look", "autoindex_localtime":
+    "a list of a folder has its own look", "autoindex_format": "a client that asks for JSON gets it", "proxy_store": "it is off",
 }
 NO_CACHE = "there is no cache of responses: a program such as Varnish, or the application, keeps them"
 UNKNOWN = {

@@ -107,7 +107,7 @@ def body_of(pattern: str) -> str:
     if pattern.startswith("="):
         return re.escape(pattern[1:]) + "$"
     if is_prefix(pattern):
-        return re.escape(pattern) + "(/|$)"
+        return re.escape(pattern) + "(/|$)" if pattern != "/" else "/"
     if pattern.startswith("*."):
         return ".*" + re.escape(pattern[1:]) + "$"
     text = pattern.lstrip("~").removeprefix("*")

@@ -58,7 +58,8 @@ def with_match(pattern: str, rows) -> tuple:
 
 
 def make_settings(host: Host, kind: str, name: str, off, common: Scope) -> list:
-    scopes = [scope for scope in served_scopes(host) if scope is not host.base] + [host.base]
+    scopes = [scope for scope in served_scopes(host) if scope is not host.base and not (
+        scope.is_open and kind not in scope.settings)] + [host.base]
     entries = [(scope.pattern, scope.get(kind) or None, scope) for scope in scopes]
     behind = common.settings.get(kind)
     if kind == "limits":
@@ -76,7 +77,8 @@ def make_settings(host: Host, kind: str, name: str, off, common: Scope) -> list:
 
 
 def make_rules(host: Host, common: Scope) -> list:
-    scopes = [scope for scope in all_scopes(host) if not scope.is_redirected() or scope is host.base]
+    scopes = [scope for scope in all_scopes(host) if scope is host.base or not (
+        scope.is_redirected() or scope.is_open and scope.rules is None)]
     entries = [(scope.pattern, scope.list_rules() or None, scope) for scope in scopes]
     made = []
     for pattern, rules, _ in prune(entries, common.rules):
@@ -96,7 +98,7 @@ def make_headers(host: Host) -> list:
             continue
         inner = scopes[:number] if scope is not host.base else []
         excluded = [other.pattern for other in inner if overlaps(scope.pattern, other.pattern)
-                    and not set(scope.headers) <= set(other.headers or {})]
+                    and not other.is_open and not set(scope.headers) <= set(other.headers or {})]
         pattern = without(scope.pattern, excluded) if excluded and is_prefix(scope.pattern) else scope.pattern
         for on_errors in (False, True):
             rows = [row for row in scope.headers.values() if row[3] == on_errors]
@@ -132,6 +134,11 @@ def make_contents(host: Host, report: Report) -> list:
     for number, (pattern, content, scope) in enumerate(entries):
         name, order, _ = CONTENTS[content.kind]
         earlier = [each for each in entries[:number] if overlaps(pattern, each[0])]
+        if any(covers(each[0], pattern) for each in earlier) and content.node:
+            if content.kind == "files":
+                continue
+            report.note(content.node, f"no request for {pattern} gets here: what comes before it answers them")
+            continue
         if order == 0:
             later = [each[0] for each in earlier if not comes_first(each[1], content)]
             made.append((name, exclude(pattern, content, later)))

@@ -7,7 +7,7 @@ import typing
 from .model import Content
 from .patterns import body_of, is_prefix
 
-URI = re.compile(r"(?:(https?|\$scheme|\{scheme\})://([^/$?{]*|\$\w+|\{host\}|\{http\.request\.host\}))?(.*)", re.S)
+URI = re.compile(r"(?:(https?|\$scheme|\{scheme\})://(\$\w+|\{[\w.]+\}|[^/$?{]*))?(.*)", re.S)
 QUERY = re.compile(r"(?:\$is_args\$args|\?\$args|\?\$query_string|\$is_args\$query_string|\?\{query\})$")
 
 

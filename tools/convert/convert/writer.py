@@ -8,7 +8,8 @@ from .report import Report
 from .sections import make_sections
 
 COLUMN = 20  # of values
-RAW = {"Match", "When", "To", "Except", "Format"}  # a value that is written word for word if it needs no quotes
+ONE_WORD = {"Realm", "DocumentRoot", "Root", "Users", "Groups", "AccessLog", "ErrorLog", "Certificate",
+            "CertificateKey", "CertificateChain", "ClientCA", "FlagFile", "PidFile", "TlsCA"}
 SHORT = {  # section: the key of [HOST] and the key of the section that it means
     "PROXY": ("Proxy", "To"),
     "FASTCGI": ("PHP", "To"),
@@ -30,6 +31,7 @@ def quote(text: str) -> str:
 
 
 def line(key: str, value: str) -> str:
+    value = quote(value) if key in ONE_WORD else value
     return f"    {key} {value}" if len(key) >= COLUMN - 5 else f"    {key:<{COLUMN - 4}}{value}"
 
 
@@ -93,11 +95,11 @@ def write_report(report: Report, title: str) -> list:
     for heading, rows in (("Not converted:", report.skipped), ("Different here:", report.notes)):
         if rows:
             out += ["#", f"# {heading}"]
-            out += [f"# {place}: {clean(text)}" for place, text in rows]
+            out += [f"# {place}: {clean(text)}" for place, text in sorted(rows)]
     if report.unneeded:
         out += ["#", "# Needs no line here:"]
         groups: dict = {}
-        for word, place, why in report.unneeded:
+        for word, place, why in sorted(report.unneeded, key=lambda row: row[1]):
             groups.setdefault((word, why), []).append(str(place))
         out += [f"# {', '.join(dict.fromkeys(places))}: {clean(word)}: {clean(why)}"
                 for (word, why), places in groups.items()]
