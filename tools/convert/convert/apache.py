@@ -112,7 +112,8 @@ def convert_server_word(node: Node, config: Config, report: Report) -> bool:
     elif word == "errorlog":
         config.set_server("ErrorLog", value if value.startswith(("/", "stderr")) else os.path.join(ROOT, value))
     elif word == "directory" and node.args[:1] in (["/"], ["/usr/share"]):
-        report.drop(Node(f"Directory {node.args[0]}", [], node.place), "files below Root, and of [ALIAS], are served alone")
+        report.drop(Node(f"Directory {node.args[0]}", [], node.place),
+                    "files below Root, and of [ALIAS], are served alone")
     else:
         return False
     return True

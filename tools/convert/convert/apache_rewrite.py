@@ -114,7 +114,8 @@ def to_host(server, tests, rule, scope, pattern, target, code) -> bool:
 
 
 def front_controller(server, tests, rule, scope, pattern, target, code) -> bool:
-    files = [test for test in tests if re.match(r"%\{(?:DOCUMENT_ROOT\}(?:/)?%\{)?REQUEST_(?:FILENAME|URI)\}\s+!-[fdls]", test)]
+    missing = re.compile(r"%\{(?:DOCUMENT_ROOT\}(?:/)?%\{)?REQUEST_(?:FILENAME|URI)\}\s+!-[fdls]")
+    files = [test for test in tests if missing.match(test)]
     match = re.fullmatch(r"/?([\w./-]+\.\w+)(?:/\$1|\?.*)?", target)
     if code is not None or not match or not files or len(files) < len(tests) or scope.pattern != "/":
         return False

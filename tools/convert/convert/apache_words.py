@@ -43,17 +43,20 @@ UNNEEDED = {
     "deflatecompressionlevel": "GzipLevel of [COMPRESS] is 4", "logformat": "each log has its Format",
     "multiviewsmatch": "names are those of files", "coredumpdirectory": "CoreDumps of [SERVER] decides",
     "extendedstatus": "[STATUS] counts", "allowencodedslashes": "EncodedSlash of a section decides",
-    "directoryslash": "it is on", "defaultruntimedir": FOLDERS, "limitrequestfields": "MaxHeaders of [SERVER] is 100",
+    "directoryslash": "it is on", "loglevel": "LogLevel of [SERVER] is info",
+    "defaultruntimedir": FOLDERS, "limitrequestfields": "MaxHeaders of [SERVER] is 100",
     "limitrequestline": "MaxRequestLine of [SERVER] is 8K", "limitrequestfieldsize": "MaxHeadSize of [SERVER] is 16K",
     "define": "its value stands where it is used", "authbasicprovider": "users are in a file", "requestreadtimeout":
     "Timeout and MinBodyRate of [SERVER] are limits", "proxywebsocketfallbacktoproxyhttp": "WebSocket works without a "
-    "line", "documentrootcheck": FOLDERS, "action": PLUGIN, "brotlicompressionquality": "BrotliLevel of [COMPRESS] is 4",
+    "line", "documentrootcheck": FOLDERS, "action": PLUGIN,
+    "brotlicompressionquality": "BrotliLevel of [COMPRESS] is 4",
 }
 UNKNOWN = {
     "setenv": "Params of [FASTCGI] and Env of [CGI] set variables", "passenv": "Env of [CGI] sets variables",
     "setenvif": "there are no variables that depend on requests", "rewritemap": "there are no maps",
-    "substitute": "bodies are not changed", "addoutputfilter": "bodies are not changed", "setoutputfilter": "bodies are "
-    "not changed", "dav": "there is no WebDAV: another server does that, behind [PROXY]", "svnpath": "there is no SVN",
+    "substitute": "bodies are not changed", "addoutputfilter": "bodies are not changed",
+    "setoutputfilter": "bodies are not changed", "dav": "there is no WebDAV: another server does that, behind [PROXY]",
+    "svnpath": "there is no SVN",
     "cacheenable": "there is no cache of responses", "wsgiscriptalias": "let the application speak HTTP, for [PROXY]",
     "wsgidaemonprocess": "let the application speak HTTP, for [PROXY]", "passengerenabled": "let the application speak "
     "HTTP, for [PROXY]", "php_value": "php-fpm has the settings of PHP", "php_flag": "php-fpm has the settings of PHP",
@@ -63,7 +66,8 @@ UNKNOWN = {
     "scriptaliasmatch": "[CGI] is for a prefix", "limitexcept": "write When method in [RULES]", "limit": "write When "
     "method in [RULES]", "suexecusergroup": "scripts run as the user of the server", "if": "there are no expressions: "
     "When of [RULES], [REDIRECT] and [RESPOND] has conditions", "elseif": "there are no expressions", "else": "there "
-    "are no expressions", "authdigestprovider": "logins are Basic, Bearer or Forward", "rewritelock": "there are no maps",
+    "are no expressions", "authdigestprovider": "logins are Basic, Bearer or Forward",
+    "rewritelock": "there are no maps",
 }
 SERVER_ROWS = {
     "user": ("User", str), "group": ("Group", str), "keepalivetimeout": ("KeepAliveTimeout", duration),

@@ -14,8 +14,8 @@ from .report import ConvertError, Node, Place, Report
 
 HOSTS = "site"
 ADDRESS = re.compile(r"(?:(https?)://)?(\[[0-9a-fA-F:.]+\]|[^:/\s]*)(?::(\d+))?(/.*)?")
-CERTIFICATES = ("Caddy gets certificates itself; here a program such as certbot does: write its files as Certificate and "
-                "CertificateKey in [TLS] of the host. Until then the server makes a self-signed one")
+CERTIFICATES = ("Caddy gets certificates itself; here a program such as certbot does: write its files as Certificate "
+                "and CertificateKey in [TLS] of the host. Until then the server makes a self-signed one")
 
 
 def read(path: str, report: Report) -> list:

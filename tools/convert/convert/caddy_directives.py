@@ -3,10 +3,11 @@
 
 import re
 
+from .caddy_matchers import networks_of, read_path, take_matcher
 from .caddy_proxy import make_fastcgi, make_proxy
 from .caddy_words import ORDER, UNKNOWN
 from .model import Config, Content, Host, Scope
-from .patterns import covers, expression
+from .patterns import covers
 from .report import Node, Report
 from .targets import make_redirect, read_target
 from .units import size, strict_transport
@@ -53,105 +54,6 @@ def convert_block(site: Site, nodes: list, scope: Scope, within: str, rank: int)
             site.report.skip(node, UNKNOWN.get(node.word, "the word is not known here"))
 
 
-# ── matchers ──
-
-
-def take_matcher(site: Site, node: Node, within: str):
-    """Returns the patterns that a directive is for, the conditions When, and its other arguments; None if its matcher
-    cannot be said, which is reported."""
-    args = list(node.args)
-    if args and args[0].startswith("@"):
-        matcher = site.matchers.get(args[0])
-        if matcher is None:
-            site.report.skip(node, f"there is no matcher {args[0]}")
-            return None
-        result = read_matcher(matcher)
-        if result is None:
-            site.report.skip(node, f"the matcher {args[0]} has conditions that no section has")
-            return None
-        patterns, conditions = result
-        return [clip(pattern, within) for pattern in patterns or ["/"]], conditions, args[1:]
-    if args and (args[0].startswith("/") or args[0] == "*") and node.word != "rewrite_target":
-        if args[0].startswith("/") and node.word in ("redir", "respond") and len(args) == 1:
-            return [within], [], args
-        return [clip(read_path(args[0]), within)], [], args[1:]
-    return [within], [], args
-
-
-def clip(pattern: str, within: str) -> str:
-    """A pattern without a path is that of the block around it."""
-    return within if pattern == "/" else pattern
-
-
-def read_path(text: str) -> str:
-    if text in ("*", "/*"):
-        return "/"
-    if text.startswith("*"):
-        return text if re.fullmatch(r"\*\.[\w.-]+", text) else expression(re.escape(text[1:]) + "$")
-    if text.endswith("*") and "*" not in text[:-1]:
-        return text[:-1].rstrip("/") or "/"
-    if "*" in text:
-        return expression("^" + re.escape(text).replace(r"\*", "[^/]*") + "$")
-    return "=" + text
-
-
-def read_matcher(node: Node):
-    """Returns the patterns and conditions of a named matcher; None: no section can say it."""
-    rows = node.block if node.block is not None else [Node(node.args[0], node.args[1:], node.place)] if node.args else []
-    patterns, conditions = [], []
-    for row in rows:
-        if row.word == "path":
-            patterns += [read_path(arg) for arg in row.args]
-        elif row.word == "path_regexp":
-            patterns.append(expression(row.args[-1]))
-        elif row.word == "method":
-            conditions.append("method " + " ".join(row.args))
-        elif row.word == "header" and len(row.args) == 2 and "*" not in row.args[1].strip("*"):
-            value = re.escape(row.args[1].strip("*"))
-            start, end = ("" if row.args[1].startswith("*") else "^"), ("" if row.args[1].endswith("*") else "$")
-            conditions.append(f"header {row.args[0]}" + (f" ~{start}{value}{end}" if value else ""))
-        elif row.word == "header_regexp" and len(row.args) >= 2:
-            conditions.append(f"header {row.args[-2]} {expression(row.args[-1])}")
-        elif row.word == "query" and row.args:
-            name, _, value = row.args[0].partition("=")
-            conditions.append(f"query {name}" + (f" ={value}" if value not in ("", "*") else ""))
-        elif row.word == "not" and row.args[:1] == ["path"]:
-            excluded = "".join(f"(?!{not_path(arg)})" for arg in row.args[1:])
-            patterns.append(f"~^{excluded}/")
-        elif row.word in ("remote_ip", "client_ip") or (row.word == "not" and row.args[:1] in (
-                ["remote_ip"], ["client_ip"])):
-            return None
-        else:
-            return None
-    return patterns, conditions
-
-
-def not_path(text: str) -> str:
-    from .patterns import body_of
-
-    return body_of(read_path(text))
-
-
-def networks_of(site: Site, node: Node):
-    """The networks of a matcher `@name remote_ip ...`, and whether it is negated; None: it is another one."""
-    matcher = site.matchers.get(node.args[0]) if node.args else None
-    if matcher is None:
-        return None
-    rows = matcher.block if matcher.block is not None else [Node(matcher.args[0], matcher.args[1:], matcher.place)] \
-        if matcher.args else []
-    paths = [read_path(arg) for row in rows if row.word == "path" for arg in row.args]
-    rows = [row for row in rows if row.word != "path"]
-    if len(rows) != 1:
-        return None
-    words = [rows[0].word, *rows[0].args]
-    negated = words[0] == "not"
-    words = words[negated:]
-    if words[:1] not in (["remote_ip"], ["client_ip"]):
-        return None
-    private = "192.168.0.0/16 172.16.0.0/12 10.0.0.0/8 127.0.0.0/8 fd00::/8 ::1"
-    return negated, " ".join(words[1:]).replace("private_ranges", private), paths
-
-
 def add_scope(site: Site, word: str, pattern: str, outer: Scope, rank: int, node: Node, is_open: bool = True) -> Scope:
     scope = Scope(pattern, outer, node, is_open=is_open)
     number = ORDER.index(word) if word in ORDER else 0
@@ -162,7 +64,7 @@ def add_scope(site: Site, word: str, pattern: str, outer: Scope, rank: int, node
 
 
 def scopes_for(site, node, scope, within, rank):
-    """The scopes of a setting: that of the block, or one for each pattern of the matcher. Conditions are not possible."""
+    """The scopes of a setting: that of the block, or one for each pattern of the matcher. There are no conditions."""
     matched = take_matcher(site, node, within)
     if matched is None:
         return [], []
@@ -462,7 +364,8 @@ def set_log(site, node, scope, within, rank):
             target = {"file": row.args[1] if len(row.args) > 1 else "", "stdout": "stdout", "stderr": "stderr",
                       "discard": "Off"}.get(row.args[0], "")
             for each in row.block or ():
-                site.report.drop(Node(each.word, [], each.place), "logrotate renames logs, and SIGUSR1 opens them again")
+                site.report.drop(Node(each.word, [], each.place),
+                                 "logrotate renames logs, and SIGUSR1 opens them again")
         elif row.word == "format" and row.args:
             form = "json" if row.args[0] == "json" else "common"
         elif row.word == "level":

@@ -4,7 +4,8 @@
 ACME = "another program gets certificates"
 GLOBAL = {
     "email": ACME, "acme_ca": ACME, "acme_dns": ACME, "acme_ca_root": ACME, "on_demand_tls": ACME, "key_type": ACME,
-    "local_certs": "a host without a certificate has a self-signed one", "skip_install_trust": ACME, "ocsp_stapling": ACME,
+    "local_certs": "a host without a certificate has a self-signed one", "skip_install_trust": ACME,
+    "ocsp_stapling": ACME,
     "admin": "monkey shell shows and controls the server", "order": "the order of sections does not matter",
     "grace_period": "ShutdownTimeout of [SERVER] is 10 s", "persist_config": "files alone have the configuration",
     "storage": ACME, "cert_issuer": ACME, "renew_interval": ACME, "storage_clean_interval": ACME,

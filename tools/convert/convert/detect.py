@@ -11,10 +11,12 @@ SERVERS = ("nginx", "caddy", "apache")
 NAMES = (("caddyfile", "caddy"), (".caddy", "caddy"), ("nginx", "nginx"), ("httpd", "apache"), ("apache", "apache"))
 SIGNS = (  # what a line of each server looks like
     ("apache", re.compile(r"^\s*</?[A-Za-z]+[^>]*>\s*$", re.M)),
-    ("apache", re.compile(r"^\s*(?:DocumentRoot|ServerName|LoadModule|RewriteRule|ProxyPass|RewriteEngine)\s", re.M | re.I)),
-    ("nginx", re.compile(r"^\s*(?:server|http|events|location|upstream)\b[^;\n]*\{", re.M)),
+    ("apache", re.compile(r"^\s*(?:DocumentRoot|ServerName|LoadModule|RewriteRule|ProxyPass|RewriteEngine)\s",
+                          re.M | re.I)),
+    ("nginx", re.compile(r"^\s*(?:(?:server|http|events)\s*|(?:location|upstream)\s[^;\n]*)\{", re.M)),
     ("nginx", re.compile(r"^\s*[a-z_]+\s[^{}\n]*;\s*(?:#.*)?$", re.M)),
-    ("caddy", re.compile(r"^\s*(?:reverse_proxy|file_server|encode|php_fastcgi|respond|redir|handle|root)\b[^;\n]*$", re.M)),
+    ("caddy", re.compile(r"^\s*(?:reverse_proxy|file_server|encode|php_fastcgi|respond|redir|handle|root)\b[^;\n]*$",
+                         re.M)),
     ("caddy", re.compile(r"^\S[^;]*\{\s*$", re.M)),
 )
 

@@ -102,5 +102,3 @@ def add_listens(config: Config) -> None:
 def sort_key(listen: str) -> tuple:
     port = re.search(r"(\d+)(?: |$)", listen)
     return ("tls" not in listen, int(port[1]) if port else 0, listen)
-
-

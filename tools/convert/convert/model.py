@@ -23,7 +23,7 @@ KINDS = {
 # kind of content: section, and the plugins in the order in which they are asked (0: before all of them)
 CONTENTS = {
     "redirect": ("REDIRECT", 0, ""),
-    "respond": ("RESPOND", 0, ""),
+    "respond": ("RESPOND", 0, "respond"),
     "proxy": ("PROXY", 1, "proxy"),
     "cgi": ("CGI", 2, "cgi"),
     "fastcgi": ("FASTCGI", 3, "fastcgi"),

@@ -4,13 +4,12 @@
 import re
 
 from .model import Content, Host, Scope
-from .nginx_context import Context, VARIABLE, full_path, has_variable, translate
-from .patterns import body_of, expression, is_prefix
+from .nginx_context import Context, has_variable
+from .patterns import expression, is_prefix
 from .report import Node
 from .targets import Target, make_redirect, read_target
 
 STATUSES = ("301", "302", "303", "307", "308")
-QUERY = r"(?:\$is_args\$args|\?\$args|\?\$query_string|\$is_args\$query_string)?"
 FRONT = re.compile(r"(/[\w./-]*\.php)(?:\?.*|\$is_args\$args)?")
 FLAGS = {"permanent": "301", "redirect": "302"}
 
@@ -302,22 +301,18 @@ def set_try_files(context: Context, host: Host, node: Node, names: list, scope=N
             return
         context.skip(node, "TryFiles is for the whole host")
         return
-    words = names[:-1]
     if last.startswith("@"):
         if not use_named(context, host, scope, last):
             context.skip(node, f"there is no location {last} with a backend")
             return
-        if scope.values.get("front"):
-            words = [*names[:-1], scope.values.pop("front")]
-        else:
-            words = [*words, "$uri/"] if "$uri/" not in words else words
+        words = names[:-1] + ([scope.values.pop("front")] if "front" in scope.values else [])
     else:
         words = names
     made = [word.replace("$uri", "$path").replace("$request_uri", "$path") for word in words]
     unknown = next((word for word in made if re.sub(r"\$path", "", word).count("$") or word.count("$path") > 1), None)
     if unknown:
         context.skip(node, f"{unknown}: a name of TryFiles has $path, and no other variables")
-    elif made == ["$path", "$path/", "=404"] or made == ["$path", "$path/"] and not last.startswith("@"):
+    elif made == ["$path", "$path/", "=404"]:
         context.drop(node, "files and folders are tried, and 404 is the last status")
     else:
         host.set_key("TryFiles", " ".join(made))
@@ -422,5 +417,3 @@ def make_fastcgi(context: Context, scope: Scope, node: Node, value: str) -> None
     if there and root and there != root:
         rows.append(("RemoteRoot", there))
     scope.content = Content(kind, (*rows, *(scope.get("fastcgi") or ())), node)
-
-

@@ -42,7 +42,7 @@ def full_path(path: str) -> str:
 
 
 def translate(text: str):
-    """A value with variables, as [LOGGER] and RequestSet take them. Returns the text, and the variable that is unknown."""
+    """A value with variables, as [LOGGER] and RequestSet take them. Returns it, and a variable that is unknown."""
     unknown = []
 
     def replace(match) -> str:

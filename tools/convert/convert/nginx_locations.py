@@ -78,7 +78,8 @@ def read_modified(modifier: str, path: str, outer: Scope) -> tuple:
     if modifier == "^~":
         return clean_prefix(path), FIRST
     if modifier in ("~", "~*"):
-        return within(outer.pattern if is_prefix(outer.pattern) else "/", expression(path, modifier == "~*")), EXPRESSION
+        prefix = outer.pattern if is_prefix(outer.pattern) else "/"
+        return within(prefix, expression(path, modifier == "~*")), EXPRESSION
     return None, PREFIX
 
 
@@ -111,7 +112,7 @@ def set_status(context: Context, scope: Scope, node: Node) -> None:
         context.skip(node, "StatusPath is a path")
         return
     context.config.sections.append(("STATUS", (("Enabled", "On"), ("StatusPath", path))))
-    context.note(node, "the status is JSON, and metrics for Prometheus are at /metrics; both are for this machine alone")
+    context.note(node, "the status is JSON, metrics for Prometheus are at /metrics, both for this machine")
     if scope.rules:
         scope.rules = None
     scope.values["is_base"] = True
@@ -134,6 +135,7 @@ def make_files(context: Context, host: Host, scope: Scope):
     if root and "root" in own_values(scope, host) and base and root != base:
         path = pattern.lstrip("=") if pattern[0] in "=/" else ""
         return Content("files", (("To", root.rstrip("/") + path),), scope.node)
+    scope.values["own_files"] = True  # a missing one is 404, whatever TryFiles of the host says
     return Content("files")
 
 

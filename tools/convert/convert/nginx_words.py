@@ -53,7 +53,8 @@ UNNEEDED = {
     "recursive_error_pages": "it is off", "limit_conn_log_level": "it is info", "limit_conn_status": "it is 429",
     "chunked_transfer_encoding": "it is on", "msie_padding": COMPRESSING,
     "ssi": "it is off", "autoindex_exact_size": "a list of a folder has its own look", "autoindex_localtime":
-    "a list of a folder has its own look", "autoindex_format": "a client that asks for JSON gets it", "proxy_store": "it is off",
+    "a list of a folder has its own look", "autoindex_format": "a client that asks for JSON gets it",
+    "proxy_store": "it is off",
 }
 NO_CACHE = "there is no cache of responses: a program such as Varnish, or the application, keeps them"
 UNKNOWN = {
@@ -143,6 +144,7 @@ BALANCE = {  # of an upstream
 }
 HASH_BY = {"$request_uri": "Url", "$uri": "Path", "$remote_addr": "Client", "$binary_remote_addr": "Client"}
 COMPRESSED = ("text/", "application/json", "application/javascript", "application/x-javascript", "application/xml",
-              "application/rss+xml", "application/atom+xml", "image/svg+xml", "application/wasm", "font/ttf", "font/otf",
+              "application/rss+xml", "application/atom+xml", "image/svg+xml", "application/wasm", "font/ttf",
+              "font/otf",
               "application/vnd.ms-fontobject", "image/bmp", "image/x-icon", "image/vnd.microsoft.icon",
               "application/xhtml+xml", "application/ld+json", "application/manifest+json", "application/rtf")

@@ -99,7 +99,7 @@ def make_headers(host: Host) -> list:
         inner = scopes[:number] if scope is not host.base else []
         excluded = [other.pattern for other in inner if overlaps(scope.pattern, other.pattern)
                     and not other.is_open and not set(scope.headers) <= set(other.headers or {})]
-        pattern = without(scope.pattern, excluded) if excluded and is_prefix(scope.pattern) else scope.pattern
+        pattern = without(scope.pattern, excluded)
         for on_errors in (False, True):
             rows = [row for row in scope.headers.values() if row[3] == on_errors]
             if rows:
@@ -181,7 +181,8 @@ def make_alias(pattern: str, content, scope, behind: list, report: Report) -> li
         report.skip(content.node, "a folder for the paths of an expression is not possible: they are below Root")
         return []
     root = scope.value("root")
-    if gateway and root and is_prefix(pattern) and pattern != "/":
+    own = scope.values.get("own_files") and scope.value("files_first")
+    if (gateway or own) and root and is_prefix(pattern) and pattern != "/":
         return [("ALIAS", (("Match", pattern), ("To", root.rstrip("/") + pattern)))]
     return []
 
