@@ -108,6 +108,25 @@ def test_the_server_accepts_it(path, open_folder, authority):
     assert " error: " not in checked.stderr
 
 
+EXAMPLES = re.findall(r"^```(nginx|caddy|apache)\n(.*?)^```\n\n```\n(.*?)^```",
+                      (build.TOP / "docs/guide/migrate.md").read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("server, text, expected", EXAMPLES, ids=[row[0] for row in EXAMPLES])
+def test_the_examples_of_the_guide(tmp_path, server, text, expected):
+    assert len(EXAMPLES) == 3
+    (tmp_path / "site").write_text(text)
+    done = convert(tmp_path / "site", "--from", server)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.partition("\n\n")[2] == expected
+
+
+def test_help():
+    done = run("convert", "--help")
+    assert done.returncode == 0 and "--from {nginx,caddy,apache}" in done.stdout
+    assert run("convert").returncode == 2
+
+
 # ── the original server and this one respond alike ──
 
 COMPARED = ("Cache-Control", "X-Frame-Options", "X-Content-Type-Options", "X-Kind")

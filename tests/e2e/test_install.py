@@ -300,6 +300,20 @@ def test_mk_passwd_works(tree, tmp_path):
     assert (tree[0] / "share/man/man1/mk_passwd.1").exists()
 
 
+@pytest.mark.skipif(build.PRESET == "small", reason="the small build has no monkey-convert")
+def test_convert_works(tree, tmp_path):
+    """With the package of the installation, and nothing of the checkout."""
+    program = tree[0] / "lib/monkey/monkey-convert"
+    assert os.access(program, os.X_OK) and not program.is_symlink()
+    source, share = build.TOP / "tools/convert/convert", tree[0] / "share/monkey/convert/convert"
+    wanted, found = ({path.name for path in top.iterdir() if path.suffix == ".py"} for top in (source, share))
+    assert found == wanted
+    (tmp_path / "a.nginx").write_text("server { listen 80; root /srv; }\n")
+    done = subprocess.run([tree[0] / "bin/monkey", "convert", tmp_path / "a.nginx"], capture_output=True, text=True,
+                          env=build.environment(), check=False)  # fmt: skip
+    assert done.returncode == 0 and "    Root            /srv\n" in done.stdout, done.stderr
+
+
 needs_dudac = pytest.mark.skipif(not (build.PLUGINS / "duda.so").exists(), reason="the preset has no plugin duda")
 
 
