@@ -121,6 +121,51 @@ def test_the_examples_of_the_guide(tmp_path, server, text, expected):
     assert done.stdout.partition("\n\n")[2] == expected
 
 
+ORDERED = """server {
+    root /srv;
+    location /closed/ { auth_basic "a"; auth_basic_user_file /srv/users; }
+    location /closed/open/ { }
+    location ~ [.]txt$ { expires 1d; }
+    location ~ ^/other/ { expires 1h; }
+}
+"""
+
+
+def test_locations_within_others(tmp_path):
+    """What a location has is not for those within it; but expressions open no part of one with a login."""
+    (tmp_path / "a.nginx").write_text(ORDERED)
+    text = convert(tmp_path / "a.nginx").stdout
+    rows = "[AUTH]\n    Match           /closed/open\n    Type            Off\n\n[AUTH]\n    Match           /closed\n"
+    assert rows in text and text.count("[AUTH]") == 2
+    assert "# a.nginx:5: what holds for /closed holds for paths of both, too\n" in text
+
+
+def test_patterns_that_overlap():
+    from convert.patterns import covers, overlaps, without
+
+    rows = [("/", "/a", 1, 1), ("/a", "/a/b", 1, 1), ("/a", "/ab", 0, 0), ("/a", "=/a/b", 1, 1), ("/a", "~^/a/b", 1, 1),
+            ("/a", "~^/b", 0, 0), ("*.php", "=/a.php", 1, 1), ("*.php", "=/a", 0, 0), ("*.php", r"~\.(css|js)$", 0, 0),
+            ("*.php", "/a", 0, 1), (r"~\.css$", r"~\.(css|js)$", 0, 1), ("=/a", "=/b", 0, 0), ("~^/a|b", "/c", 0, 1),
+            ("/a", "~^/ab?c", 0, 1), ("/a", "~^/a", 0, 1), ("~^/ab?c", "/ac", 0, 1)]  # fmt: skip
+    for one, two, covered, overlapping in rows:
+        found = covers(one, two), overlaps(one, two), overlaps(two, one)
+        assert found == (covered, overlapping, overlapping), (one, two)
+    pattern = without("/", ["/api", "=/x.y", "*.php", "~*^/Z"]).removeprefix("~")
+    paths = "/", "/api", "/api/a", "/apis", "/x.y", "/x_y", "/a.php", "/z", "/a"
+    assert [path for path in paths if re.match(pattern, path)] == ["/", "/apis", "/x_y", "/a"]
+
+
+def test_python_is_missing(tmp_path):
+    program = build.install(tmp_path)
+    (tmp_path / "lib/monkey").mkdir(parents=True, exist_ok=True)
+    other = tmp_path / "lib/monkey/monkey-convert"
+    assert "cannot run " in run("convert", "x", program=program).stderr
+    other.write_text("#!/missing/python3\n")
+    other.chmod(0o755)
+    done = run("convert", "x", program=program)
+    assert (done.returncode, done.stderr) == (2, "monkey: convert needs python3, which is not installed\n")
+
+
 def test_help():
     done = run("convert", "--help")
     assert done.returncode == 0 and "--from {nginx,caddy,apache}" in done.stdout

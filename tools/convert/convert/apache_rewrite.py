@@ -121,6 +121,9 @@ def front_controller(server, tests, rule, scope, pattern, target, code) -> bool:
         return False
     if pattern not in (*ALL, ".", "^.*$", "^/.*$", "^(.+)$"):
         return False
+    if "?" in target:
+        server.report.note(rule, f"the script has no parameters {target.partition('?')[2]}: it finds the path in "
+                           "REQUEST_URI")
     server.host.set_key("TryFiles", f"$path $path/ /{match[1].lstrip('/')}")
     server.host.base.values["files_first"] = True
     return True

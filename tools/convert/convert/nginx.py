@@ -127,6 +127,8 @@ def convert_main(context: Context, node: Node) -> None:
         context.drop(node, "each log has its Format")
     elif node.word == "map" and node.args == ["$http_upgrade", "$connection_upgrade"]:
         context.drop(Node(node.text(), [], node.place), "WebSocket works without a line")
+    elif node.word in ("ssl_protocols", "ssl_certificate", "ssl_certificate_key", "ssl_client_certificate"):
+        context.http.values.setdefault("tls", []).append(node)  # of all servers
     elif node.word == "limit_req_zone":
         settings.read_zone(context, node)
     elif node.word == "limit_conn_zone":

@@ -290,6 +290,10 @@ def convert_try_files(context: Context, host: Host, scope: Scope, node: Node) ->
 
 def set_try_files(context: Context, host: Host, node: Node, names: list, scope=None) -> None:
     scope = scope or host.base
+    for name in names:
+        query = name.partition("?")[2]
+        if query and query not in ("$args", "$query_string"):
+            context.note(node, f"the script has no parameters {query}: it finds the path in REQUEST_URI")
     names = [re.sub(r"\?.*$|\$is_args\$args$", "", name) for name in names]
     last = names[-1] if names else ""
     if "fastcgi_pass" in scope.values or (scope.pattern != "/" and last == "=404"):

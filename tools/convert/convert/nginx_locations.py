@@ -135,7 +135,8 @@ def make_files(context: Context, host: Host, scope: Scope):
     if root and "root" in own_values(scope, host) and base and root != base:
         path = pattern.lstrip("=") if pattern[0] in "=/" else ""
         return Content("files", (("To", root.rstrip("/") + path),), scope.node)
-    scope.values["own_files"] = True  # a missing one is 404, whatever TryFiles of the host says
+    if not any(each.word == "rewrite" for each in scope.values.get("later", ())):
+        scope.values["own_files"] = True  # a missing one is 404, whatever TryFiles of the host says
     return Content("files")
 
 

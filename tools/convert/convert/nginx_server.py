@@ -21,8 +21,9 @@ def convert_server(context: Context, node: Node) -> None:
     for each in node.block or ():
         if each.word == "location" and each.args and each.args[0].startswith("@"):
             context.named[each.args[0]] = each
-    later = []
-    for each in node.block or ():
+    later, own = [], {each.word for each in node.block or ()}
+    common = [each for each in context.http.values.get("tls", ()) if each.word not in own]
+    for each in [*common, *(node.block or ())]:
         if each.word in SERVER:
             SERVER[each.word](context, host, each)
         elif each.word in LATER:
@@ -132,6 +133,8 @@ LATER = {"return": convert_return, "rewrite": convert_rewrite, "if": convert_if,
 
 def finish_host(context: Context, host: Host) -> None:
     base = host.base
+    if not any(" tls" in listen for listen in host.listens):
+        host.tls = []
     if not host.listens:
         host.listens.append("80")
     for name in context.named:

@@ -58,6 +58,7 @@ UNNEEDED = {
 }
 NO_CACHE = "there is no cache of responses: a program such as Varnish, or the application, keeps them"
 UNKNOWN = {
+    "limit_rate_after": "SendRate holds from the first byte on",
     "map": "there are no variables that depend on others", "geo": "there are no variables that depend on addresses",
     "split_clients": "there are no variables that depend on others", "set": "there are no variables",
     "sub_filter": "bodies are not changed", "uwsgi_pass": "there is no uwsgi: let the application speak HTTP, FastCGI "

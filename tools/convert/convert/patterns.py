@@ -68,18 +68,31 @@ def covers(pattern: str, other: str) -> bool:
     """Whether all paths of the other pattern are certainly paths of this one."""
     if pattern in ("/", other):
         return True
+    if is_prefix(pattern) and other.startswith("~"):
+        return literal_start(other).startswith(pattern.rstrip("/") + "/")
     if is_prefix(pattern):
-        path = other[1:] if other.startswith("=") else other if is_prefix(other) else literal_start(other)
-        return bool(path) and below(pattern, path)
+        return below(pattern, other.removeprefix("=")) and not other.startswith("*")
     if pattern.startswith("*.") and other.startswith("="):
         return other.endswith(pattern[1:])
     return False
+
+
+def extensions(pattern: str) -> set:
+    """The extensions of all paths of *.php or ~\\.(css|js)$, in lower case; empty: not known."""
+    if pattern.startswith("*."):
+        return {pattern[2:].lower()}
+    match = re.search(r"\\\.(?:\((?:\?:)?([\w|]+)\)|(\w+))\$$", pattern)
+    if not match or not pattern.startswith("~") or has_alternative(pattern):
+        return set()
+    return set((match[1] or match[2]).lower().split("|"))
 
 
 def overlaps(pattern: str, other: str) -> bool:
     """Whether a path may be one of both."""
     if covers(pattern, other) or covers(other, pattern):
         return True
+    if extensions(pattern) and extensions(other) and not extensions(pattern) & extensions(other):
+        return False
     for one, two in ((pattern, other), (other, pattern)):
         if one.startswith("=") and two.startswith(("~", "*")):
             return search(two, one[1:])

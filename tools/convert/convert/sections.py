@@ -14,9 +14,9 @@ def make_sections(host: Host, report: Report, common: Scope) -> list:
     if host.tls:
         made.append(("TLS", host.tls))
     made += host.sections
-    made += make_rules(host, common)
-    for kind, (name, off) in KINDS.items():
-        made += make_settings(host, kind, name, off, common)
+    made += make_rules(host, report, common)
+    for kind in KINDS:
+        made += make_settings(host, report, kind, common)
     made += make_contents(host, report)
     made += make_headers(host)
     return [(name, tuple(rows)) for name, rows in made]
@@ -41,6 +41,18 @@ def prune(entries: list, common=None) -> list:
     return [entry for entry in kept if len(entry) == 3]
 
 
+def drop_exemptions(entries: list, report: Report) -> list:
+    """Leaves out expressions that only exempt a part of the paths of a prefix: what holds for that holds for all."""
+    kept = []
+    for number, (pattern, value, scope) in enumerate(entries):
+        behind = [other for other, rows, _ in entries[number + 1:] if rows and overlaps(pattern, other)]
+        if value or pattern[0] in "=/" or not behind or any(not is_prefix(other) or other == "/" for other in behind):
+            kept.append((pattern, value, scope))
+        elif scope.node:
+            report.note(scope.node, f"what holds for {behind[0]} holds for paths of both, too")
+    return kept
+
+
 def is_needed(entry: tuple, kept: list) -> bool:
     pattern, value, *_ = entry
     for other, behind, *_ in kept:
@@ -57,7 +69,8 @@ def with_match(pattern: str, rows) -> tuple:
     return tuple(rows) if pattern == "/" else (("Match", pattern), *rows)
 
 
-def make_settings(host: Host, kind: str, name: str, off, common: Scope) -> list:
+def make_settings(host: Host, report: Report, kind: str, common: Scope) -> list:
+    name, off = KINDS[kind]
     scopes = [scope for scope in served_scopes(host) if scope is not host.base and not (
         scope.is_open and kind not in scope.settings)] + [host.base]
     entries = [(scope.pattern, scope.get(kind) or None, scope) for scope in scopes]
@@ -69,19 +82,19 @@ def make_settings(host: Host, kind: str, name: str, off, common: Scope) -> list:
                    for pattern, value, scope in entries]
         behind = None
     made = []
-    for pattern, value, _ in prune(entries, behind):
+    for pattern, value, _ in drop_exemptions(prune(entries, behind), report):
         rows = tuple(row for row in value if row[0] != "On") if value else off
         if rows is not None:
             made.append((name, with_match(pattern, rows)))
     return made
 
 
-def make_rules(host: Host, common: Scope) -> list:
+def make_rules(host: Host, report: Report, common: Scope) -> list:
     scopes = [scope for scope in all_scopes(host) if scope is host.base or not (
         scope.is_redirected() or scope.is_open and scope.rules is None)]
     entries = [(scope.pattern, scope.list_rules() or None, scope) for scope in scopes]
     made = []
-    for pattern, rules, _ in prune(entries, common.rules):
+    for pattern, rules, _ in drop_exemptions(prune(entries, common.rules), report):
         for rows in rules or [(("Action", "allow"),)]:
             made.append(("RULES", with_match(pattern, rows)))
     return made
