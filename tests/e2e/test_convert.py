@@ -140,6 +140,17 @@ def test_locations_within_others(tmp_path):
     assert "# a.nginx:5: what holds for /closed holds for paths of both, too\n" in text
 
 
+def test_headers_of_one_scope(tmp_path):
+    """One that is removed and a time do not replace each other."""
+    text = "DocumentRoot /srv\nExpiresDefault \"access plus 1 hour\"\nHeader unset A\nHeader unset B\n"
+    (tmp_path / "a.apache").write_text(text + "ProxyPass /ws ws://127.0.0.1:8080/ws\nProxyPass /a ws://127.0.0.1:1/a\n"
+                                       "ProxyPass /a http://127.0.0.1:1/a\n")
+    made = convert(tmp_path / "a.apache").stdout
+    assert made.endswith("[HEADERS]\n    Remove          A\n    Remove          B\n    Expires         1h\n")
+    assert "    Proxy           /ws http://127.0.0.1:8080\n    Proxy           /a http://127.0.0.1:1\n" in made
+    assert "# a.apache:6: ProxyPass /a ws://127.0.0.1:1/a: WebSocket works without a line\n" in made
+
+
 def test_patterns_that_overlap():
     from convert.patterns import covers, overlaps, without
 

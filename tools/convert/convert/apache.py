@@ -132,8 +132,7 @@ def convert_host(node: Node, main: list, config: Config, report: Report) -> None
     host.listens = list(dict.fromkeys(host.listens))
     server = Server(host, config, report)
     own = {each.word.lower() for each in node.block or ()}
-    for each in [each for each in main if each.word.lower() not in own or each.block is not None]:
-        convert_nodes(server, [each], host.base)
-    convert_nodes(server, node.block or [], host.base)
+    inherited = [each for each in main if each.word.lower() not in own or each.block is not None]
+    convert_nodes(server, [*inherited, *(node.block or [])], host.base)
     finish_server(server)
     config.hosts.append(host)

@@ -22,6 +22,8 @@ def set_proxy_option(server, node: Node, scope: Scope, value: str) -> None:
     elif word == "proxyerroroverride":
         if value.lower() == "on":
             scope.add_rows("proxy", ("InterceptErrors", "On"))
+        else:
+            server.report.drop(node, "it is off")
     elif word == "sslproxyverify" and value.lower() == "none":
         scope.add_rows("proxy", ("TlsVerify", "Off"))
     else:
@@ -57,8 +59,18 @@ def convert_pass(server, node: Node, scope: Scope, value: str) -> None:
         one.content = make_backend(server, node, scope, one.pattern, path, target, options)
     if scope is not server.host.base and one.content is not None:
         scope.content = one.content
-    elif one.content is not None and not target.startswith(("ws:", "wss:")):
+    elif one.content is not None:
+        one.values["websocket"] = target.startswith(("ws:", "wss:"))
         server.handled.append(one)
+
+
+def drop_websockets(server) -> None:
+    """A backend for WebSocket is that of the same path for HTTP, if there is one."""
+    patterns = [scope.pattern for scope in server.handled if not scope.values.get("websocket")]
+    for scope in list(server.handled):
+        if scope.values.get("websocket") and scope.pattern in patterns:
+            server.report.drop(Node(scope.node.text(), [], scope.node.place), "WebSocket works without a line")
+            server.handled.remove(scope)
 
 
 def make_backend(server, node: Node, scope: Scope, pattern: str, path: str, target: str, options: list):
@@ -71,7 +83,6 @@ def make_backend(server, node: Node, scope: Scope, pattern: str, path: str, targ
         server.report.skip(node, f"there is no {scheme} to backends")
         return None
     if scheme in ("ws", "wss"):
-        server.report.drop(Node(node.text(), [], node.place), "WebSocket works without a line")
         scheme = scheme.replace("ws", "http")
     rows: list = []
     read_options(server, node, options, rows)

@@ -5,7 +5,7 @@ import re
 
 from . import apache_settings as settings
 from .apache_access import allow_or_deny, finish_requirements, require
-from .apache_proxy import add_member, convert_pass, convert_pass_match, set_proxy_option
+from .apache_proxy import add_member, convert_pass, convert_pass_match, drop_websockets, set_proxy_option
 from .apache_rewrite import convert_rewrites
 from .apache_words import TLS_ROWS, UNKNOWN, UNNEEDED
 from .model import Config, Host, Scope
@@ -173,6 +173,7 @@ def finish_server(server: Server) -> None:
     host = server.host
     finish_requirements(server, host.base)
     convert_rewrites(server)
+    drop_websockets(server)
     host.scopes = sorted([*server.handled, *host.scopes], key=lambda scope: not scope.is_redirected())
     if host.key("Redirect"):  # nothing else is reached
         host.keys = [row for row in host.keys if row[0] == "Redirect"]

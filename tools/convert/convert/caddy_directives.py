@@ -296,6 +296,8 @@ def set_headers(site, node, scope, within, rank):
     for row in rows:
         name, value = row.word, row.args[0] if row.args else ""
         key = {"+": "Add", "-": "Remove"}.get(name[:1], "Set")
+        if name.startswith("?"):
+            site.report.note(row, "the header replaces one of a backend, too")
         name = name.lstrip("+-?>")
         if name == "defer":
             continue

@@ -76,7 +76,7 @@ class Scope:
     def add_header(self, *row) -> None:
         """Adds a row (key, name, value, on errors) of [HEADERS]."""
         self.headers = self.headers if self.headers is not None else {}
-        self.headers[row[1].lower() if row[0] != "Add" else row[1:3]] = row
+        self.headers[row[:3] if row[0] in ("Add", "Remove") else row[1].lower()] = row
 
     def is_refused(self) -> bool:
         """Whether no request gets to what its other settings are for."""

@@ -5,13 +5,16 @@ import re
 
 from . import nginx_settings as settings
 from .model import Content, GATEWAYS, Host, Scope
-from .nginx_content import (convert_if, convert_return, convert_rewrite, convert_try_files, make_gateway)
+from .nginx_content import (convert_if, convert_return, convert_rewrite, convert_try_files, make_gateway,
+                            set_try_files)
 from .nginx_context import Context, full_path, has_variable
 from .patterns import clean_prefix, expression, is_prefix, within
 from .report import Node
 
 HIDDEN = re.compile(r"\^?(?:\(\?:\^\|/\))?/?\(?\^?/?\\\.(?:ht|git|env|svn|user\\\.ini|\(|\w+\)?|\)?$|$).*")
 EXACT, FIRST, EXPRESSION, PREFIX = range(4)
+HOST_WORDS = {"index": ["index.html"], "gzip_static": ["off"], "brotli_static": ["off"], "disable_symlinks": ["off"],
+              "error_page": [], "error_log": ["off"]}  # and what makes no difference
 
 
 def convert_locations(context: Context, host: Host, nodes: list) -> None:
@@ -55,6 +58,9 @@ def collect(context: Context, host: Host, node: Node, outer: Scope, found: list)
             later.append(each)
         elif each.word in ("proxy_pass", "fastcgi_pass", "scgi_pass", "alias", "stub_status", "internal"):
             scope.values[each.word] = each
+        elif each.word in HOST_WORDS and pattern != "/":
+            if each.args != HOST_WORDS[each.word]:
+                context.skip(each, "it is for the whole host here, and not for some paths")
         elif not settings.convert_setting(context, scope, each):
             from .nginx import skip_unknown
 
@@ -90,6 +96,8 @@ def finish_location(context: Context, host: Host, scope: Scope) -> None:
     values = scope.values
     for node in sorted(values.get("later", ()), key=lambda each: each.word == "return"):
         LATER[node.word](context, host, scope, node)
+    if "fallback" in values:
+        set_try_files(context, host, *values.pop("fallback"), scope)
     settings.finish_scope(scope)
     if "internal" in values:
         context.note(values["internal"], "the path can be requested by clients, too")

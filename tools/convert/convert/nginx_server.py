@@ -5,7 +5,7 @@ import os
 
 from . import nginx_settings as settings
 from .model import Host, Scope
-from .nginx_content import convert_if, convert_return, convert_rewrite, convert_try_files
+from .nginx_content import convert_if, convert_return, convert_rewrite, convert_try_files, set_try_files
 from .nginx_context import Context, full_path
 from .nginx_locations import convert_locations
 from .nginx_words import TLS_ROWS, UNNEEDED
@@ -34,6 +34,8 @@ def convert_server(context: Context, node: Node) -> None:
             skip_unknown(context, each)
     for each in later:
         LATER[each.word](context, host, host.base, each)
+    if "fallback" in host.base.values:
+        set_try_files(context, host, *host.base.values.pop("fallback"))
     settings.finish_scope(host.base)
     convert_locations(context, host, [each for each in node.block or () if each.word == "location"])
     finish_host(context, host)

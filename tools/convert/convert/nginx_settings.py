@@ -214,20 +214,16 @@ def set_host_error_log(context, scope, node, value):
 
 def set_error_page(context, scope, node, value):
     *statuses, target = node.args or [""]
-    if not statuses or target.startswith(("http", "@")) and "497" not in statuses or has_variable(target):
-        if not (statuses == ["497"] and target.startswith("https://$host")):
-            scope.values.setdefault("error_targets", []).append(node)
-            if not target.startswith("@"):
-                context.skip(node, "an error page is a file below the document root")
-            return
-        context.drop(node, "requests without TLS at a port with TLS get 400")
-        return
     code = next((status for status in statuses if status.startswith("=")), "")
     statuses = [status for status in statuses if not status.startswith("=")]
-    if code not in ("",) and not (statuses == ["404"] and code in ("=200", "=")):
-        context.skip(node, f"the status of an error stays: {code} is not possible")
+    if statuses == ["497"]:
+        context.note(node, "requests without TLS at a port with TLS get 400")
+    elif statuses == ["404"] and (target.startswith("@") or code in ("=", "=200")) and not has_variable(target):
+        scope.values["fallback"] = (node, ["$uri", "$uri/", target])
+    elif not statuses or not target.startswith("/") or has_variable(target):
+        context.skip(node, "an error page is a file below the document root")
     elif code:
-        scope.values["try_files"] = (node, ["$uri", "$uri/", target])
+        context.skip(node, f"the status of an error stays: {code} is not possible")
     else:
         scope.values.setdefault("error_pages", []).append((node, statuses, target))
 
