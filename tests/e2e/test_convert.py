@@ -140,6 +140,23 @@ def test_locations_within_others(tmp_path):
     assert "# a.nginx:5: what holds for /closed holds for paths of both, too\n" in text
 
 
+def test_locations_within_one_that_comes_first(tmp_path):
+    text = """server {
+    root /srv;
+    location ~ [.]txt$ { return 200 "text"; }
+    location ^~ /.well-known {
+        location = /.well-known/carddav { return 301 /dav/; }
+        location /.well-known/acme-challenge { }
+        return 301 /index.php$request_uri;
+    }
+}
+"""
+    (tmp_path / "a.nginx").write_text(text)
+    made = convert(tmp_path / "a.nginx").stdout
+    patterns = re.findall(r"^    Match +(\S+)", made, re.M)
+    assert patterns[0] == "=/.well-known/carddav" and "acme" in patterns[1] and patterns[1].startswith("~^(?!")
+
+
 def test_headers_of_one_scope(tmp_path):
     """One that is removed and a time do not replace each other."""
     text = "DocumentRoot /srv\nExpiresDefault \"access plus 1 hour\"\nHeader unset A\nHeader unset B\n"

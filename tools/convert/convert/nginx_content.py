@@ -290,6 +290,7 @@ def convert_try_files(context: Context, host: Host, scope: Scope, node: Node) ->
 
 def set_try_files(context: Context, host: Host, node: Node, names: list, scope=None) -> None:
     scope = scope or host.base
+    names = [re.sub(r"(\.php)/?\$(?:request_)?uri", r"\1", name) for name in names]  # it finds the path itself
     for name in names:
         query = name.partition("?")[2]
         if query and query not in ("$args", "$query_string"):

@@ -8,7 +8,7 @@ from .model import Content, GATEWAYS, Host, Scope
 from .nginx_content import (convert_if, convert_return, convert_rewrite, convert_try_files, make_gateway,
                             set_try_files)
 from .nginx_context import Context, full_path, has_variable
-from .patterns import clean_prefix, expression, is_prefix, within
+from .patterns import clean_prefix, expression, is_prefix, overlaps, within
 from .report import Node
 
 HIDDEN = re.compile(r"\^?(?:\(\?:\^\|/\))?/?\(?\^?/?\\\.(?:ht|git|env|svn|user\\\.ini|\(|\w+\)?|\)?$|$).*")
@@ -45,6 +45,9 @@ def collect(context: Context, host: Host, node: Node, outer: Scope, found: list)
         context.skip(node, f"{node.args[0]} is no modifier of a location")
         return
     scope = Scope(pattern, outer, node)
+    if rank == PREFIX and outer.values.get("rank") == FIRST:  # expressions are not tried within it, either
+        rank = FIRST
+    scope.values["rank"] = rank
     number = len(found)
     path = pattern.lstrip("=")
     nested = outer is not host.base
@@ -201,7 +204,8 @@ def drop_hidden(context: Context, host: Host) -> None:
             context.drop(Node(scope.node.text(), [], scope.node.place),
                          "names that begin with a dot are 404, but for /.well-known")
         elif scope.pattern.startswith("/.well-known") and scope.content and scope.content.kind == "files" and \
-                not scope.content.rows and scope.rules in (None, [(("Action", "allow"),)]):
+                not scope.content.rows and not scope.rules and not any(
+                    overlaps(scope.pattern, each.pattern) for each in host.scopes if each is not scope):
             context.drop(Node(scope.node.text(), [], scope.node.place), "/.well-known is served")
         else:
             kept.append(scope)
