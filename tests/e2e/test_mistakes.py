@@ -320,7 +320,7 @@ CASES = {
         "    gzip on\n",
         2,
         5,
-        'unknown key "gzip" in [SERVER]; write "Codings gzip" in [COMPRESS], in a file of sites/',
+        'unknown key "gzip" in [SERVER]; write "Compress On" in [HOST], in a file of sites/',
     ),
     "nginx: user": (
         SERVER,
@@ -548,7 +548,7 @@ CASES = {
         "    autoindex on\n",
         3,
         5,
-        'unknown key "autoindex" in [HOST]; write "Enabled On" in [DIRLISTING], in a file of sites/',
+        'unknown key "autoindex" in [HOST]; write "Listing On"',
     ),
     "nginx: alias": (
         HOST,
@@ -768,7 +768,7 @@ CASES = {
         "    encode gzip\n",
         3,
         5,
-        'unknown key "encode" in [HOST]; write "Codings zstd gzip" in [COMPRESS], in a file of sites/',
+        'unknown key "encode" in [HOST]; write "Compress On"',
     ),
     "Caddy: file_server": (
         HOST,

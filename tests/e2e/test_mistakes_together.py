@@ -227,7 +227,7 @@ ROWS = {
     ),
     "Caddy: php_fastcgi": (
         HOST, "    php_fastcgi unix//run/php.sock\n", 4, 5,
-        'unknown key "php_fastcgi" in [HOST]; write "To unix:/PATH" in [FASTCGI], in a file of sites/',
+        'unknown key "php_fastcgi" in [HOST]; write "PHP unix:/PATH"',
     ),
     "Caddy: redir": (
         HOST, "    redir https://example.org\n", 4, 5,
