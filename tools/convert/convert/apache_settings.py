@@ -11,6 +11,7 @@ from .patterns import clean_prefix, expression
 from .report import Node
 from .targets import Target, make_redirect
 from .units import size, strict_transport, write_seconds
+from .writer import quote
 
 EXPIRES = re.compile(r"(?:access|now|modification)\s+(?:plus\s+)?(.*)", re.I)
 UNITS = {"year": 31536000, "month": 2592000, "week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
@@ -103,8 +104,6 @@ def add_scripts(server, node, scope, value):
 
 
 def set_error_page(server, node, scope, value):
-    from .writer import quote
-
     page = " ".join(node.args[1:])
     if page.startswith(("http://", "https://")):
         server.report.skip(node, "an error page is a file or a text")
@@ -116,8 +115,6 @@ def set_error_page(server, node, scope, value):
 
 
 def set_header(server, node, scope, value):
-    from .writer import quote
-
     args = node.args[1:] if value.lower() in ("always", "onsuccess") else list(node.args)
     on_errors = value.lower() == "always"
     action, name, text = (args + ["", "", ""])[:3]
@@ -138,8 +135,6 @@ def set_header(server, node, scope, value):
 
 
 def set_request_header(server, node, scope, value):
-    from .writer import quote
-
     action, name, text = ([arg.lower() for arg in node.args[:1]] + node.args[1:] + ["", "", ""])[:3]
     if name.lower() in STANDARD_HEADERS:
         server.report.drop(Node(f"RequestHeader {name}", [], node.place), "this header is always sent")

@@ -11,6 +11,7 @@ from .patterns import covers
 from .report import Node, Report
 from .targets import make_redirect, read_target
 from .units import size, strict_transport
+from .writer import quote
 
 CODES = {"permanent": "301", "temporary": "302", "": "302"}
 HOST_WORDS = ("{host}", "{http.request.host}", "{hostport}")
@@ -120,8 +121,6 @@ def set_files(site, node, scope, within, rank):
 
 
 def make_answer(site, node, scope, within, rank):
-    from .writer import quote
-
     matched = take_matcher(site, node, within)
     if matched is None:
         return
@@ -287,8 +286,6 @@ def set_forward(site, node, scope, within, rank):
 
 
 def set_headers(site, node, scope, within, rank):
-    from .writer import quote
-
     found, args = scopes_for(site, node, scope, within, rank)
     rows = [Node(row.word, row.args, row.place) for row in node.block or ()]
     if args:

@@ -7,6 +7,7 @@ from .caddy_words import BALANCE, PROXY_UNNEEDED, STANDARD_HEADERS, VARIABLES
 from .model import Content, Scope
 from .report import Node
 from .units import duration
+from .writer import quote
 
 
 def address(text: str) -> str:
@@ -87,8 +88,6 @@ def convert_option(site, row: Node, group: list, rows: list) -> None:
 
 
 def convert_header(site, row: Node, rows: list) -> None:
-    from .writer import quote
-
     name = row.args[0] if row.args else ""
     value = row.args[1] if len(row.args) > 1 else ""
     if name.lstrip("+-").lower() == "host":

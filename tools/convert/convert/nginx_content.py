@@ -4,10 +4,12 @@
 import re
 
 from .model import Content, Host, Scope
-from .nginx_context import Context, has_variable
+from .nginx_context import Context, has_variable, is_plain, skip_unknown
+from .nginx_settings import convert_setting
 from .patterns import expression, is_prefix
 from .report import Node
 from .targets import Target, make_redirect, read_target
+from .writer import quote
 
 STATUSES = ("301", "302", "303", "307", "308")
 FRONT = re.compile(r"(/[\w./-]*\.php)(?:\?.*|\$is_args\$args)?")
@@ -45,8 +47,6 @@ def respond(context: Context, scope: Scope, node: Node, code: str, text: str) ->
 
 
 def make_answer(context: Context, node: Node, code: str, text: str, media_type) -> tuple:
-    from .writer import quote
-
     rows = [("Status", code)] if code != "200" or not text else []
     if text.endswith("\n"):
         context.note(node, "the text has no line feed at its end")
@@ -326,8 +326,6 @@ def set_try_files(context: Context, host: Host, node: Node, names: list, scope=N
 
 def use_named(context: Context, host: Host, scope: Scope, name: str) -> bool:
     """The backend of a named location becomes that of the scope; a front controller is left in its values."""
-    from .nginx_settings import convert_setting
-
     node = context.named.get(name)
     if node is None:
         return False
@@ -339,8 +337,6 @@ def use_named(context: Context, host: Host, scope: Scope, name: str) -> bool:
         elif each.word == "rewrite" and len(each.args) > 1 and FRONT.match(re.sub(r"\$\d+", "", each.args[1])):
             scope.values["front"] = FRONT.match(re.sub(r"\$\d+", "", each.args[1]))[1]
         elif not convert_setting(context, scope, each):
-            from .nginx import skip_unknown
-
             skip_unknown(context, each)
     if gateway is not None:
         make_gateway(context, host, scope, gateway)
@@ -399,8 +395,6 @@ def make_proxy(context: Context, scope: Scope, node: Node, value: str) -> None:
 
 def use_group(context: Context, name: str, group: tuple) -> str:
     """The name of a group, or the address of its one server."""
-    from .nginx import is_plain
-
     if is_plain(group):
         return group[1][0]
     context.used_upstreams.add(name)

@@ -6,7 +6,7 @@ import os
 import re
 
 from .model import Config, Host, Scope
-from .nginx_words import VARIABLES
+from .nginx_words import UNKNOWN, UNNEEDED, VARIABLES
 from .report import Node, Report
 
 VARIABLE = re.compile(r"\$\{?(\w+)\}?")
@@ -60,3 +60,18 @@ def translate(text: str):
 def has_variable(text: str):
     """The name of the first variable that is no capture; None: there is none."""
     return next((name for name in VARIABLE.findall(text) if not name.isdigit()), None)
+
+
+def skip_unknown(context: Context, node: Node) -> None:
+    if node.word in UNNEEDED:
+        context.drop(node, UNNEEDED[node.word])
+    elif node.word in UNKNOWN:
+        context.skip(node, UNKNOWN[node.word])
+    else:
+        context.skip(node, "the word is not known at this place")
+
+
+def is_plain(upstream: tuple) -> bool:
+    """Whether a group is one server without options, which needs no group here."""
+    _, servers, rows = upstream
+    return len(servers) == 1 and " " not in servers[0] and not rows

@@ -7,7 +7,7 @@ from . import nginx_settings as settings
 from .model import Content, GATEWAYS, Host, Scope
 from .nginx_content import (convert_if, convert_return, convert_rewrite, convert_try_files, make_gateway,
                             set_try_files)
-from .nginx_context import Context, full_path, has_variable
+from .nginx_context import Context, full_path, has_variable, skip_unknown
 from .patterns import clean_prefix, expression, is_prefix, overlaps, within
 from .report import Node
 
@@ -65,8 +65,6 @@ def collect(context: Context, host: Host, node: Node, outer: Scope, found: list)
             if each.args != HOST_WORDS[each.word]:
                 context.skip(each, "it is for the whole host here, and not for some paths")
         elif not settings.convert_setting(context, scope, each):
-            from .nginx import skip_unknown
-
             skip_unknown(context, each)
     scope.values["later"] = later
 

@@ -6,8 +6,9 @@ import os
 from . import nginx_settings as settings
 from .model import Host, Scope
 from .nginx_content import convert_if, convert_return, convert_rewrite, convert_try_files, set_try_files
-from .nginx_context import Context, full_path
+from .nginx_context import Context, full_path, skip_unknown
 from .nginx_locations import convert_locations
+from .nginx_main import convert_main
 from .nginx_words import TLS_ROWS, UNNEEDED
 from .report import Node
 
@@ -40,12 +41,6 @@ def convert_server(context: Context, node: Node) -> None:
     convert_locations(context, host, [each for each in node.block or () if each.word == "location"])
     finish_host(context, host)
     context.config.hosts.append(host)
-
-
-def skip_unknown(context: Context, node: Node) -> None:
-    from .nginx import skip_unknown as skip
-
-    skip(context, node)
 
 
 # ── words of a server ──
@@ -113,8 +108,6 @@ def set_tokens(context, host, node):
 
 
 def set_server_wide(context, host, node):
-    from .nginx import convert_main
-
     convert_main(context, node)
 
 

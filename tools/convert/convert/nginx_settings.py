@@ -8,6 +8,7 @@ from .nginx_context import Context, full_path, has_variable, translate
 from .nginx_words import (COMPRESSED, DEFAULT_ROWS, ROWS, STANDARD_HEADERS, STANDARD_PARAMS)
 from .report import Node
 from .units import duration, read_seconds, strict_transport
+from .writer import quote
 
 LEVELS = {"debug": "debug", "info": "info", "notice": "info", "warn": "warn", "error": "error", "crit": "error"}
 PATHS = {"Users", "TlsCA", "TlsCertificate", "TlsKey"}
@@ -140,8 +141,6 @@ def add_header(context, scope, node, value):
 
 
 def quote_value(text: str) -> str:
-    from .writer import quote
-
     return quote(text)
 
 
@@ -172,8 +171,6 @@ def set_log(context, scope, node, value):
 
 
 def make_format(context, node, name) -> str:
-    from .writer import quote
-
     text = context.formats.get(name, "")
     if name == "combined" or is_combined(text):
         return "combined"
