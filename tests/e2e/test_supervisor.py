@@ -16,6 +16,7 @@ from harness.content import populate
 from harness.load import Load, Pausing
 from harness.protocol import Client
 from harness.server import (
+    UNCACHED,
     Server,
     await_true,
     free_port,
@@ -43,8 +44,10 @@ def serving(server, count=1):
 
 
 class Supervised:
-    def __init__(self, folder, settings=None, *, host=None, args=("--supervise",), **rest):
-        self.folder = folder
+    conf_files = None
+
+    def __init__(self, folder, settings=None, *, files=None, args=("--supervise",), **rest):
+        self.folder, self.conf_files = folder, files
         self.root = populate(folder / "root", {"small": SMALL, "large": LARGE})
         self.settings = {"Workers": 2, "ShutdownTimeout": "30s", **(settings or {})}
         self.write()
@@ -52,7 +55,7 @@ class Supervised:
         serving(self.server)
 
     def write(self, **more):
-        write_config(self.folder / "conf", self.root, {**self.settings, **more})
+        write_config(self.folder / "conf", self.root, {**self.settings, **more}, files=self.conf_files)
 
     def ask(self):
         with self.server.connect() as client:
@@ -131,7 +134,7 @@ def test_a_second_signal_stops_at_once(supervised):
 def test_twenty_deaths_under_load(supervised):
     """Only requests in flight are lost: no connection is refused, and nothing is left behind."""
     for _ in range(4):  # the wait grows with each death
-        one = supervised()
+        one = supervised(files=UNCACHED)  # which keeps no descriptors of files
         files = len(one.server.open_files())
         child_files = len(os.listdir(f"/proc/{serving(one.server)}/fd"))
         with Load(one.server.addresses[0], SMALL, LARGE, may_lose=True) as load:
