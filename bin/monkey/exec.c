@@ -101,32 +101,36 @@ static void make_arguments(const char **argv, bool supervise)
 }
 
 /* Words of the command line that are programs of their own, monkey-WORD in the folder of the plugins. */
-static const struct {
+static const struct command {
     const char *word, *interpreter;
 } commands[] = {
     {"shell", NULL},
     {"convert", "python3"},
 };
 
-bool exec_is_command(const char *word)
+static const struct command *find_command(const char *word)
 {
     for (size_t i = 0; i < MK_COUNT_OF(commands); i++)
         if (strcmp(word, commands[i].word) == 0)
-            return true;
-    return false;
+            return &commands[i];
+    return NULL;
+}
+
+bool exec_is_command(const char *word)
+{
+    return find_command(word);
 }
 
 int exec_command(char **argv)
 {
     char path[PATH_MAX];
-    size_t row = 0;
-    while (strcmp(argv[0], commands[row].word) != 0)
-        row++;
-    snprintf(path, sizeof(path), "%s/monkey-%s", mk_plugin_dir(), argv[0]);
+    const struct command *command = find_command(argv[0]);
+    assert(command);
+    snprintf(path, sizeof(path), "%s/monkey-%s", mk_plugin_dir(), command->word);
     execv(path, argv);
     int err = errno;
-    if (err == ENOENT && commands[row].interpreter && access(path, F_OK) == 0)
-        fprintf(stderr, "monkey: %s needs %s, which is not installed\n", argv[0], commands[row].interpreter);
+    if (err == ENOENT && command->interpreter && access(path, F_OK) == 0)
+        fprintf(stderr, "monkey: %s needs %s, which is not installed\n", command->word, command->interpreter);
     else
         fprintf(stderr, "monkey: cannot run %s: %s\n", path, strerror(err));
     return EXIT_OPTIONS;

@@ -298,6 +298,12 @@ exit $code
 """
 
 
+def run_in_namespace(program, conf, path, before):
+    """Runs the server with a /run of its own, and the shell once the socket at `path` is there."""
+    command = ["unshare", "-m", "sh", "-c", IN_RUN, program, conf, path, before]
+    return subprocess.run(command, env=build.environment(), capture_output=True, text=True, timeout=60)
+
+
 @needs_root
 @pytest.mark.parametrize("before, path", [
     ("mkdir /run/monkey", "/run/monkey/shell.sock"),
@@ -308,9 +314,7 @@ exit $code
 def test_the_folder_of_a_system(site_root, tmp_path, before, path):
     files = conf_of(path) if path == "/run/monkey-shell.sock" else None
     conf = write_config(tmp_path / "conf", site_root, {"Workers": 1}, files=files)
-    env = {k: v for k, v in build.environment().items() if k != "MONKEY_SHELL_SOCKET"}
-    wrapper = ["unshare", "-m", "sh", "-c", IN_RUN, build.binary(), conf, path, before]
-    done = subprocess.run(wrapper, env=env, capture_output=True, text=True, timeout=60)
+    done = run_in_namespace(build.binary(), conf, path, before)
     assert done.returncode == 0 and done.stdout.startswith("uptime  "), done
 
 
@@ -320,9 +324,7 @@ def test_the_shell_passes_dead_sockets(site_root, tmp_path):
     conf = write_config(tmp_path / "conf", site_root, {"Workers": 1}, files=conf_of("/run/monkey-shell.sock"))
     dead = "import socket; socket.socket(socket.AF_UNIX).bind('/run/monkey/shell.sock')"
     before = f'mkdir /run/monkey && {sys.executable} -c "{dead}"'
-    env = {k: v for k, v in build.environment().items() if k != "MONKEY_SHELL_SOCKET"}
-    wrapper = ["unshare", "-m", "sh", "-c", IN_RUN, build.binary(), conf, "/run/monkey-shell.sock", before]
-    done = subprocess.run(wrapper, env=env, capture_output=True, text=True, timeout=60)
+    done = run_in_namespace(build.binary(), conf, "/run/monkey-shell.sock", before)
     assert done.returncode == 0 and done.stdout.startswith("uptime  "), done
 
 
@@ -333,7 +335,5 @@ def test_programs_that_are_spawned_have_another_folder(site_root, tmp_path):
     spawned = section("FASTCGI", {"Match": "*.php", "Spawn": "/bin/cat", "Children": 1})
     files = {"sites/default": f"[HOST]\n    Root {site_root}\n{spawned}"}
     conf = write_config(tmp_path / "conf", site_root, {"Workers": 1, "User": "nobody"}, files=files)
-    wrapper = ["unshare", "-m", "sh", "-c", IN_RUN, build.for_others(), conf, "/run/monkey/shell.sock"]
-    wrapper += ["mkdir /run/monkey"]
-    done = subprocess.run(wrapper, env=build.environment(), capture_output=True, text=True, timeout=60)
+    done = run_in_namespace(build.for_others(), conf, "/run/monkey/shell.sock", "mkdir /run/monkey")
     assert done.returncode == 0 and "cannot listen" not in done.stdout, done

@@ -100,13 +100,6 @@ def set_ssl(context, host, node):
         host.listens = [each if " tls" in each else each + " tls" for each in host.listens]
 
 
-def set_tokens(context, host, node):
-    if node.args == ["off"]:
-        context.config.set_server("HideVersion", "On")
-    else:
-        context.drop(node, "the version is in the header Server")
-
-
 def set_server_wide(context, host, node):
     convert_main(context, node)
 
@@ -116,7 +109,7 @@ def set_internal(context, host, node):
 
 
 SERVER = {"listen": set_listen, "server_name": set_names, "ssl_protocols": set_protocols,
-          "ssl_verify_client": set_verify, "ssl": set_ssl, "server_tokens": set_tokens}
+          "ssl_verify_client": set_verify, "ssl": set_ssl, "server_tokens": set_server_wide}
 SERVER.update({word: set_server_wide for word in (
     "keepalive_timeout", "keepalive_requests", "client_header_timeout", "set_real_ip_from", "real_ip_header",
     "limit_req_zone")})
